@@ -1,0 +1,1 @@
+"""Every setting: its type, default, meaning and checks."""

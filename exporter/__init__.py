@@ -1,0 +1,1 @@
+"""The exporter program: follow sessions, redact, deliver, remember."""

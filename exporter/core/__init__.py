@@ -1,0 +1,1 @@
+"""Decisions without input or output: values and `now` in, values out."""

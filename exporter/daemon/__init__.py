@@ -1,0 +1,1 @@
+"""The running exporter: one event loop that joins sources, redactor, sinks and store."""

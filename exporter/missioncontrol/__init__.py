@@ -1,0 +1,1 @@
+"""The embedded Mission Control: a receiver, its store, its API and its page."""

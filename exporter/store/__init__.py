@@ -1,0 +1,1 @@
+"""What must be remembered: marks, delivered ids, quarantine, and who holds the state directory."""

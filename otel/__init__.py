@@ -1,0 +1,1 @@
+"""Session events as OpenTelemetry traces, metrics and logs."""

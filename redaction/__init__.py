@@ -1,0 +1,1 @@
+"""Secrets out of bytes, JSON events and text; usable alone."""
