@@ -1,0 +1,39 @@
+"""Where in which file a sink stands: an offset that is only believed if the bytes before it are still the same."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+TAIL_BYTES: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which file: device and inode. Two different files never share it at the same time; reuse is told by the tail."""
+
+    device: int
+    inode: int
+
+
+def tail_hash(tail: bytes) -> bytes:
+    """Return 16 bytes that stand for the up to `TAIL_BYTES` bytes before an offset."""
+    return hashlib.blake2b(tail[-TAIL_BYTES:], digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """An offset after a whole line, with the hash of the bytes before it."""
+
+    offset: int
+    tail: bytes
+
+    def tail_length(self) -> int:
+        """Return how many bytes before the offset the hash stands for."""
+        return min(self.offset, TAIL_BYTES)
+
+    def follows(self, tail: bytes) -> bool:
+        """Tell whether `tail`, the bytes now before the offset, are those that were there."""
+        return len(tail) >= self.tail_length() and tail_hash(tail[len(tail) - self.tail_length() :]) == self.tail
+
+
+START: Final = Position(0, tail_hash(b""))
