@@ -1,0 +1,73 @@
+# Two commands are enough: `make up` shows your sessions, `make test` proves the program on this machine.
+# Both create what they need from python3 and the package registries that pip is set up for here.
+#
+#   make up ARGS=--demo         arguments go to the program (up) or to pytest (test, real)
+#   make test PYTHON=python3.12 another interpreter for the environment
+
+PYTHON ?= python3
+ARGS   ?=
+ENV    := .venv
+BIN    := $(ENV)/bin
+READY  := $(ENV)/.ready
+UV     := .cache/uv-0.13.8
+PIP    := -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help up test check real bench lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: $(READY) ## show this machine's Copilot CLI sessions in a Mission Control on loopback
+	@$(BIN)/exporter up $(ARGS)
+
+test: $(READY) ## run every test that needs no other program
+	@$(BIN)/python -m pytest -m "not real and not bench" $(ARGS)
+
+check: $(READY) ## lint, format, types, layers, and whatever can drift
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest tests/drift
+
+real: $(READY) ## run the tests that drive the real Copilot CLI (installs it from npm)
+	@command -v npm >/dev/null || { \
+	  if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	    apt-get -qq update && apt-get -qq install -y --no-install-recommends npm >/dev/null; \
+	  else \
+	    echo "make real: the Copilot CLI comes from npm, and npm is not here. Install Node.js with npm, then try again." >&2; exit 1; \
+	  fi; }
+	@$(BIN)/python tests/real/install.py
+	@$(BIN)/python -m pytest -m real tests/real $(ARGS)
+
+bench: $(READY) ## measure speed and memory, and write the table of the README
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+# The environment is made again when the lock or the settings change, or when its interpreter is gone or too old.
+$(READY): requirements.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is not here. Install Python 3.11 or newer." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "make: Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "make: $(PYTHON) cannot create environments. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(ENV)
+	@echo "Installing into $(ENV) …" >&2
+	@$(BIN)/python $(PIP) install --require-hashes -r requirements.lock
+	@$(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# One file for Linux, macOS and Windows (environment markers) with the hashes of every published file.
+# Versions stay as they are unless ARGS=--upgrade or ARGS="--upgrade-package NAME".
+lock: $(UV) ## resolve the dependencies of pyproject.toml into requirements.lock
+	@$(UV)/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --group dev \
+	  --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links $(ARGS) \
+	  --output-file requirements.lock pyproject.toml
+
+$(UV):
+	@$(PYTHON) -m venv $@
+	@$@/bin/python $(PIP) install uv==$(@:.cache/uv-%=%)
+
+clean: ## remove what the other targets made
+	rm -rf $(ENV) .cache dist bench.json .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find exporter redaction otel config tests -name __pycache__ -type d -prune -exec rm -rf {} +
