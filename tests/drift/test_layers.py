@@ -1,0 +1,92 @@
+"""The import rules name every package, and the modules keep the shape that STYLE asks of them."""
+
+import ast
+import sys
+from typing import Final
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.drift.repository import PACKAGES, ROOT, modules, pyproject
+
+MODULE_LINES_MAX: Final = 300
+FUNCTION_LINES_MAX: Final = 40
+DISTRIBUTION_OF: Final = {"google": "googleapis-common-protos", "grpc": "grpcio", "yaml": "pyyaml"}
+"""Import names that are not the distribution's own."""
+
+
+def test_the_layers_name_every_part_of_the_program() -> None:
+    contracts = pyproject()["tool"]["importlinter"]["contracts"]
+    (layers,) = [contract for contract in contracts if contract["type"] == "layers"]
+    named = {name.strip(" ()") for layer in layers["layers"] for name in layer.split("|")}
+    parts = {
+        path.relative_to(ROOT / "exporter").parts[0].removesuffix(".py")
+        for path, _ in modules()
+        if "exporter" in path.parts
+    }
+
+    assert layers["exhaustive"] is True
+    assert parts - {"__init__"} <= named
+
+
+def test_the_wheel_and_the_import_rules_hold_the_same_packages() -> None:
+    tool = pyproject()["tool"]
+
+    assert tuple(tool["hatch"]["build"]["targets"]["wheel"]["packages"]) == PACKAGES
+    assert tuple(tool["importlinter"]["root_packages"]) == PACKAGES
+
+
+def test_whatever_is_imported_is_a_declared_dependency() -> None:
+    declared: set[str] = {"opentelemetry"}
+    declared |= {canonicalize_name(Requirement(line).name) for line in pyproject()["project"]["dependencies"]}
+    strange = []
+    for path, tree in modules():
+        for name in _imported(tree) - sys.stdlib_module_names - set(PACKAGES):
+            if canonicalize_name(DISTRIBUTION_OF.get(name, name)) not in declared:
+                strange.append(f"{path.relative_to(ROOT)}: {name}")
+
+    assert strange == []
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, "imports are absolute"
+            names.add(node.module.split(".")[0])
+    return names
+
+
+def test_every_module_begins_with_what_it_is_for() -> None:
+    without = [str(path.relative_to(ROOT)) for path, tree in modules() if not ast.get_docstring(tree)]
+
+    assert without == []
+
+
+def test_a_package_file_is_a_docstring_only() -> None:
+    more = [
+        str(path.relative_to(ROOT)) for path, tree in modules() if path.name == "__init__.py" and len(tree.body) > 1
+    ]
+
+    assert more == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_modules_and_functions_can_be_read_without_scrolling(package: str) -> None:
+    long = []
+    for path, tree in modules():
+        if path.relative_to(ROOT).parts[0] != package:
+            continue
+        lines = path.read_bytes().count(b"\n")
+        if lines > MODULE_LINES_MAX:
+            long.append(f"{path.relative_to(ROOT)}: {lines} lines")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+                size = node.end_lineno - node.lineno + 1
+                if size > FUNCTION_LINES_MAX:
+                    long.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} has {size} lines")
+
+    assert long == []
