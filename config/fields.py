@@ -1,0 +1,175 @@
+"""What a settings struct says about its fields, read from the struct itself, so that it is said once.
+
+A field's `msgspec.Meta` carries its meaning (`description`), its bounds and an example; `Meta.extra` marks what the
+type cannot say: `secret`, `url`, `path`, `instead_of` (only one of the two may be given) and `flag` (when the
+command line calls it something else).
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+
+import msgspec
+
+from config.masking import masked
+
+Kind: TypeAlias = Literal["text", "integer", "number", "truth", "texts", "pairs", "tables"]
+
+_NOUNS: dict[Kind, str] = {
+    "text": "a text",
+    "integer": "an integer",
+    "number": "a number",
+    "truth": "true or false",
+    "texts": "an array of texts",
+    "pairs": "a table of texts",
+    "tables": "an array of tables",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One setting: everything that is known of it besides the value."""
+
+    name: str
+    type: Any
+    kind: Kind
+    default: object
+    required: bool
+    meaning: str
+    expected: str
+    example: object = None
+    secret: bool = False
+    url: bool = False
+    path: bool = False
+    instead_of: str = ""
+    flag: str = ""
+    tables_of: type[msgspec.Struct] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of settings, such as `[limits]`."""
+
+    name: str
+    struct: type[msgspec.Struct]
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sinks:
+    """A table that is one sink, `[otel]`, or holds one table per sink, `[otel.NAME]`."""
+
+    name: str
+    struct: type[msgspec.Struct]
+    meaning: str
+
+
+Member: TypeAlias = Field | Table | Sinks
+
+
+@functools.cache
+def members(struct: type[msgspec.Struct]) -> dict[str, Member]:
+    """The members of a struct by name, in the order they are written."""
+    return {info.name: _member(info) for info in msgspec.structs.fields(struct)}
+
+
+@functools.cache
+def fields(struct: type[msgspec.Struct]) -> dict[str, Field]:
+    """The plain settings of a struct by name, without its tables."""
+    return {name: member for name, member in members(struct).items() if isinstance(member, Field)}
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A struct that shows itself to people, logs and tracebacks without its secrets."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in masked_items(self))})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return masked_items(self)
+
+
+def masked_items(value: msgspec.Struct) -> list[tuple[str, Any]]:
+    """Name and value of every member, fit to be shown: secrets and the credentials in addresses are masked."""
+    shown: list[tuple[str, Any]] = []
+    for name, member in members(type(value)).items():
+        held = getattr(value, name)
+        if isinstance(member, Field):
+            held = masked(held, secret=member.secret, url=member.url)
+        shown.append((name, held))
+    return shown
+
+
+def _member(info: msgspec.structs.FieldInfo) -> Member:
+    bare, meta = _split(info.type)
+    meaning = meta.description or ""
+    if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
+        return Table(info.name, bare, meaning)
+    inner = get_args(bare)
+    if get_origin(bare) is dict and isinstance(inner[1], type) and issubclass(inner[1], msgspec.Struct):
+        return Sinks(info.name, inner[1], meaning)
+    kind, tables_of = _kind(bare)
+    default = info.default
+    if info.default_factory is not msgspec.NODEFAULT:
+        default = info.default_factory()
+    required = default is msgspec.NODEFAULT
+    marks = meta.extra or {}
+    return Field(
+        name=info.name,
+        type=info.type,
+        kind=kind,
+        default=None if required else default,
+        required=required,
+        meaning=meaning,
+        expected=marks.get("expected") or _expected(bare, kind, meta),
+        example=meta.examples[0] if meta.examples else None,
+        secret=bool(marks.get("secret")),
+        url=bool(marks.get("url")),
+        path=bool(marks.get("path")),
+        instead_of=str(marks.get("instead_of", "")),
+        flag=str(marks.get("flag", "")),
+        tables_of=tables_of,
+    )
+
+
+def _split(annotated: Any) -> tuple[Any, msgspec.Meta]:
+    """The type without its Meta and without `| None`, and the Meta."""
+    meta = msgspec.Meta()
+    if get_origin(annotated) is Annotated:
+        annotated, meta = get_args(annotated)
+    if type(None) in get_args(annotated):
+        annotated = Union[tuple(part for part in get_args(annotated) if part is not type(None))]  # noqa: UP007
+    return annotated, meta
+
+
+def _kind(bare: Any) -> tuple[Kind, type[msgspec.Struct] | None]:
+    plain: dict[Any, Kind] = {str: "text", int: "integer", float: "number", bool: "truth"}
+    if bare in plain:
+        return plain[bare], None
+    origin, inner = get_origin(bare), get_args(bare)
+    if origin is Literal:
+        return "text", None
+    if origin is dict:
+        return "pairs", None
+    if origin is tuple and isinstance(inner[0], type) and issubclass(inner[0], msgspec.Struct):
+        return "tables", inner[0]
+    if origin is tuple:
+        return "texts", None
+    raise TypeError(f"no kind of setting has the type {bare}")
+
+
+def _expected(bare: Any, kind: Kind, meta: msgspec.Meta) -> str:
+    choices = _choices(bare)
+    if choices:
+        listed = ", ".join(f'"{choice}"' for choice in choices)
+        return f"one of {listed}" if kind == "text" else f"an array of some of {listed}"
+    if meta.ge is not None and meta.le is not None:
+        return f"{_NOUNS[kind]} from {meta.ge} to {meta.le}"
+    return _NOUNS[kind]
+
+
+def _choices(bare: Any) -> tuple[str, ...]:
+    if get_origin(bare) is Literal:
+        return get_args(bare)
+    inner = get_args(bare)
+    return get_args(inner[0]) if inner and get_origin(inner[0]) is Literal else ()

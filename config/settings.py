@@ -1,0 +1,208 @@
+"""Every setting: one field is its type, default, meaning and bounds; everything else is made from these structs."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from config.fields import Shown
+from config.otel import Otel
+
+KIB = 1024
+MIB = 1024 * KIB
+
+KNOWN_ENV = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*_KEY")
+
+
+class MissionControl(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A Mission Control that sessions are delivered to."""
+
+    url: Annotated[
+        str,
+        Meta(
+            description="Where it is, as the CLI's own uploader would be told: the address that ends in /agents.",
+            examples=["https://mc.example.com/agents"],
+            extra={"url": True},
+        ),
+    ]
+    token_file: Annotated[
+        str | None,
+        Meta(
+            description="File that holds the token; read again whenever the token is needed, so it may change.",
+            examples=["~/.config/exporter/mc.token"],
+            extra={"path": True, "instead_of": "token"},
+        ),
+    ] = None
+    token: Annotated[
+        str | None,
+        Meta(
+            description="The token itself, sent as Authorization: Bearer to this address and nowhere else.",
+            examples=["the-token"],
+            extra={"secret": True, "instead_of": "token_file"},
+        ),
+    ] = None
+    allow_http: Annotated[
+        bool, Meta(description="Send the token over http:// to an address that is not loopback, readable on the way.")
+    ] = False
+    max_event_bytes: Annotated[
+        int,
+        Meta(
+            description="Larger events go to quarantine, unless the receiver says that it takes more.",
+            ge=64 * KIB,
+            le=64 * MIB,
+        ),
+    ] = 8 * MIB
+    connections: Annotated[int, Meta(description="Sessions delivered at the same time.", ge=1, le=64)] = 4
+    timeout_seconds: Annotated[
+        float, Meta(description="How long one request may take before it is sent again later.", ge=0.1, le=600)
+    ] = 30.0
+    owner_id: Annotated[
+        str | None,
+        Meta(description="Owner that sessions are registered for.", examples=["1"], min_length=1, max_length=200),
+    ] = None
+    repo_id: Annotated[
+        str | None,
+        Meta(description="Repository that sessions are registered for.", examples=["2"], min_length=1, max_length=200),
+    ] = None
+    live: Annotated[
+        bool, Meta(description="Also send ephemeral events, redacted; the receiver shows them and stores none.")
+    ] = False
+    compression: Annotated[
+        Literal["auto", "none"], Meta(description="auto: what the receiver says it can read; none: never.")
+    ] = "auto"
+
+
+class Allow(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Something that looks like a secret and is none; exactly one of its keys is given."""
+
+    value: Annotated[str | None, Meta(description="This very text.", examples=["AKIAIOSFODNN7EXAMPLE"])] = None
+    regex: Annotated[str | None, Meta(description="Texts that match as a whole.", examples=["EXAMPLE-[0-9]+"])] = None
+    rule: Annotated[
+        str | None, Meta(description="What this rule finds (exporter redact rules).", examples=["aws-access-key-id"])
+    ] = None
+    path: Annotated[
+        str | None, Meta(description="In the files of tool calls that this pattern names.", examples=["fixtures/**"])
+    ] = None
+
+
+class Redaction(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is masked besides the built-in rules, and what is not."""
+
+    known_env: Annotated[
+        tuple[str, ...],
+        Meta(description="The values of environment variables with such names are masked in every form."),
+    ] = KNOWN_ENV
+    known_files: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="The contents of these files are masked in every form.",
+            examples=[["~/.config/exporter/mc.token"]],
+            extra={"path": True},
+        ),
+    ] = ()
+    extra_rules: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Files with rules of your own.",
+            examples=[["~/.config/exporter/rules.toml"]],
+            extra={"path": True},
+        ),
+    ] = ()
+    known_env_of_cli: Annotated[
+        bool,
+        Meta(
+            description="Also the environment of the CLI process that writes the session (Linux, held in memory only)."
+        ),
+    ] = False
+    budget_ms: Annotated[
+        float,
+        Meta(description="An event that takes longer to redact goes to quarantine, never out.", ge=1, le=600_000),
+    ] = 10_000.0
+    allow: Annotated[tuple[Allow, ...], Meta(description="What is not a secret although it looks like one.")] = ()
+
+
+class Limits(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How much the exporter uses at most."""
+
+    max_line_bytes: Annotated[
+        int, Meta(description="Longer lines of a session file go to quarantine.", ge=64 * KIB, le=256 * MIB)
+    ] = 16 * MIB
+    open_files: Annotated[int, Meta(description="Session files held open at the same time.", ge=1, le=65_536)] = 64
+    quarantine_bytes: Annotated[
+        int,
+        Meta(description="Size of the quarantine; when it is full the session stops.", ge=MIB, le=1024 * 1024 * MIB),
+    ] = 256 * MIB
+    quarantine_days: Annotated[int, Meta(description="How long quarantined events are kept.", ge=1, le=3650)] = 30
+    cache_bytes: Annotated[
+        int,
+        Meta(
+            description="A sink further behind than this reads the file by itself instead of with the others.",
+            ge=64 * KIB,
+            le=1024 * MIB,
+        ),
+    ] = 8 * MIB
+    poll_seconds: Annotated[
+        float,
+        Meta(description="How often files are looked at where the system cannot report changes.", ge=0.05, le=3600),
+    ] = 1.0
+    incomplete_line_seconds: Annotated[
+        float, Meta(description="A last line that stays incomplete for longer is reported.", ge=1, le=86_400)
+    ] = 30.0
+
+
+class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Everything that can be set; paths are absolute once loaded."""
+
+    copilot_home: Annotated[
+        str,
+        Meta(
+            description="The CLI's own directory; sessions are read from session-state in it, nothing is written.",
+            extra={"path": True},
+        ),
+    ] = "~/.copilot"
+    state_dir: Annotated[
+        str, Meta(description="Where marks, quarantine and the embedded store are kept.", extra={"path": True})
+    ] = "~/.local/state/exporter"
+    cache_dir: Annotated[str, Meta(description="Where compiled rules are kept.", extra={"path": True})] = (
+        "~/.cache/exporter"
+    )
+    history_days: Annotated[
+        int,
+        Meta(
+            description="Sessions that changed in the last days are delivered; older ones only by backfill.",
+            ge=0,
+            le=36_500,
+            extra={"flag": "--days"},
+        ),
+    ] = 7
+    give_up_seconds: Annotated[
+        float,
+        Meta(description="How long backfill and run --until-idle go on without an accepted request.", ge=0, le=86_400),
+    ] = 60.0
+    drain_seconds: Annotated[float, Meta(description="How long a stop waits for what is being sent.", ge=0, le=60)] = (
+        1.5
+    )
+    port: Annotated[
+        int, Meta(description="Port of the embedded Mission Control on loopback; 0 takes any.", ge=0, le=65_535)
+    ] = 8411
+    host_name: Annotated[
+        str | None,
+        Meta(
+            description="Name of this machine in reports, instead of its own.",
+            examples=["laptop"],
+            min_length=1,
+            max_length=255,
+        ),
+    ] = None
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], Meta(description="What is logged.")] = "info"
+    mission_control: Annotated[
+        dict[str, MissionControl],
+        Meta(description="Where sessions are delivered; for more than one, [mission_control.NAME] each."),
+    ] = field(default_factory=dict)
+    otel: Annotated[
+        dict[str, Otel],
+        Meta(description="Where traces, metrics and logs are sent; for more than one, [otel.NAME] each."),
+    ] = field(default_factory=dict)
+    redaction: Annotated[Redaction, Meta(description="What is masked besides the built-in rules, and what is not.")] = (
+        field(default_factory=Redaction)
+    )
+    limits: Annotated[Limits, Meta(description="How much the exporter uses at most.")] = field(default_factory=Limits)
