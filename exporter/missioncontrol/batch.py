@@ -1,0 +1,121 @@
+"""A request body as events: the exact bytes of each, its envelope, and what of it the store keeps.
+
+msgspec finds the elements; what it refuses (lone surrogates, deep nesting) goes to the tolerant scanner. Bytes are
+never decoded and encoded again, so what is stored is what was delivered.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from exporter.core.digest import item
+from exporter.core.envelope import REFUSALS, Envelope, decode
+from exporter.core.scanner import NotJsonError, elements, members
+
+
+class BadBodyError(ValueError):
+    """The body is not a JSON object with an `events` array."""
+
+
+class _Body(msgspec.Struct):
+    events: list[msgspec.Raw]
+    rewound: list[str] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """The bytes of each event in the body, and the ids that are gone from the file."""
+
+    events: list[bytes]
+    rewound: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One durable event as it is kept."""
+
+    envelope: Envelope
+    body: bytes
+    sha256: bytes
+    item: int
+
+
+@dataclass(slots=True)
+class Batch:
+    """The events of one request, sorted out: to store, only to show live, and not acceptable."""
+
+    durable: list[Event] = field(default_factory=list)
+    ephemeral: list[bytes] = field(default_factory=list)
+    rejected: list[str] = field(default_factory=list)
+    rewound: list[str] = field(default_factory=list)
+    masked: int = 0
+
+
+_decode_body: Final = msgspec.json.Decoder(_Body).decode
+_decode_ids: Final = msgspec.json.Decoder(list[str]).decode
+
+
+def read_elements(body: bytes) -> Elements:
+    """Return the exact bytes of each element of `events`; raise `BadBodyError` when there is no such array."""
+    try:
+        found = _decode_body(body)
+    except REFUSALS:
+        return _scan_elements(body)
+    return Elements([bytes(raw) for raw in found.events], found.rewound)
+
+
+def _scan_elements(body: bytes) -> Elements:
+    try:
+        fields, end = members(body, len(body) - len(body.lstrip(b" \t\r\n")))
+        if body[end:].strip(b" \t\r\n"):
+            raise BadBodyError(f"text after the JSON object at byte {end}")
+        if b"events" not in fields:
+            raise BadBodyError("no array `events` in the body")
+        spans, _ = elements(body, fields[b"events"][0])
+    except NotJsonError as error:
+        raise BadBodyError(str(error)) from error
+    rewound: list[str] = []
+    if b"rewound" in fields:
+        try:
+            rewound = _decode_ids(body[slice(*fields[b"rewound"])])
+        except REFUSALS as error:
+            raise BadBodyError(f"`rewound` is not an array of ids: {error}") from error
+    return Elements([body[start:end] for start, end in spans], rewound)
+
+
+def sort_out(
+    found: Elements, *, event_bytes_max: int, redact: Callable[[bytes], tuple[bytes, bool] | None] | None = None
+) -> Batch:
+    """Return what of the request is stored. `redact` gives (bytes, masked), or None for what must not be stored.
+
+    An event without a usable id is rejected as `#INDEX`, since there is no other name for it.
+    """
+    batch = Batch(rewound=found.rewound)
+    for index, raw in enumerate(found.events):
+        body = raw
+        if redact is not None:
+            redacted = redact(raw)
+            if redacted is None:
+                batch.rejected.append(_name(raw, index))
+                continue
+            body, was_masked = redacted
+            batch.masked += was_masked
+        envelope = decode(body)
+        if not isinstance(envelope, Envelope):
+            batch.rejected.append(envelope.id or f"#{index}")
+        elif envelope.ephemeral:
+            batch.ephemeral.append(body)
+        elif len(body) > event_bytes_max:
+            batch.rejected.append(envelope.id)
+        else:
+            hashed = sha256(body).digest()
+            batch.durable.append(Event(envelope, body, hashed, item(envelope.id, hashed)))
+    return batch
+
+
+def _name(raw: bytes, index: int) -> str:
+    envelope = decode(raw)
+    return envelope.id or f"#{index}"

@@ -1,0 +1,147 @@
+"""Where the receiver keeps what it was sent: one thread writes in group commits, others read beside it.
+
+A write is answered only after the transaction that holds it is committed and synced. Jobs that wait together share
+one commit, and a job that fails takes nothing of another one with it.
+"""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+
+from exporter.missioncontrol.schema import connect, open_database
+
+Result = TypeVar("Result")
+Job = Callable[[sqlite3.Connection], Result]
+
+_JOBS_PER_COMMIT_MAX: Final = 64
+_READERS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Queued:
+    job: Job[Any]
+    answer: "Future[Any]"
+
+
+class Store:
+    """The receiver's database. Open with a path or ":memory:"; `close` waits for what was already handed in."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = None if str(path) == ":memory:" else Path(path)
+        self.notices: list[str] = []
+        self._database = open_database(self._path, self.notices.append)
+        self._queue: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
+        self._own = threading.local()
+        self._reading: list[sqlite3.Connection] = []
+        self._closed = False
+        self._writer = threading.Thread(target=self._write_forever, name="store-write", daemon=True)
+        self._writer.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def size_bytes(self) -> int:
+        """How large the database file is; 0 in memory."""
+        return self._path.stat().st_size if self._path is not None else 0
+
+    def submit(self, job: Job[Result]) -> "Future[Result]":
+        """Hand in a write; the future answers after its commit, or with what the job raised."""
+        answer: Future[Result] = Future()
+        if self._closed:
+            raise RuntimeError("the store is closed")
+        self._queue.put(_Queued(job, answer))
+        return answer
+
+    async def write(self, job: Job[Result]) -> Result:
+        """Run a write on the writer's thread and return its result once it is durable."""
+        return await asyncio.wrap_future(self.submit(job))
+
+    async def read(self, job: Job[Result]) -> Result:
+        """Run a read beside the writer; it sees every write that was answered before."""
+        if self._path is None:
+            return await self.write(job)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, job)
+
+    def do(self, job: Job[Result]) -> Result:
+        """Run a write or a read and wait for it; not for use on an event loop."""
+        return self.submit(job).result()
+
+    def close(self) -> None:
+        """Finish what was handed in, then close every connection. A second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        self._queue.put(None)
+        self._writer.join()
+        self._readers.shutdown()
+        for database in self._reading:
+            database.close()
+        self._database.close()
+
+    def _read(self, job: Job[Result]) -> Result:
+        database: sqlite3.Connection | None = getattr(self._own, "database", None)
+        if database is None:
+            database = self._own.database = connect(self._path, read_only=True)
+            self._reading.append(database)
+        database.execute("BEGIN")
+        try:
+            return job(database)
+        finally:
+            database.execute("COMMIT")
+
+    def _write_forever(self) -> None:
+        while (first := self._queue.get()) is not None:
+            jobs, ended = [first], False
+            while len(jobs) < _JOBS_PER_COMMIT_MAX and not self._queue.empty():
+                following = self._queue.get()
+                if following is None:
+                    ended = True
+                    break
+                jobs.append(following)
+            self._commit(jobs)
+            if ended:
+                return
+
+    def _commit(self, jobs: list[_Queued]) -> None:
+        outcomes: list[tuple[_Queued, Any, BaseException | None]] = []
+        try:
+            self._database.execute("BEGIN IMMEDIATE")
+            for queued in jobs:
+                outcomes.append((queued, *self._run(queued.job)))
+            self._database.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            outcomes = [(queued, None, error) for queued in jobs]
+        for queued, result, failure in outcomes:
+            if not queued.answer.set_running_or_notify_cancel():
+                continue
+            if failure is None:
+                queued.answer.set_result(result)
+            else:
+                queued.answer.set_exception(failure)
+
+    def _run(self, job: Job[Any]) -> tuple[Any, BaseException | None]:
+        """Run one job so that its failure undoes only its own writes."""
+        self._database.execute("SAVEPOINT job")
+        try:
+            result = job(self._database)
+        except Exception as error:  # a task's edge: the one who asked gets the error, the writer lives on
+            if not self._database.in_transaction:
+                raise sqlite3.OperationalError(str(error)) from error
+            self._database.execute("ROLLBACK TO job")
+            self._database.execute("RELEASE job")
+            return None, error
+        self._database.execute("RELEASE job")
+        return result, None
