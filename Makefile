@@ -28,7 +28,7 @@ check: $(READY) ## lint, format, types, layers, and whatever can drift
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m pytest tests/drift
 
 real: $(READY) ## run the tests that drive the real Copilot CLI (installs it from npm)
