@@ -38,7 +38,7 @@ real: $(READY) ## run the tests that drive the real Copilot CLI (installs it fro
 	  else \
 	    echo "make real: the Copilot CLI comes from npm, and npm is not here. Install Node.js with npm, then try again." >&2; exit 1; \
 	  fi; }
-	@$(BIN)/python tests/real/install.py
+	@$(BIN)/python -m tests.real.install --old
 	@$(BIN)/python -m pytest -m real tests/real $(ARGS)
 
 bench: $(READY) ## measure speed and memory, and write the table of the README

@@ -21,6 +21,12 @@ KEPT: Final = frozenset({"EXPORTER_REAL_DIR"})
 """Where `make real` put the real CLI; says nothing to the program."""
 
 
+def pytest_configure() -> None:
+    """Fixes where the real CLI is kept, before each test gets a cache directory of its own."""
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    os.environ.setdefault("EXPORTER_REAL_DIR", str(Path(cache, "exporter-real").expanduser()))
+
+
 class NetworkForbiddenError(OSError):
     """A test tried to reach something that is not on loopback."""
 
