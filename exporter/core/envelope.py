@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from exporter.core.scanner import NotJson, members, skip_whitespace
+from exporter.core.scanner import NotJsonError, members, skip_whitespace
 
 ID_LENGTH_MAX: Final = 512
 _ENVELOPE_START: Final = b'{"type":"'
@@ -103,7 +103,7 @@ def pieces(line: bytes) -> list[Piece]:
     while position < len(line):
         try:
             fields, end = members(line, position)
-        except NotJson:
+        except NotJsonError:
             resume = _next_event(line, position + 1)
             rubbish = line[position:resume]
             reason = "nul_bytes" if not rubbish.strip(b"\0 \t\r") else "not_json"
@@ -123,7 +123,7 @@ def _next_event(line: bytes, position: int) -> int:
             break
         try:
             fields, end = members(line, position)
-        except NotJson:
+        except NotJsonError:
             position += 1
             continue
         rest = skip_whitespace(line, end)

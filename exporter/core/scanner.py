@@ -17,7 +17,7 @@ _OPEN_ARRAY, _CLOSE_ARRAY = ord("["), ord("]")
 _COMMA, _COLON, _QUOTE = ord(","), ord(":"), ord('"')
 
 
-class NotJson(ValueError):
+class NotJsonError(ValueError):
     """The bytes at `position` do not continue a JSON value."""
 
     def __init__(self, position: int) -> None:
@@ -36,7 +36,7 @@ def scan_string(text: bytes, position: int) -> int:
     """Return the position after the string that begins at `position`."""
     match = _STRING.match(text, position)
     if match is None:
-        raise NotJson(position)
+        raise NotJsonError(position)
     return match.end()
 
 
@@ -45,7 +45,7 @@ def _scan_scalar(text: bytes, position: int) -> int:
         return scan_string(text, position)
     match = _SCALAR.match(text, position)
     if match is None:
-        raise NotJson(position)
+        raise NotJsonError(position)
     return match.end()
 
 
@@ -53,7 +53,7 @@ def _scan_key(text: bytes, position: int) -> int:
     """Return the position of the value that belongs to the key at `position`."""
     position = skip_whitespace(text, scan_string(text, position))
     if position >= len(text) or text[position] != _COLON:
-        raise NotJson(position)
+        raise NotJsonError(position)
     return skip_whitespace(text, position + 1)
 
 
@@ -62,20 +62,20 @@ def _after_value(text: bytes, position: int, open_containers: bytearray) -> tupl
     while open_containers:
         position = skip_whitespace(text, position)
         if position >= len(text):
-            raise NotJson(position)
+            raise NotJsonError(position)
         byte, container = text[position], open_containers[-1]
         if byte == _COMMA:
             position = skip_whitespace(text, position + 1)
             return (_scan_key(text, position) if container == _OPEN_OBJECT else position), True
         if byte != (_CLOSE_OBJECT if container == _OPEN_OBJECT else _CLOSE_ARRAY):
-            raise NotJson(position)
+            raise NotJsonError(position)
         open_containers.pop()
         position += 1
     return position, False
 
 
 def scan_value(text: bytes, position: int = 0) -> int:
-    """Return the position after the one JSON value that begins at `position`; raise `NotJson` where it breaks."""
+    """Return the position after the one JSON value that begins at `position`; raise `NotJsonError` where it breaks."""
     open_containers = bytearray()
     while True:
         byte = text[position] if position < len(text) else -1
@@ -102,7 +102,7 @@ def members(text: bytes, position: int = 0) -> tuple[dict[bytes, tuple[int, int]
     common JSON reader.
     """
     if position >= len(text) or text[position] != _OPEN_OBJECT:
-        raise NotJson(position)
+        raise NotJsonError(position)
     found: dict[bytes, tuple[int, int]] = {}
     position = skip_whitespace(text, position + 1)
     if position < len(text) and text[position] == _CLOSE_OBJECT:
@@ -116,14 +116,14 @@ def members(text: bytes, position: int = 0) -> tuple[dict[bytes, tuple[int, int]
         if position < len(text) and text[position] == _CLOSE_OBJECT:
             return found, position + 1
         if position >= len(text) or text[position] != _COMMA:
-            raise NotJson(position)
+            raise NotJsonError(position)
         position = skip_whitespace(text, position + 1)
 
 
 def elements(text: bytes, position: int) -> tuple[list[tuple[int, int]], int]:
     """Return the span of each element of the array at `position`, and the position after the array."""
     if position >= len(text) or text[position] != _OPEN_ARRAY:
-        raise NotJson(position)
+        raise NotJsonError(position)
     spans: list[tuple[int, int]] = []
     position = skip_whitespace(text, position + 1)
     if position < len(text) and text[position] == _CLOSE_ARRAY:
@@ -135,5 +135,5 @@ def elements(text: bytes, position: int) -> tuple[list[tuple[int, int]], int]:
         if position < len(text) and text[position] == _CLOSE_ARRAY:
             return spans, position + 1
         if position >= len(text) or text[position] != _COMMA:
-            raise NotJson(position)
+            raise NotJsonError(position)
         position = skip_whitespace(text, position + 1)

@@ -1,0 +1,117 @@
+"""What an HTTP answer means for the batch that was sent."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final, TypeAlias
+
+RETRY_AFTER_SECONDS_MAX: Final = 300.0
+CEILING_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """2xx: the sink has the batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Send the same again, not before `after_seconds` when the sink named a time.
+
+    `alarm` says that a person should look: the sink will hardly get well by itself.
+    """
+
+    reason: str
+    after_seconds: float | None = None
+    alarm: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Smaller:
+    """413: halve the batch; one event alone goes to quarantine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """400 or 422: once more, then find the culprit by halving."""
+
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class LessCompression:
+    """415: use a simpler content encoding from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unauthorized:
+    """401 or 403: stop this sink until its token changes, and say so loudly."""
+
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """404 on a session: create it again and begin at the first event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """410: somebody deleted the session there; it is not sent again unless asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """409: the receiver holds something else than we believe; ask it what."""
+
+
+Verdict: TypeAlias = (
+    Accepted | Later | Smaller | Suspect | LessCompression | Unauthorized | Missing | Deleted | Conflict
+)
+
+_BY_STATUS: Final[dict[int, Verdict]] = {
+    400: Suspect(400),
+    422: Suspect(422),
+    401: Unauthorized(401),
+    403: Unauthorized(403),
+    404: Missing(),
+    409: Conflict(),
+    410: Deleted(),
+    413: Smaller(),
+    415: LessCompression(),
+}
+
+
+def verdict(status: int, retry_after: str | None, now: datetime) -> Verdict:
+    """Judge an answer by its status and its Retry-After header. `now` is the wall clock, for the header's date form."""
+    if 200 <= status < 300:
+        return Accepted()
+    known = _BY_STATUS.get(status)
+    if known is not None:
+        return known
+    after = retry_after_seconds(retry_after, now)
+    reason = f"answered {status}"
+    if status in (408, 425, 429) or (status >= 500 and status not in (501, 505)):
+        return Later(reason, after)
+    # Redirects are not followed, so that the token goes nowhere else; these and the rest wait for a person.
+    return Later(reason, after if after is not None else CEILING_SECONDS, alarm=True)
+
+
+def retry_after_seconds(header: str | None, now: datetime) -> float | None:
+    """Read a Retry-After header in seconds or as a date, clamped; None when there is none that can be read."""
+    if header is None:
+        return None
+    text = header.strip()
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            moment = parsedate_to_datetime(text)
+        except (ValueError, TypeError):
+            return None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        seconds = (moment - now).total_seconds()
+    if seconds != seconds:  # noqa: PLR0124  not a number
+        return None
+    return min(max(seconds, 0.0), RETRY_AFTER_SECONDS_MAX)

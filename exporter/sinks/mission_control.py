@@ -1,0 +1,268 @@
+"""The Mission Control sink: its wire, what it negotiates, and the only retry policy there is."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, TypeAlias
+from urllib.parse import quote
+
+import msgspec
+import tenacity
+
+from exporter.core.delivery import Limits
+from exporter.core.verdict import Accepted, Later, LessCompression, Verdict, verdict
+from exporter.sinks.transport import Answer, NoAnswerError, Transport
+from exporter.version import VERSION
+
+FLOOR_EVENTS_MAX: Final = 500
+FLOOR_BODY_BYTES: Final = 1_100_000
+FLOOR_EVENT_BYTES_MAX: Final = 8 << 20
+_COMPRESS_FROM_BYTES: Final = 1_024
+_ENCODINGS: Final = ("zstd", "gzip")
+
+# Full jitter between 0.5 and 60 seconds; it never gives up, because the file keeps the events.
+_BACKOFF: Final = tenacity.wait_random_exponential(multiplier=1, max=60, min=0.5)
+_NOTHING_TO_RETRY: Final = tenacity.Retrying(stop=tenacity.stop_never)
+
+
+def retry_delay_seconds(failures: int, later: Later) -> float:
+    """Return how long to wait after the `failures`-th failure in a row; a time named by the sink is obeyed."""
+    if later.after_seconds is not None:
+        return later.after_seconds
+    state = tenacity.RetryCallState(_NOTHING_TO_RETRY, fn=None, args=(), kwargs={})
+    state.attempt_number = failures
+    return float(_BACKOFF(state))
+
+
+class Capabilities(msgspec.Struct, frozen=True):
+    """What a receiver offers above the floor; everything is absent unless it says so."""
+
+    encodings: list[str] = []
+    max_body: int = 0
+    max_events: int = 0
+    max_event_bytes: int = 0
+    ack: bool = False
+    digest: bool = False
+    rewound: bool = False
+    reports: bool = False
+    live: bool = False
+
+
+class Ack(msgspec.Struct, frozen=True):
+    """What a receiver says it holds of a session."""
+
+    count: int
+    digest: str
+    last_event_id: str | None = None
+    accepted: int = 0
+    duplicates: int = 0
+    rejected: list[str] = []
+
+
+class _SessionAnswer(msgspec.Struct):
+    id: str
+    capabilities: Capabilities | None = None
+    ack: Ack | None = None
+
+
+class _EventsAnswer(msgspec.Struct):
+    ack: Ack
+
+
+class _ItemsAnswer(msgspec.Struct):
+    items: list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The receiver knows the session under `remote_id`."""
+
+    remote_id: str
+    ack: Ack | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The answer to a batch. `trusted` is False when a receiver that acknowledges gave no sound acknowledgement."""
+
+    verdict: Verdict
+    rejected: tuple[str, ...] = ()
+    trusted: bool = True
+
+
+Registration: TypeAlias = Registered | Verdict
+
+
+class MissionControl:
+    """One Mission Control. `token` is asked before every request, so that a changed token file is noticed."""
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        transport: Transport,
+        *,
+        token: Callable[[], str | None],
+        compression: bool = True,
+        event_bytes_max: int = FLOOR_EVENT_BYTES_MAX,
+        owner_and_repo: tuple[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.url = url
+        self.token = token
+        self.capabilities = Capabilities()
+        self._transport = transport
+        self._compression = compression
+        self._event_bytes_max = event_bytes_max
+        self._owner_and_repo = owner_and_repo
+        self._encodings_refused: set[str] = set()
+        self._body_bytes_max: int | None = None
+        self._last_sent = 0.0
+
+    def limits(self) -> Limits:
+        """Return what one request may hold, by the floor, the capabilities and what a 413 has taught."""
+        offer = self.capabilities
+        body = min(FLOOR_BODY_BYTES, offer.max_body or FLOOR_BODY_BYTES, self._body_bytes_max or FLOOR_BODY_BYTES)
+        event = offer.max_event_bytes or self._event_bytes_max
+        return Limits(min(FLOOR_EVENTS_MAX, offer.max_events or FLOOR_EVENTS_MAX), body, event)
+
+    def body_refused(self, size: int) -> None:
+        """Remember that a body of this size was too large."""
+        self._body_bytes_max = max(1_024, min(size // 2, self._body_bytes_max or size))
+
+    async def register(self, session: str, remote_id: str | None) -> Registration:
+        """Make the session known, or find it again under the id it has there."""
+        if remote_id is not None:
+            answer = await self._ask("GET", f"/sessions/{quote(remote_id, safe='')}", b"")
+        else:
+            body: dict[str, object] = {"id": session, "agent_task_id": session}
+            if self._owner_and_repo is not None:
+                body["owner_id"], body["repo_id"] = (
+                    int(part) if part.isdigit() else part for part in self._owner_and_repo
+                )
+            answer = await self._ask("POST", "/sessions", msgspec.json.encode(body))
+        if not isinstance(answer, Answer):
+            return answer
+        judged = self._judge(answer)
+        if not isinstance(judged, Accepted):
+            return judged
+        try:
+            known = msgspec.json.decode(answer.body, type=_SessionAnswer)
+        except msgspec.MsgspecError:
+            if remote_id is not None:
+                return Registered(remote_id, None)
+            return Later("the answer to POST /sessions has no session id", 60.0, alarm=True)
+        if known.capabilities is not None:
+            self.capabilities = known.capabilities
+        return Registered(remote_id or known.id, known.ack if self.capabilities.ack else None)
+
+    async def send(
+        self, remote_id: str, ids: Sequence[str], lines: Sequence[bytes], rewound: Sequence[str] = ()
+    ) -> Sent:
+        """Send one batch in file order; `rewound` are ids that are gone from the file."""
+        body = b'{"events":[' + b",".join(lines) + b"]"
+        body += b',"rewound":' + msgspec.json.encode(list(rewound)) + b"}" if rewound else b"}"
+        headers: dict[str, str] = {}
+        offer = self.capabilities
+        if offer.ack and ids:
+            key = f"{remote_id}:{ids[0]}:{ids[-1]}:{len(ids)}"
+            headers["Idempotency-Key"] = key if key.isascii() else hashlib.sha256(key.encode()).hexdigest()
+        self._last_sent = time.monotonic()
+        encoding = self._encoding(len(body))
+        answer = await self._ask("POST", f"/sessions/{quote(remote_id, safe='')}/events", body, headers, encoding)
+        if not isinstance(answer, Answer):
+            return Sent(answer)
+        judged = self._judge(answer)
+        if isinstance(judged, LessCompression):
+            if encoding is None:
+                return Sent(Later("answered 415 to an uncompressed body", 60.0, alarm=True))
+            self._encodings_refused.add(encoding)
+        if not isinstance(judged, Accepted) or not offer.ack:
+            return Sent(judged)
+        return _acknowledged(answer.body, ids)
+
+    async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
+        """Return the ids the receiver holds, not hidden, in its order, with the SHA-256 of each."""
+        answer = await self._ask("GET", f"/sessions/{quote(remote_id, safe='')}?ids=1", b"")
+        if not isinstance(answer, Answer):
+            return answer
+        judged = self._judge(answer)
+        if not isinstance(judged, Accepted):
+            return judged
+        try:
+            found = msgspec.json.decode(answer.body, type=_ItemsAnswer).items
+            return {identity: bytes.fromhex(digest) for identity, digest in found}
+        except (msgspec.MsgspecError, ValueError):
+            return Later("the answer to GET sessions?ids=1 cannot be read", 60.0, alarm=True)
+
+    async def report(self, path: str, method: str, body: Mapping[str, object]) -> None:
+        """Tell a receiver that takes reports how things are; a report that is lost is not sent again."""
+        if self.capabilities.reports:
+            await self._ask(method, path, msgspec.json.encode(body))
+
+    async def live(self, remote_id: str, lines: Sequence[bytes]) -> None:
+        """Show ephemeral events to a receiver that has a live view; nothing waits for them."""
+        if self.capabilities.live and lines:
+            body = b'{"events":[' + b",".join(lines) + b"]}"
+            await self._ask("POST", f"/sessions/{quote(remote_id, safe='')}/live", body)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._transport.close()
+
+    def _encoding(self, size: int) -> str | None:
+        if not self._compression or size < _COMPRESS_FROM_BYTES:
+            return None
+        for encoding in _ENCODINGS:
+            if encoding in self.capabilities.encodings and encoding not in self._encodings_refused:
+                return encoding
+        return None
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        extra: Mapping[str, str] | None = None,
+        encoding: str | None = None,
+    ) -> Answer | Later:
+        headers = {"User-Agent": f"session-exporter/{VERSION}", "Session-Exporter": VERSION, **(extra or {})}
+        if body:
+            headers["Content-Type"] = "application/json"
+        if encoding is not None:
+            body = (
+                await asyncio.to_thread(_compress, body, encoding) if len(body) > 65_536 else _compress(body, encoding)
+            )
+            headers["Content-Encoding"] = encoding
+        token = self.token()
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        try:
+            return await self._transport.request(method, path, headers, body)
+        except NoAnswerError as error:
+            return Later(str(error))
+
+    def _judge(self, answer: Answer) -> Verdict:
+        return verdict(answer.status, answer.headers.get("retry-after"), datetime.now(UTC))
+
+
+def _acknowledged(body: bytes, ids: Sequence[str]) -> Sent:
+    try:
+        ack = msgspec.json.decode(body, type=_EventsAnswer).ack
+    except msgspec.MsgspecError:
+        return Sent(Accepted(), trusted=False)
+    counted = ack.accepted + ack.duplicates + len(ack.rejected)
+    return Sent(Accepted(), tuple(ack.rejected), trusted=counted == len(ids))
+
+
+def _compress(body: bytes, encoding: str) -> bytes:
+    if encoding == "zstd":
+        import zstandard  # noqa: PLC0415  only where a receiver offers it
+
+        return zstandard.ZstdCompressor(level=1).compress(body)
+    import gzip  # noqa: PLC0415  as above
+
+    return gzip.compress(body, compresslevel=1)

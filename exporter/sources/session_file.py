@@ -1,0 +1,206 @@
+"""One session's event file: which file the path names now, and reading whole lines from it."""
+
+import os
+import stat
+import sys
+from collections import OrderedDict
+from pathlib import Path
+from typing import Final
+
+from exporter.core.follow import Rewritten, Seen, Vanish, decide
+from exporter.core.lines import LineSplitter, Oversized
+from exporter.core.position import TAIL_BYTES, Identity, Position
+
+CHUNK_BYTES: Final = 1 << 20
+EVENTS_NAME: Final = "events.jsonl"
+
+
+class OpenFiles:
+    """The descriptors we hold, at most `limit`; the one used longest ago is closed first."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._open: OrderedDict[SessionFile, int] = OrderedDict()
+
+    def descriptor(self, file: "SessionFile") -> int | None:
+        """Return an open descriptor of the file that `file` followed last, None when it is gone."""
+        found = self._open.get(file)
+        if found is not None:
+            self._open.move_to_end(file)
+            return found
+        while len(self._open) >= self._limit:
+            self.close(next(iter(self._open)))
+        try:
+            descriptor = os.open(file.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+        except OSError:
+            return None
+        facts = os.fstat(descriptor)
+        if Identity(facts.st_dev, facts.st_ino) != file.identity:
+            os.close(descriptor)
+            return None
+        self._open[file] = descriptor
+        return descriptor
+
+    def holds(self, file: "SessionFile") -> bool:
+        """Tell whether a descriptor is open, so that a deleted file can still be drained."""
+        return file in self._open
+
+    def close(self, file: "SessionFile") -> None:
+        """Close a file's descriptor if it is open."""
+        descriptor = self._open.pop(file, None)
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def close_all(self) -> None:
+        """Close every descriptor."""
+        for file in list(self._open):
+            self.close(file)
+
+
+class SessionFile:
+    """The events of one session on disk.
+
+    `generation` counts how often the file's past changed (replaced, truncated, overwritten): positions of an older
+    generation mean nothing. `gone` says that the path names no file now; what is open can still be read.
+    """
+
+    __slots__ = ("directory", "generation", "gone", "identity", "modified", "path", "problem", "session", "size")
+
+    def __init__(self, session: str, directory: Path) -> None:
+        self.session = session
+        self.directory = directory
+        self.path = directory / EVENTS_NAME
+        self.generation = 0
+        self.identity: Identity | None = None
+        self.size = 0
+        self.modified = 0.0
+        self.gone = True
+        self.problem: str | None = None
+
+    def refresh(self, files: OpenFiles) -> str | None:
+        """Look at the file again; return why its generation changed, None when it did not."""
+        facts = self._facts()
+        seen = None if facts is None else Seen(Identity(facts.st_dev, facts.st_ino), facts.st_size)
+        decision = decide(self.identity, 0, self.size, seen)
+        if isinstance(decision, Vanish):
+            self.gone = True
+            return None
+        assert facts is not None and seen is not None
+        self.gone = False
+        self.modified = facts.st_mtime
+        if isinstance(decision, Rewritten):
+            files.close(self)
+            self.generation += 1
+        self.identity = seen.identity
+        self.size = seen.size
+        return decision.reason if isinstance(decision, Rewritten) else None
+
+    def rewritten(self, files: OpenFiles) -> None:
+        """Note that bytes already read have changed in place."""
+        files.close(self)
+        self.generation += 1
+
+    def _facts(self) -> os.stat_result | None:
+        try:
+            facts = self.path.stat()
+        except FileNotFoundError:
+            self.problem = None
+            return None
+        except OSError as error:
+            self.problem = f"unreadable_file: {error.strerror}"
+            return None
+        if not stat.S_ISREG(facts.st_mode):
+            self.problem = "not_a_regular_file"
+            return None
+        self.problem = None
+        return facts
+
+
+class PastChangedError(Exception):
+    """The bytes before a position are not those that were there."""
+
+
+class Reader:
+    """Whole lines of a session file from a position on, each once.
+
+    `lines[index:]` are read and not yet taken; `take` moves on. The caller checks `generation` before it believes
+    anything: a reader of an older generation is thrown away.
+    """
+
+    def __init__(self, file: SessionFile, files: OpenFiles, position: Position, line_bytes_max: int) -> None:
+        self.file = file
+        self.generation = file.generation
+        self.position = position
+        self.lines: list[bytes | Oversized] = []
+        self.index = 0
+        self._files = files
+        self._splitter = LineSplitter(position.offset, line_bytes_max)
+        self._read_to = position.offset
+        self._tail: bytes | None = None
+        self._read_tail: bytes | None = None
+
+    @property
+    def held(self) -> int:
+        """Return how many bytes of an unfinished last line have been read."""
+        return self._splitter.held
+
+    def fill(self) -> bool:
+        """Read one more chunk if there is one; return whether lines are waiting.
+
+        Raises `PastChangedError` when the file's past is another than the one this reader has read.
+        """
+        while self.index >= len(self.lines):
+            wanted = min(CHUNK_BYTES, self.file.size - self._read_to)
+            if wanted <= 0 or (descriptor := self._files.descriptor(self.file)) is None:
+                return False
+            chunk = _read_at(descriptor, wanted, self._read_to)
+            self._check_past(descriptor)
+            if not chunk:
+                return False
+            assert self._read_tail is not None
+            self._read_tail = (
+                chunk[-TAIL_BYTES:] if len(chunk) >= TAIL_BYTES else (self._read_tail + chunk)[-TAIL_BYTES:]
+            )
+            self._read_to += len(chunk)
+            self.lines = self._splitter.feed(chunk)
+            self.index = 0
+        return True
+
+    def _check_past(self, descriptor: int) -> None:
+        # Compared after the chunk was read: a rewrite before or between the two reads cannot go unseen.
+        start = max(0, self._read_to - TAIL_BYTES)
+        past = _read_at(descriptor, self._read_to - start, start)
+        if self._read_tail is None:
+            if not self.position.follows(past):
+                raise PastChangedError
+            self._tail = self._read_tail = past
+        elif past != self._read_tail:
+            raise PastChangedError
+
+    def take(self, index: int) -> bytes:
+        """Move to `lines[index]`; return the up to `TAIL_BYTES` raw bytes before it, as they were read."""
+        tail = b""
+        for line in reversed(self.lines[self.index : index]):
+            if isinstance(line, Oversized):
+                tail = self._before(line.offset + line.size + 1) + tail
+                break
+            tail = line[-TAIL_BYTES:] + b"\n" + tail
+            if len(tail) >= TAIL_BYTES:
+                break
+        else:
+            tail = (self._tail or b"") + tail
+        self._tail = tail[-TAIL_BYTES:]
+        self.index = index
+        return self._tail
+
+    def _before(self, offset: int) -> bytes:
+        descriptor = self._files.descriptor(self.file)
+        start = max(0, offset - TAIL_BYTES)
+        return b"" if descriptor is None else _read_at(descriptor, offset - start, start)
+
+
+def _read_at(descriptor: int, size: int, offset: int) -> bytes:
+    if sys.platform != "win32":
+        return os.pread(descriptor, size, offset)
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.read(descriptor, size)

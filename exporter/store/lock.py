@@ -1,0 +1,98 @@
+"""One exporter owns a state directory: a lock that the kernel drops when its holder dies."""
+
+import os
+import stat
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from exporter.errors import LockedError, StateError
+
+if sys.platform != "win32":
+    import fcntl
+else:
+    import msvcrt
+
+
+def prepare_state_dir(path: Path) -> None:
+    """Make the state directory, private to this user; raise `StateError` where that cannot be."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        facts = path.stat()
+    except OSError as error:
+        raise StateError(
+            f"the state directory {path} cannot be made: {error.strerror}",
+            hint="set state_dir (or EXPORTER_STATE_DIR) to a directory this user can write",
+        ) from error
+    if not stat.S_ISDIR(facts.st_mode):
+        raise StateError(f"{path} is not a directory", hint="set state_dir to a directory")
+    if hasattr(os, "getuid"):
+        if facts.st_uid != os.getuid():
+            raise StateError(
+                f"the state directory {path} belongs to another user",
+                hint="run as that user, or set state_dir to a directory of your own",
+            )
+        if facts.st_mode & 0o077:
+            path.chmod(0o700)
+    probe = path / ".writable"
+    try:
+        probe.touch(mode=0o600)
+        probe.unlink()
+    except OSError as error:
+        raise StateError(
+            f"the state directory {path} cannot be written: {error.strerror}",
+            hint="free some space or make it writable; nothing is sent without a place to remember what was sent",
+        ) from error
+
+
+class StateLock:
+    """Holds the lock of a state directory while in its `with` block; raises `LockedError` when somebody else does."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._path = state_dir / "lock"
+        self._file: IO[str] | None = None
+
+    def acquire(self) -> None:
+        """Take the lock at once or raise."""
+        file = self._path.open("a+", encoding="ascii")
+        self._path.chmod(0o600)
+        try:
+            if sys.platform != "win32":
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            else:
+                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            holder = self.holder()
+            file.close()
+            raise LockedError(
+                f"another exporter{f' (process {holder})' if holder else ''} holds {self._path.parent}",
+                hint="ask it with `exporter status`, stop it, or give this one its own --state-dir",
+            ) from error
+        file.seek(0)
+        file.truncate()
+        file.write(str(os.getpid()))
+        file.flush()
+        self._file = file
+
+    def holder(self) -> int | None:
+        """Return the process id that was written by whoever took the lock last."""
+        try:
+            return int(self._path.read_text(encoding="ascii").strip())
+        except (OSError, ValueError):
+            return None
+
+    def release(self) -> None:
+        """Give the lock back; doing so twice is harmless."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> "StateLock":
+        self.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()

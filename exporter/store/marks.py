@@ -1,0 +1,228 @@
+"""What every sink has of every session: the mark, the delivered ids with their hashes, and what was masked.
+
+A mark and the delivered ids that lead to it change in one transaction. After kill -9 the file holds the old or the
+new state, never a mixture; after a power loss it may hold an older one, which repeats and never loses.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from exporter.core.position import START, Identity, Position
+from exporter.store.database import is_damage, open_database, set_aside
+
+_MIGRATIONS: Final = (
+    """
+    CREATE TABLE sinks (id INTEGER PRIMARY KEY, name TEXT NOT NULL, url TEXT NOT NULL, UNIQUE (name, url));
+    CREATE TABLE marks (
+        session TEXT NOT NULL, sink INTEGER NOT NULL REFERENCES sinks, last_id TEXT, offset INTEGER NOT NULL,
+        tail BLOB NOT NULL, device INTEGER, inode INTEGER, remote_id TEXT, state TEXT NOT NULL,
+        delivered INTEGER NOT NULL, PRIMARY KEY (session, sink)
+    ) WITHOUT ROWID;
+    CREATE TABLE delivered (
+        n INTEGER PRIMARY KEY, session TEXT NOT NULL, sink INTEGER NOT NULL, ids BLOB NOT NULL, hashes BLOB NOT NULL
+    );
+    CREATE INDEX delivered_of ON delivered (session, sink);
+    CREATE TABLE masked (
+        session TEXT NOT NULL, sink INTEGER NOT NULL, day TEXT NOT NULL, rule TEXT NOT NULL, count INTEGER NOT NULL,
+        PRIMARY KEY (session, sink, day, rule)
+    ) WITHOUT ROWID;
+    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID
+    """,
+)
+HASH_BYTES: Final = 32
+FOLLOWING, DELETED_THERE = "following", "deleted_there"
+
+
+class StoreDamagedError(Exception):
+    """The database was found damaged and set aside as `path`; the store is empty now."""
+
+    def __init__(self, path: Path | None) -> None:
+        super().__init__(f"set aside as {path}")
+        self.path = path
+
+
+class StoreUnwritableError(Exception):
+    """The database cannot be written now (disk full, input/output error); nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a sink has a session: `position` in the file `identity`, reached with the event `last_id`."""
+
+    last_id: str | None = None
+    position: Position = START
+    identity: Identity | None = None
+    remote_id: str | None = None
+    state: str = FOLLOWING
+    delivered: int = 0
+
+
+class Store:
+    """The marks of one state directory. Used from one thread; every method is one transaction."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection, self.set_aside = open_database(path, _MIGRATIONS, synchronous="NORMAL")
+
+    def close(self) -> None:
+        """Close the database; the store is not used afterwards."""
+        self._connection.close()
+
+    def _run(self, sql: str, values: Iterable[object] = ()) -> list[tuple[object, ...]]:
+        try:
+            return self._connection.execute(sql, tuple(values)).fetchall()  # type: ignore[arg-type]  # sqlite's own types
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: sqlite3.Error) -> Exception:
+        if self._connection.in_transaction:
+            try:
+                self._connection.rollback()
+            except sqlite3.Error:
+                pass
+        if not is_damage(error):
+            return StoreUnwritableError(str(error))
+        self._connection.close()
+        aside = set_aside(self._path)
+        self._connection, _ = open_database(self._path, _MIGRATIONS, synchronous="NORMAL")
+        return StoreDamagedError(aside)
+
+    def sink_id(self, name: str, url: str) -> int:
+        """Return the number of a sink; another URL is another sink, with marks of its own."""
+        self._run("INSERT OR IGNORE INTO sinks (name, url) VALUES (?, ?)", (name, url))
+        return int(str(self._run("SELECT id FROM sinks WHERE name = ? AND url = ?", (name, url))[0][0]))
+
+    def fact(self, name: str) -> str | None:
+        """Return a small remembered fact, for example this exporter's id."""
+        rows = self._run("SELECT value FROM facts WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
+
+    def remember(self, name: str, value: str) -> None:
+        """Keep a small fact."""
+        self._run("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+    def mark(self, session: str, sink: int) -> Mark | None:
+        """Return the mark of a session at a sink, None when the sink never had anything of it."""
+        rows = self._run(
+            "SELECT last_id, offset, tail, device, inode, remote_id, state, delivered FROM marks"
+            " WHERE session = ? AND sink = ?",
+            (session, sink),
+        )
+        return _mark(rows[0]) if rows else None
+
+    def marks(self, sink: int) -> dict[str, Mark]:
+        """Return every mark of a sink by session."""
+        rows = self._run(
+            "SELECT last_id, offset, tail, device, inode, remote_id, state, delivered, session FROM marks"
+            " WHERE sink = ?",
+            (sink,),
+        )
+        return {str(row[8]): _mark(row) for row in rows}
+
+    def commit(
+        self,
+        session: str,
+        sink: int,
+        mark: Mark,
+        ids: list[str],
+        hashes: list[bytes],
+        masked: Mapping[tuple[str, str], int],
+    ) -> Mark:
+        """Remember that a sink has accepted these ids and stands at this mark; return the mark with its new count.
+
+        `masked` counts by (day, rule). All of it is remembered or none.
+        """
+        mark = replace(mark, delivered=mark.delivered + len(ids))
+        try:
+            execute = self._connection.execute
+            execute("BEGIN IMMEDIATE")
+            if ids:
+                execute(
+                    "INSERT INTO delivered (session, sink, ids, hashes) VALUES (?, ?, ?, ?)",
+                    (session, sink, msgspec.json.encode(ids), b"".join(hashes)),
+                )
+            for (day, rule), count in masked.items():
+                execute(
+                    "INSERT INTO masked VALUES (?, ?, ?, ?, ?)"
+                    " ON CONFLICT DO UPDATE SET count = count + excluded.count",
+                    (session, sink, day, rule, count),
+                )
+            self._put_mark(session, sink, mark)
+            execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+        return mark
+
+    def _put_mark(self, session: str, sink: int, mark: Mark) -> None:
+        identity = mark.identity
+        self._connection.execute(
+            "INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                session,
+                sink,
+                mark.last_id,
+                mark.position.offset,
+                mark.position.tail,
+                identity.device if identity else None,
+                identity.inode if identity else None,
+                mark.remote_id,
+                mark.state,
+                mark.delivered,
+            ),
+        )
+
+    def delivered(self, session: str, sink: int) -> dict[str, bytes]:
+        """Return the ids that a sink has, not hidden, in the order delivered, with the SHA-256 of each."""
+        rows = self._run("SELECT ids, hashes FROM delivered WHERE session = ? AND sink = ? ORDER BY n", (session, sink))
+        result: dict[str, bytes] = {}
+        for ids, hashes in rows:
+            assert isinstance(ids, bytes) and isinstance(hashes, bytes)
+            for number, identity in enumerate(msgspec.json.decode(ids, type=list[str])):
+                result.setdefault(identity, hashes[number * HASH_BYTES : (number + 1) * HASH_BYTES])
+        return result
+
+    def replace_delivered(self, session: str, sink: int, mark: Mark, delivered: Mapping[str, bytes]) -> Mark:
+        """Remember exactly these ids as what the sink has, and this mark; return the mark with its new count."""
+        mark = replace(mark, delivered=len(delivered))
+        try:
+            execute = self._connection.execute
+            execute("BEGIN IMMEDIATE")
+            execute("DELETE FROM delivered WHERE session = ? AND sink = ?", (session, sink))
+            if delivered:
+                execute(
+                    "INSERT INTO delivered (session, sink, ids, hashes) VALUES (?, ?, ?, ?)",
+                    (session, sink, msgspec.json.encode(list(delivered)), b"".join(delivered.values())),
+                )
+            self._put_mark(session, sink, mark)
+            execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+        return mark
+
+    def masked(self, session: str, sink: int) -> dict[str, dict[str, int]]:
+        """Return how often each rule masked something in a session, by day."""
+        result: dict[str, dict[str, int]] = {}
+        for day, rule, count in self._run(
+            "SELECT day, rule, count FROM masked WHERE session = ? AND sink = ?", (session, sink)
+        ):
+            result.setdefault(str(day), {})[str(rule)] = int(str(count))
+        return result
+
+
+def _mark(row: tuple[object, ...]) -> Mark:
+    last_id, offset, tail, device, inode, remote_id, state, delivered = row[:8]
+    assert isinstance(offset, int) and isinstance(tail, bytes) and isinstance(delivered, int)
+    identity = Identity(device, inode) if isinstance(device, int) and isinstance(inode, int) else None
+    return Mark(
+        None if last_id is None else str(last_id),
+        Position(offset, tail),
+        identity,
+        None if remote_id is None else str(remote_id),
+        str(state),
+        delivered,
+    )
