@@ -1,0 +1,104 @@
+"""`exporter backfill`: deliver history."""
+
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from exporter.cli.commands import Example, Leaf
+from exporter.cli.identify import short_ids, whole_ids
+from exporter.cli.invocation import Invocation
+from exporter.cli.parser import since
+from exporter.cli.table import Cell, Column, Palette, Tone, table
+from exporter.cli.text import count, number, plain, size, words
+
+_COLUMNS = (
+    Column("SESSION"),
+    Column("SINK"),
+    Column("EVENTS", right=True),
+    Column("SIZE", right=True),
+    Column("MASKED", right=True),
+    Column("STATE", flex=True),
+)
+_TONES: dict[str, Tone] = {
+    "delivered": "good",
+    "done": "good",
+    "refused": "bad",
+    "unreachable": "bad",
+    "quarantined": "warn",
+}
+
+
+def _build(parser: ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--session", action="append", metavar="ID", help="this session; may be repeated; any unique beginning will do"
+    )
+    which.add_argument(
+        "--since", type=since, metavar="WHEN", help="sessions active since then: 7d, 36h, yesterday, or an ISO time"
+    )
+    which.add_argument("--all", action="store_true", help="every session on this machine")
+    parser.add_argument(
+        "--sink", action="append", default=[], metavar="NAME", help="only to this sink; may be repeated"
+    )
+    parser.add_argument("--from-start", action="store_true", help="forget what was delivered and send everything again")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would go, and what would be masked")
+
+
+def _run(invocation: Invocation) -> int:
+    args, out = invocation.args, invocation.out
+    answer = invocation.ask(
+        {
+            "do": "backfill",
+            "sessions": whole_ids(invocation, args.session) if args.session else None,
+            "since": args.since.isoformat() if args.since else None,
+            "all": args.all,
+            "sinks": args.sink,
+            "from_start": args.from_start,
+            "dry_run": args.dry_run,
+        }
+    )
+    out.result(
+        answer, lambda: backfill_text(answer["sessions"], dry_run=args.dry_run, width=out.width, palette=out.palette)
+    )
+    return int(answer.get("exit", 0))
+
+
+def backfill_text(sessions: Sequence[Mapping[str, Any]], *, dry_run: bool, width: int | None, palette: Palette) -> str:
+    """A line per session and sink, and the sum."""
+    if not sessions:
+        return "No session to deliver."
+    names = short_ids(row["session"] for row in sessions) if width else {}
+    rows = [
+        (
+            Cell(names.get(row["session"], row["session"])),
+            Cell(plain(row["sink"])),
+            Cell(number(row["events"])),
+            Cell(size(row["bytes"])),
+            Cell("" if row.get("masked") is None else number(row["masked"])),
+            Cell(words(row["state"]), _TONES.get(str(row["state"]), "")),
+        )
+        for row in sessions
+    ]
+    events, bytes_ = sum(row["events"] for row in sessions), sum(row["bytes"] for row in sessions)
+    masked = sum(row.get("masked") or 0 for row in sessions)
+    verb = "would go" if dry_run else "delivered"
+    total = f"{count(events, 'event')} ({size(bytes_)}) {verb}, {count(masked, 'secret')} masked."
+    return f"{table(_COLUMNS, rows, width=width, palette=palette)}\n\n{total}"
+
+
+LEAVES = {
+    "backfill": Leaf(
+        description=(
+            "Delivers history: the same marks as the daemon, so nothing arrives twice. Beside a running daemon it is "
+            "the daemon that does it. Ends with 6 when a sink does not answer for give_up_seconds (60), with 5 when "
+            "one refuses."
+        ),
+        examples=(
+            Example("exporter backfill --since 7d", "the sessions of the last week"),
+            Example("exporter backfill --session 3f2a --dry-run", "what would go, and what would be masked"),
+            Example("exporter backfill --all --sink mission_control", "everything, to one sink"),
+        ),
+        build=_build,
+        run=_run,
+    )
+}

@@ -1,0 +1,48 @@
+"""What a command gets: its arguments, where to write, the settings, and a way to ask the exporter."""
+
+import asyncio
+import os
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from exporter.cli.output import Output
+from exporter.cli.progress import Progress
+from exporter.errors import SettingsError
+
+if TYPE_CHECKING:
+    from config.settings import Loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One run of one command."""
+
+    args: Namespace
+    out: Output
+
+    def load(self, *, fallbacks: bool = True, file: Path | None = None) -> "Loaded":
+        """The settings in force; raises SettingsError that names the place, the key and what was expected."""
+        from config.errors import ConfigError
+        from config.settings import load
+
+        given = Path(self.args.config) if self.args.config else None
+        flags = {"state_dir": self.args.state_dir, "copilot_home": self.args.copilot_home}
+        try:
+            return load(
+                file=file or given,
+                environ=os.environ,
+                flags={name: value for name, value in flags.items() if value is not None},
+                fallbacks=fallbacks,
+            )
+        except ConfigError as error:
+            raise SettingsError(str(error), hint=error.hint) from error
+
+    def ask(self, request: dict[str, object]) -> dict[str, Any]:
+        """The answer of the daemon if one runs, else of this process; progress is shown meanwhile."""
+        settings = self.load().settings
+        from exporter import app
+
+        with Progress(self.out) as progress:
+            return asyncio.run(app.ask(settings, request, progress.update))

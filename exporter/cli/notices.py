@@ -1,0 +1,103 @@
+"""Shows what `up` and `run` have to say while they work.
+
+A notice is a mapping with one of these keys:
+`progress` (the report of the control socket) · `ready` (see `ready_text`; said once by `up`) ·
+`message` (a constant text, with `level` = info | warning | error and any further fields as variables).
+"""
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final
+
+from exporter.cli.output import Output, to_json
+from exporter.cli.progress import Progress
+from exporter.cli.table import Cell, Palette, Tone, pairs
+from exporter.cli.text import count, listing, plain, size, words
+
+_TONES: Final[dict[str, Tone]] = {"warning": "warn", "error": "bad"}
+
+
+class Notices:
+    """Takes every notice of a running command; JSON lines on stdout with --json, else readable lines."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._progress = Progress(out)
+
+    def __enter__(self) -> "Notices":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.close()
+
+    def __call__(self, notice: Mapping[str, Any]) -> None:
+        if "progress" in notice:
+            self._progress.update(notice["progress"])
+            return
+        self._progress.close()
+        if self._out.as_json:
+            self._out.write(to_json(notice))
+        elif "ready" in notice:
+            self._out.write(ready_text(notice["ready"], self._out.palette))
+        else:
+            self._out.notice(notice_text(notice, self._out.notice_palette))
+
+
+def notice_text(notice: Mapping[str, Any], palette: Palette) -> str:
+    """One line: the message, then its fields as `name value`."""
+    level = str(notice.get("level", "info"))
+    fields = [f"{words(k)} {plain(v)}" for k, v in notice.items() if k not in ("message", "level") and v is not None]
+    text = f"{plain(notice.get('message', ''))}{' · ' if fields else ''}{', '.join(fields)}"
+    tone = _TONES.get(level, "")
+    return f"{palette.paint(f'{level}:', tone)} {text}" if tone else text
+
+
+def ready_text(ready: Mapping[str, Any], palette: Palette) -> str:
+    """What `up` says once it is up.
+
+    Fields, all but `url` optional: `attached` (a daemon was running already), `demo`, `days`, `sessions`, `events`,
+    `bytes`, `masked`, `leaves` (where events go besides this machine, as texts), `found_not_used` (names of variables).
+    """
+    rows = [
+        ("Mission Control", Cell(plain(ready["url"]), "strong")),
+        ("sessions", Cell(_sessions(ready))),
+        ("secrets masked", Cell(f"{ready.get('masked', 0):,}", "good" if ready.get("masked") else "")),
+        ("leaves the machine", _leaves(ready.get("leaves", ()))),
+        ("found, not used", _unused(ready.get("found_not_used", ()))),
+    ]
+    return f"{pairs(rows, palette=palette)}\n\n{_closing(ready)}"
+
+
+def _sessions(ready: Mapping[str, Any]) -> str:
+    if ready.get("demo"):
+        return "a made-up session, played live"
+    if not ready.get("sessions"):
+        return "none yet"
+    since = f" of the last {count(ready['days'], 'day')}" if ready.get("days") else ""
+    return f"{ready['sessions']:,}{since}, {count(ready.get('events', 0), 'event')} ({size(ready.get('bytes', 0))})"
+
+
+def _leaves(sinks: Sequence[str]) -> Cell:
+    return (
+        Cell(f"redacted events, to {listing(plain(sink) for sink in sinks)}", "warn")
+        if sinks
+        else Cell("nothing", "good")
+    )
+
+
+def _unused(names: Sequence[str]) -> Cell:
+    return (
+        Cell(f"{listing(plain(name) for name in names)} (exporter run and exporter backfill use them)")
+        if names
+        else Cell("")
+    )
+
+
+def _closing(ready: Mapping[str, Any]) -> str:
+    if ready.get("attached"):
+        return "An exporter runs already; this is its page."
+    if not ready.get("sessions") and not ready.get("demo"):
+        return "No Copilot CLI session here yet: start one and it appears, or try: exporter up --demo\nCtrl-C stops."
+    return "Following live. Ctrl-C stops; nothing is lost, the next start goes on from here."

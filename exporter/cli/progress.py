@@ -1,0 +1,91 @@
+"""Progress of long work: a bar on a terminal, a plain line at most every second elsewhere."""
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from exporter.cli.output import Output
+from exporter.cli.text import count, duration, number, size
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+PLAIN_INTERVAL_SECONDS: Final = 1.0
+
+
+def progress_text(report: Mapping[str, Any], elapsed_seconds: float) -> str:
+    """One report as a sentence: sessions, events, MB, MB/s, secrets masked, time left."""
+    done, total = report.get("bytes", 0), report.get("bytes_total", 0)
+    rate = done / elapsed_seconds if elapsed_seconds > 0 else 0.0
+    parts = [
+        f"{number(report.get('sessions_done', 0))} of {count(report.get('sessions', 0), 'session')}",
+        count(report.get("events", 0), "event"),
+        f"{size(done)} of {size(total)}" if total else size(done),
+        f"{size(rate)}/s",
+        f"{count(report.get('masked', 0), 'secret')} masked",
+    ]
+    if rate > 0 and total > done:
+        parts.append(f"{duration((total - done) / rate)} left")
+    return ", ".join(parts)
+
+
+class Progress:
+    """Shows what `update` is told while it is open; costs nothing when it is told nothing."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._bar: Bar | None = None
+        self._started = time.monotonic()
+        self._shown_at = self._started
+        self._last: Mapping[str, Any] | None = None
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def update(self, report: Mapping[str, Any]) -> None:
+        """Takes a report in the shape of the control socket, with or without its `progress` wrapper."""
+        if self._out.quiet:
+            return
+        self._last = report.get("progress", report)
+        if self._out.notices_on_terminal:
+            self._draw(self._last)
+        elif (now := time.monotonic()) - self._shown_at >= PLAIN_INTERVAL_SECONDS:
+            self._shown_at = now
+            self._out.notice(progress_text(self._last, now - self._started))
+            self._last = None
+
+    def close(self) -> None:
+        """Ends the bar; what was reported since the last plain line is not repeated."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def _draw(self, report: Mapping[str, Any]) -> None:
+        if self._bar is None:
+            self._bar = _new_bar(colored=self._out.notice_palette.enabled)
+            self._bar.add_task("", total=None, said="")
+            self._bar.start()
+        elapsed = time.monotonic() - self._started
+        self._bar.update(
+            self._bar.task_ids[0],
+            total=report.get("bytes_total") or None,
+            completed=report.get("bytes", 0),
+            said=progress_text(report, elapsed),
+        )
+
+
+def _new_bar(*, colored: bool) -> "Bar":
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True, no_color=not colored, highlight=False)
+    return Bar(
+        BarColumn(bar_width=24), TextColumn("{task.fields[said]}", markup=False), console=console, transient=True
+    )

@@ -1,0 +1,106 @@
+"""`exporter status`: is it running, and does every sink have everything."""
+
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from exporter.cli.commands import Example, Leaf
+from exporter.cli.invocation import Invocation
+from exporter.cli.table import Cell, Column, Palette, Tone, pairs, table
+from exporter.cli.text import ago, count, duration, number, plain, size, words
+
+_SINKS = (
+    Column("SINK"),
+    Column("STATE"),
+    Column("LAG"),
+    Column("LAST SUCCESS", spare=2),
+    Column("RETRIES", right=True, spare=4),
+    Column("QUARANTINED", right=True, spare=3),
+    Column("LAST ERROR", flex=True, spare=1),
+)
+_SOURCES = (Column("SOURCE"), Column("SESSIONS", right=True), Column("READING", right=True))
+_TONES: dict[str, Tone] = {"ok": "good", "idle": "good", "delivering": "good", "retrying": "warn", "waiting": "warn"}
+
+
+def _build(_: ArgumentParser) -> None:
+    """`status` takes no arguments of its own."""
+
+
+def _run(invocation: Invocation) -> int:
+    answer, out = invocation.ask({"do": "status"}), invocation.out
+    now = datetime.now().astimezone()
+    out.result(answer, lambda: status_text(answer, now=now, width=out.width, palette=out.palette))
+    return 0
+
+
+def status_text(status: Mapping[str, Any], *, now: datetime, width: int | None, palette: Palette) -> str:
+    """The daemon, then a line per sink, then a line per source with its problems."""
+    blocks = [pairs([("daemon", _daemon(status["daemon"], now))], palette=palette)]
+    if sinks := status["sinks"]:
+        blocks.append(table(_SINKS, [_sink(sink, now) for sink in sinks], width=width, palette=palette))
+    if sources := status["sources"]:
+        rows = [(Cell(plain(s["name"])), Cell(number(s["sessions"])), Cell(_rate(s))) for s in sources]
+        blocks.append(table(_SOURCES, rows, width=width, palette=palette))
+    problems = [_problem(problem) for source in sources for problem in source.get("problems", ())]
+    if problems:
+        blocks.append("\n".join([palette.paint("problems", "warn"), *(f"  {line}" for line in problems)]))
+    return "\n\n".join(blocks)
+
+
+def _daemon(daemon: Mapping[str, Any], now: datetime) -> Cell:
+    if not daemon.get("running"):
+        return Cell("not running · start it with: exporter run", "warn")
+    parts = ["running", f"pid {daemon.get('pid')}", f"version {plain(daemon.get('version'))}"]
+    if daemon.get("since"):
+        parts.append(f"started {ago(daemon['since'], now)}")
+    return Cell(" · ".join(parts), "good")
+
+
+def _sink(sink: Mapping[str, Any], now: datetime) -> tuple[Cell, ...]:
+    state, quarantined = str(sink["state"]), sink.get("quarantined", 0)
+    return (
+        Cell(plain(sink["name"])),
+        Cell(words(state), _TONES.get(state, "bad")),
+        _lag(sink),
+        Cell(ago(sink.get("last_success"), now)),
+        Cell(number(sink.get("retries", 0))),
+        Cell(number(quarantined), "warn" if quarantined else ""),
+        Cell(plain(sink.get("last_error") or ""), "bad"),
+    )
+
+
+def _lag(sink: Mapping[str, Any]) -> Cell:
+    if not sink.get("lag_events") and not sink.get("lag_bytes"):
+        return Cell("has everything", "good")
+    parts = [count(sink.get("lag_events", 0), "event"), size(sink.get("lag_bytes", 0))]
+    if sink.get("lag_seconds"):
+        parts.append(duration(sink["lag_seconds"]))
+    return Cell(", ".join(parts), "warn")
+
+
+def _rate(source: Mapping[str, Any]) -> str:
+    rate = source.get("events_per_second") or 0
+    return f"{rate:,.1f} events/s" if rate else "quiet"
+
+
+def _problem(problem: Mapping[str, Any]) -> str:
+    times = problem.get("count", 1)
+    where = f" at byte {problem['offset']:,}" if problem.get("offset") is not None else ""
+    repeated = f" ({times:,} times)" if times > 1 else ""
+    return f"{words(problem['kind'])}{repeated} in {plain(problem.get('session'))}{where}"
+
+
+LEAVES = {
+    "status": Leaf(
+        description=(
+            "Whether the daemon runs, and for every sink: state, lag, last success, last error, retries, quarantined."
+        ),
+        examples=(
+            Example("exporter status", "for people"),
+            Example("exporter status --json", "for scripts"),
+        ),
+        build=_build,
+        run=_run,
+    )
+}

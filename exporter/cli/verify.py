@@ -1,0 +1,97 @@
+"""`exporter verify`: proves that each Mission Control holds exactly what the files hold."""
+
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from exporter.cli.commands import Example, Leaf
+from exporter.cli.identify import short_ids, whole_ids
+from exporter.cli.invocation import Invocation
+from exporter.cli.table import Cell, Column, Palette, table
+from exporter.cli.text import count, number, plain
+
+IDS_SHOWN_MAX: Final = 20
+_COLUMNS = (
+    Column("SESSION"),
+    Column("SINK"),
+    Column("VERDICT"),
+    Column("FILE", right=True),
+    Column("DELIVERED", right=True, spare=1),
+    Column("RECEIVER", right=True),
+    Column("QUARANTINED", right=True, spare=2),
+    Column("DETAIL", flex=True, spare=3),
+)
+_DIFFERENCES: Final = {"missing": "missing at the receiver", "extra": "not in the file", "different": "other content"}
+
+
+def _build(parser: ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--session", action="append", metavar="ID", help="this session; may be repeated; any unique beginning will do"
+    )
+    which.add_argument("--all", action="store_true", help="every session on this machine")
+    parser.add_argument("--repair", action="store_true", help="send what is missing, then compare again")
+
+
+def _run(invocation: Invocation) -> int:
+    args, out = invocation.args, invocation.out
+    sessions = whole_ids(invocation, args.session) if args.session else None
+    answer = invocation.ask({"do": "verify", "sessions": sessions, "all": args.all, "repair": args.repair})
+    out.result(answer, lambda: verify_text(answer["sessions"], width=out.width, palette=out.palette))
+    return int(answer.get("exit", 0))
+
+
+def verify_text(sessions: Sequence[Mapping[str, Any]], *, width: int | None, palette: Palette) -> str:
+    """A line per session and sink, the ids that differ, and the verdict over all."""
+    if not sessions:
+        return "Nothing to compare: no session, or no Mission Control among the sinks."
+    names = short_ids(row["session"] for row in sessions) if width else {}
+    rows = [
+        (
+            Cell(names.get(row["session"], row["session"])),
+            Cell(plain(row["sink"])),
+            Cell("equal", "good") if row["equal"] else Cell("DIFFERENT", "bad"),
+            Cell(number(row["file"])),
+            Cell(number(row["delivered"])),
+            Cell("-" if row.get("receiver") is None else number(row["receiver"])),
+            Cell(number(row.get("quarantined", 0)), "warn" if row.get("quarantined") else ""),
+            Cell(plain(row.get("detail") or "")),
+        )
+        for row in sessions
+    ]
+    blocks = [table(_COLUMNS, rows, width=width, palette=palette)]
+    blocks += [differences for row in sessions if (differences := _differences(row, names, palette))]
+    wrong = sum(not row["equal"] for row in sessions)
+    compared = count(len(sessions), "comparison")
+    total = f"{compared}: {number(wrong)} with differences." if wrong else f"{compared}, all equal."
+    return "\n\n".join([*blocks, palette.paint(total, "bad" if wrong else "good")])
+
+
+def _differences(row: Mapping[str, Any], names: Mapping[str, str], palette: Palette) -> str:
+    lines = []
+    for key, meaning in _DIFFERENCES.items():
+        ids = row.get(key) or []
+        if ids:
+            lines.append(f"  {meaning}: {count(len(ids), 'event')}")
+            lines += [f"    {plain(one)}" for one in ids[:IDS_SHOWN_MAX]]
+            lines += (
+                [f"    and {len(ids) - IDS_SHOWN_MAX:,} more (all of them: --json)"] if len(ids) > IDS_SHOWN_MAX else []
+            )
+    title = f"{names.get(row['session'], row['session'])} at {plain(row['sink'])}"
+    return "\n".join([palette.paint(title, "strong"), *lines]) if lines else ""
+
+
+LEAVES = {
+    "verify": Leaf(
+        description=(
+            "Compares the ids in each session file with what was delivered, and that with what each Mission Control "
+            "holds (one digest per session; the ids are named when it differs). Ends with 8 when something differs."
+        ),
+        examples=(
+            Example("exporter verify --all", "everything on this machine"),
+            Example("exporter verify --session 3f2a --repair", "send what is missing from one session"),
+        ),
+        build=_build,
+        run=_run,
+    )
+}
