@@ -1,0 +1,1 @@
+"""Measures the program beside syslog-ng and its own targets; it never judges a build (`make bench`)."""
