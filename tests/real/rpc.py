@@ -105,6 +105,10 @@ class Server:
         """Remove this event and what follows it from the log; how many were removed."""
         return int(self.call("session.history.truncate", sessionId=session_id, eventId=event_id)["eventsRemoved"])
 
+    def rewind(self, session_id: str, event_id: str) -> None:
+        """Go back to before this user message, as a person does."""
+        self.call("session.history.rewind", sessionId=session_id, eventId=event_id, mode="conversation")
+
     def fork(self, session_id: str) -> str:
         """A new session with a copy of this one's events."""
         return str(self.call("sessions.fork", sessionId=session_id)["sessionId"])
