@@ -9,7 +9,7 @@ ARGS   ?=
 ENV    := .venv
 BIN    := $(ENV)/bin
 READY  := $(ENV)/.ready
-UV     := .cache/uv-0.13.8
+UV     := .cache/uv-0.13.8/bin/uv
 PIP    := -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
@@ -60,13 +60,13 @@ $(READY): requirements.lock pyproject.toml
 # One file for Linux, macOS and Windows (environment markers) with the hashes of every published file.
 # Versions stay as they are unless ARGS=--upgrade or ARGS="--upgrade-package NAME".
 lock: $(UV) ## resolve the dependencies of pyproject.toml into requirements.lock
-	@$(UV)/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --group dev \
+	@$(UV) pip compile --quiet --no-config --universal --python-version 3.11 --group dev \
 	  --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links $(ARGS) \
 	  --output-file requirements.lock pyproject.toml
 
 $(UV):
-	@$(PYTHON) -m venv $@
-	@$@/bin/python $(PIP) install uv==$(@:.cache/uv-%=%)
+	@$(PYTHON) -m venv --clear $(@:%/bin/uv=%)
+	@$(@D)/python $(PIP) install $(subst -,==,$(notdir $(@:%/bin/uv=%)))
 
 clean: ## remove what the other targets made
 	rm -rf $(ENV) .cache dist bench.json .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
