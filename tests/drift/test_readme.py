@@ -1,15 +1,19 @@
 """What the README tells people to type exists, and what exists is told."""
 
+import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
+from packaging.requirements import Requirement
 
+from config.load import load
 from exporter.cli.commands import COMMANDS, find
 from exporter.cli.help import EXIT_MEANINGS
 from exporter.cli.parser import build, option_strings, split
-from tests.drift.repository import ROOT, text
+from tests.drift.repository import ROOT, pyproject, text
 
 PLACEHOLDERS: Final = {"ID": "00000000-0000-4000-8000-000000000000", "FILE": "exporter.toml", "ADDRESS": "127.0.0.1"}
 DOCUMENTS: Final = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "deploy/README.md")
@@ -73,3 +77,31 @@ def test_the_files_that_documents_name_exist() -> None:
     }
 
     assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
+def test_the_bench_can_fill_its_table() -> None:
+    before, begin, rest = text("README.md").partition("<!-- bench:begin -->\n")
+    table, end, after = rest.partition("<!-- bench:end -->\n")
+
+    assert all((before, begin, table, end, after))
+
+
+def test_every_runtime_dependency_has_its_licence_and_its_reason_told() -> None:
+    rows = [line for line in text("docs/decisions/dependencies.md").lower().splitlines() if line.startswith("| ")]
+    names = {Requirement(line).name.lower() for line in pyproject()["project"]["dependencies"]}
+
+    assert {name for name in names if not any(name in row.split("|")[1] for row in rows)} == set()
+
+
+def test_the_configuration_of_the_readme_is_accepted(own_home: Path) -> None:
+    (example,) = re.findall(r"```toml\n(.+?)```", text("README.md"), re.DOTALL)
+    file = own_home / "config" / "exporter" / "exporter.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(example, encoding="utf-8")
+    (file.parent / "mc.token").write_text("made-up", encoding="utf-8")
+    (own_home / ".config").symlink_to(own_home / "config")
+
+    loaded = load(file=file, environ=os.environ, flags={}, fallbacks=False)
+
+    (receiver,) = loaded.settings.mission_control.values()
+    assert receiver.url == "https://mc.example.com/agents"
