@@ -1,0 +1,75 @@
+"""The receiver as one ASGI application; also what the uploader's tests talk to, so that the two cannot drift."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from exporter.core.redacted import RedactEvent
+from exporter.missioncontrol import api, wire
+from exporter.missioncontrol.answers import ApiError, answer_api_error, error_answer
+from exporter.missioncontrol.guard import Guard
+from exporter.missioncontrol.receiver import Counters, Limits, Receiver, utc_now
+from exporter.missioncontrol.store import Store
+
+
+def create_app(
+    store: Store,
+    *,
+    redactor: RedactEvent | None = None,
+    token: str | None = None,
+    trusted_hosts: Iterable[str] = (),
+    clock: Callable[[], datetime] = utc_now,
+    limits: Limits | None = None,
+) -> Starlette:
+    """Return the application on this store, which stays the caller's to close.
+
+    In process it asks for the token only when there is one; `server.serve_http` adds the rules for the network.
+    """
+    receiver = Receiver(store, redactor, clock=clock, limits=limits)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        receiver.close()
+
+    app = Starlette(
+        routes=[*wire.ROUTES, *api.ROUTES],
+        middleware=[
+            Middleware(_CountAnswers, counters=receiver.counters),
+            Middleware(Guard, token=token, trusted_hosts=tuple(trusted_hosts)),
+        ],
+        exception_handlers={ApiError: answer_api_error, HTTPException: _answer_http_error},
+        lifespan=lifespan,
+    )
+    app.state.receiver = receiver
+    return app
+
+
+async def _answer_http_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    kind = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
+    return error_answer(ApiError(error.status_code, kind, error.detail, headers=dict(error.headers or {})))
+
+
+class _CountAnswers:
+    """Counts answers by status for `/metrics`."""
+
+    def __init__(self, app: ASGIApp, counters: Counters) -> None:
+        self._app = app
+        self._requests = counters.requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                status = str(message["status"])
+                self._requests[status] = self._requests.get(status, 0) + 1
+            await send(message)
+
+        await self._app(scope, receive, counted if scope["type"] == "http" else send)

@@ -1,0 +1,106 @@
+"""Reading a request's body with a ceiling on what is received and on what it unpacks to."""
+
+import io
+import zlib
+from typing import Final
+
+import zstandard
+from starlette.requests import ClientDisconnect, Request
+
+from exporter.missioncontrol.answers import ApiError
+
+ENCODINGS: Final = ("zstd", "gzip")
+_STEP_BYTES: Final = 256 * 1024
+_WINDOW_BYTES_MAX: Final = 8 << 20
+
+
+async def read_body(request: Request, size_max: int) -> bytes:
+    """Return the body as it was before Content-Encoding; raise `ApiError` 400, 413 or 415."""
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    received = await _receive(request, size_max)
+    match encoding:
+        case "" | "identity":
+            return received
+        case "zstd":
+            return _unpack_zstd(received, size_max)
+        case "gzip" | "x-gzip":
+            return _unpack_gzip(received, size_max)
+        case _:
+            raise ApiError(
+                415,
+                "unknown_encoding",
+                f"Content-Encoding {encoding[:40]!r} is not understood.",
+                hint="Send zstd, gzip or identity.",
+                headers={"Accept-Encoding": ", ".join(ENCODINGS)},
+            )
+
+
+async def _receive(request: Request, size_max: int) -> bytes:
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and int(declared) > size_max:
+        raise _too_large(size_max)
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > size_max:
+                raise _too_large(size_max)
+            chunks.append(chunk)
+    except ClientDisconnect as error:
+        raise ApiError(400, "half_body", "The connection closed before the whole body was here.") from error
+    return b"".join(chunks)
+
+
+def _unpack_zstd(packed: bytes, size_max: int) -> bytes:
+    unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
+    try:
+        size = zstandard.frame_content_size(packed)
+        if size > size_max:
+            raise _too_large(size_max)
+        if 0 < size <= _STEP_BYTES:
+            return unpacker.decompress(packed, max_output_size=size_max)
+        # The reader gives no more than it is asked for, so a bomb costs no more memory than the ceiling.
+        reader = unpacker.stream_reader(io.BytesIO(packed), read_across_frames=True)
+        return _drain(reader.read, size_max)
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise ApiError(400, "bad_encoding", f"The body is not valid zstd: {error}.") from error
+
+
+def _unpack_gzip(packed: bytes, size_max: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    rest = packed
+    try:
+        while rest:
+            unpacker = zlib.decompressobj(wbits=31)
+            while not unpacker.eof:
+                part = unpacker.decompress(rest, _STEP_BYTES)
+                rest = unpacker.unconsumed_tail
+                size += len(part)
+                if size > size_max:
+                    raise _too_large(size_max)
+                parts.append(part)
+                if not part and not rest and not unpacker.eof:
+                    raise ApiError(400, "bad_encoding", "The gzip body ends too early.")
+            rest = unpacker.unused_data
+    except zlib.error as error:
+        raise ApiError(400, "bad_encoding", f"The body is not valid gzip: {error}.") from error
+    return b"".join(parts)
+
+
+def _drain(read, size_max: int) -> bytes:  # type: ignore[no-untyped-def]
+    parts: list[bytes] = []
+    size = 0
+    while part := read(_STEP_BYTES):
+        size += len(part)
+        if size > size_max:
+            raise _too_large(size_max)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _too_large(size_max: int) -> ApiError:
+    return ApiError(
+        413, "too_large", f"The body is larger than {size_max} bytes.", hint="Send fewer events in one request."
+    )

@@ -1,0 +1,80 @@
+"""Who may speak to the receiver: the right Host and Origin, and a token or the same user on loopback."""
+
+from collections.abc import Iterable
+from hmac import compare_digest
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from exporter.missioncontrol.answers import ApiError, error_answer
+
+PEER: Final = "exporter.peer"
+"""The scope's key for who is at the other end of a connection; absent in process. Set by `server`."""
+
+_LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1", "testserver"})
+_FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip")
+
+
+class Guard:
+    """Refuses what may not come in before any endpoint sees it. `/healthz` is open to everybody."""
+
+    def __init__(self, app: ASGIApp, *, token: str | None, trusted_hosts: Iterable[str]) -> None:
+        self._app = app
+        self._token = token.encode() if token else None
+        self._hosts = _LOOPBACK_NAMES | {host.lower() for host in trusted_hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            refusal = self._refusal(scope)
+            if refusal is not None:
+                await error_answer(refusal)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> ApiError | None:
+        headers = Headers(scope=scope)
+        bearer = headers.get("authorization", "").removeprefix("Bearer ").strip().encode()
+        has_token = self._token is not None and compare_digest(bearer, self._token)
+        if (foreign := self._foreign(headers, has_token=has_token)) is not None:
+            return foreign
+        if has_token or scope["path"] == "/healthz":
+            return None
+        return self._stranger(scope, headers)
+
+    def _foreign(self, headers: Headers, *, has_token: bool) -> ApiError | None:
+        """A page elsewhere cannot send our token, so only who lacks it is bound to the known host names."""
+        host = _host_name(headers.get("host", ""))
+        if host not in self._hosts and not has_token:
+            return ApiError(
+                403, "foreign_host", "This Host is not served here.", hint="Use localhost, or name it as trusted."
+            )
+        origin = headers.get("origin")
+        if origin is not None and _host_name(urlsplit(origin).netloc) not in self._hosts | {host}:
+            return ApiError(403, "foreign_origin", "Requests from another site are not served.")
+        return None
+
+    def _stranger(self, scope: Scope, headers: Headers) -> ApiError | None:
+        peer = scope.get(PEER)
+        if peer == "other":
+            return ApiError(403, "other_user", "This receiver belongs to another user.", hint="Send its token.")
+        if peer == "same" and not any(name in headers for name in _FORWARDED):
+            return None
+        if peer is None and self._token is None:
+            return None
+        return ApiError(
+            401,
+            "no_token",
+            "The token is missing or wrong.",
+            hint="Send Authorization: Bearer TOKEN.",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+
+
+def _host_name(netloc: str) -> str:
+    """Return the name without port, brackets and case; "" when it is not one."""
+    try:
+        return (urlsplit(f"//{netloc}").hostname or "").lower()
+    except ValueError:
+        return ""

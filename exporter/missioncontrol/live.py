@@ -1,0 +1,118 @@
+"""What happens now, for whoever watches: each watcher has a bounded queue, and the slow lose the oldest first."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+_QUEUE_LENGTH_MAX: Final = 256
+_QUEUE_BYTES_MAX: Final = 8 << 20
+_WATCHERS_MAX: Final = 256
+_BEAT_SECONDS: Final = 15.0
+
+
+class TooManyWatchersError(Exception):
+    """No further stream is served until another one closes."""
+
+
+@dataclass(slots=True, eq=False)
+class Watcher:
+    """One open stream."""
+
+    session_id: str | None
+    waiting: deque[bytes] = field(default_factory=deque)
+    size_bytes: int = 0
+    dropped: int = 0
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def put(self, message: bytes) -> None:
+        """Queue a message, dropping the oldest ones when there is no room."""
+        self.waiting.append(message)
+        self.size_bytes += len(message)
+        while len(self.waiting) > _QUEUE_LENGTH_MAX or (self.size_bytes > _QUEUE_BYTES_MAX and len(self.waiting) > 1):
+            self.size_bytes -= len(self.waiting.popleft())
+            self.dropped += 1
+        self.arrived.set()
+
+
+class Live:
+    """Spreads what happens to the watchers. Only to be used on the event loop."""
+
+    def __init__(self) -> None:
+        self._watchers: set[Watcher] = set()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._watchers)
+
+    def close(self) -> None:
+        """End every open stream."""
+        self._closed = True
+        for watcher in self._watchers:
+            watcher.arrived.set()
+
+    def publish_events(self, session_id: str, events: list[bytes], *, ephemeral: bool) -> None:
+        """Tell of events, exactly as stored or, when ephemeral, as they came."""
+        watchers = self._of(session_id)
+        if not watchers or not events:
+            return
+        head = b'{"session":%s,"ephemeral":%s,"events":[' % (
+            msgspec.json.encode(session_id),
+            b"true" if ephemeral else b"false",
+        )
+        message = _message(b"events", head + b",".join(events) + b"]}")
+        for watcher in watchers:
+            watcher.put(message)
+
+    def publish_session(self, session_id: str, *, deleted: bool = False) -> None:
+        """Tell that a session changed; who wants to know how reads it."""
+        watchers = self._of(session_id)
+        if not watchers:
+            return
+        message = _message(b"session", msgspec.json.encode({"session": session_id, "deleted": deleted}))
+        for watcher in watchers:
+            watcher.put(message)
+
+    @contextmanager
+    def watch(self, session_id: str | None) -> Iterator[Watcher]:
+        """Be told of one session, or with None of all, while the context is open."""
+        if len(self._watchers) >= _WATCHERS_MAX:
+            raise TooManyWatchersError
+        watcher = Watcher(session_id)
+        self._watchers.add(watcher)
+        try:
+            yield watcher
+        finally:
+            self._watchers.discard(watcher)
+
+    async def messages(self, session_id: str | None) -> AsyncIterator[bytes]:
+        """Yield server-sent events until the reader goes away or `close` is called."""
+        with self.watch(session_id) as watcher:
+            yield b": open\n\n"
+            while not self._closed:
+                try:
+                    await asyncio.wait_for(watcher.arrived.wait(), _BEAT_SECONDS)
+                except TimeoutError:
+                    yield b": still here\n\n"
+                    continue
+                watcher.arrived.clear()
+                if watcher.dropped:
+                    yield _message(b"dropped", msgspec.json.encode({"messages": watcher.dropped}))
+                    watcher.dropped = 0
+                while watcher.waiting:
+                    message = watcher.waiting.popleft()
+                    watcher.size_bytes -= len(message)
+                    yield message
+
+    def _of(self, session_id: str) -> list[Watcher]:
+        return [watcher for watcher in self._watchers if watcher.session_id in (None, session_id)]
+
+
+def _message(name: bytes, data: bytes) -> bytes:
+    """Frame one message; whitespace between JSON tokens may hold line ends, which the framing needs for itself."""
+    lines = data.replace(b"\r", b"\n").split(b"\n")
+    return b"event: " + name + b"\n" + b"".join(b"data: " + line + b"\n" for line in lines) + b"\n"

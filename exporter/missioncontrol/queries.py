@@ -1,0 +1,198 @@
+"""Everything that is asked of the store and changes nothing."""
+
+import sqlite3
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from exporter.core.summary import Summary
+from exporter.missioncontrol.ingest import Ack, DeletedSessionError, UnknownSessionError
+
+_PAGE_BYTES_MAX: Final = 16 << 20
+
+
+class BadCursorError(ValueError):
+    """The cursor or event id to go on from is not one that was given out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What is held of one session; `items` are [id, SHA-256 in hex] of the events shown, in stored order."""
+
+    task_id: str
+    ack: Ack
+    items: list[tuple[str, str]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Events as delivered, and the id to go on after when there are more."""
+
+    bodies: list[bytes]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How much the store holds."""
+
+    sessions: dict[str, int]
+    events: int
+
+
+def held(database: sqlite3.Connection, session_id: str, *, with_items: bool = False) -> Held:
+    """Return what an uploader compares its marks with."""
+    row = database.execute(
+        "SELECT n, task_id, count, digest, last_event_id FROM sessions WHERE id = ?", (session_id,)
+    ).fetchone()
+    if row is None:
+        raise _missing(database, session_id)
+    n, task_id, count, digest, last_event_id = row
+    items: list[tuple[str, str]] | None = None
+    if with_items:
+        rows = database.execute(
+            "SELECT id, hex(sha256) FROM events WHERE session = ? AND hidden = 0 ORDER BY n", (n,)
+        )
+        items = [(id, hashed.lower()) for id, hashed in rows]
+    return Held(task_id, Ack(count, digest.hex(), last_event_id), items)
+
+
+_SESSION_COLUMNS: Final = (
+    "id, count, last_event_id, summary, report, report_revision, revision, masked, last_activity, stored_at"
+)
+
+
+def session(database: sqlite3.Connection, session_id: str) -> dict[str, Any]:
+    """Return one session as the API shows it."""
+    row = database.execute(
+        f"SELECT {_SESSION_COLUMNS} FROM sessions WHERE id = ?",  # noqa: S608  a constant
+        (session_id,),
+    ).fetchone()
+    if row is None:
+        raise _missing(database, session_id)
+    return _as_session(row)
+
+
+def sessions(
+    database: sqlite3.Connection,
+    *,
+    state: str | None = None,
+    words: str | None = None,
+    since: str | None = None,
+    limit: int,
+    cursor: str | None = None,
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the sessions that fit, newest activity first, and the cursor of the next page."""
+    conditions, values = ["1"], list[Any]()
+    if state:
+        conditions.append("state = ?")
+        values.append(state)
+    for word in (words or "").casefold().split():
+        conditions.append("instr(haystack, ?) > 0")
+        values.append(word)
+    if since:
+        conditions.append("last_activity >= ?")
+        values.append(since)
+    if cursor:
+        conditions.append("(last_activity, id) < (?, ?)")
+        values.extend(_read_cursor(cursor))
+    rows = database.execute(
+        f"SELECT {_SESSION_COLUMNS} FROM sessions WHERE {' AND '.join(conditions)}"  # noqa: S608  constants only
+        " ORDER BY last_activity DESC, id DESC LIMIT ?",
+        (*values, limit + 1),
+    ).fetchall()
+    page = [_as_session(row) for row in rows[:limit]]
+    more = len(rows) > limit
+    return page, _cursor(rows[limit - 1][8], rows[limit - 1][0]) if more else None
+
+
+def events(
+    database: sqlite3.Connection,
+    session_id: str,
+    *,
+    after: str | None = None,
+    type: str | None = None,
+    agent: str | None = None,
+    limit: int,
+) -> EventPage:
+    """Return events in file order, exactly as delivered."""
+    row = database.execute("SELECT n FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    if row is None:
+        raise _missing(database, session_id)
+    conditions, values = ["session = ?", "hidden = 0"], [row[0]]
+    if after is not None:
+        conditions.append("n > ?")
+        values.append(_row_of(database, row[0], after))
+    if type is not None:
+        conditions.append("type = ?")
+        values.append(type)
+    if agent is not None:
+        conditions.append("agent_id = ?")
+        values.append(agent)
+    found = database.execute(
+        f"SELECT id, body FROM events WHERE {' AND '.join(conditions)} ORDER BY n LIMIT ?",  # noqa: S608  constants only
+        (*values, limit + 1),
+    )
+    bodies: list[bytes] = []
+    size, last = 0, None
+    for id, body in found:
+        if len(bodies) == limit or (bodies and size + len(body) > _PAGE_BYTES_MAX):
+            found.close()
+            return EventPage(bodies, last)
+        bodies.append(body)
+        size, last = size + len(body), id
+    return EventPage(bodies, None)
+
+
+def exporters(database: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Return the last report of every exporter, newest first."""
+    rows = database.execute("SELECT id, report, reported_at FROM exporters ORDER BY reported_at DESC, id LIMIT 1000")
+    return [{**msgspec.json.decode(report), "id": id, "reported_at": at} for id, report, at in rows]
+
+
+def totals(database: sqlite3.Connection) -> Totals:
+    """Return how many sessions there are in each state, and how many events in all."""
+    states: dict[str, int] = dict(database.execute("SELECT state, count(*) FROM sessions GROUP BY state"))
+    (count,) = database.execute("SELECT coalesce(sum(count), 0) FROM sessions").fetchone()
+    return Totals(states, count)
+
+
+def _missing(database: sqlite3.Connection, session_id: str) -> Exception:
+    deleted = database.execute("SELECT 1 FROM deleted_sessions WHERE id = ?", (session_id,)).fetchone()
+    return DeletedSessionError(session_id) if deleted else UnknownSessionError(session_id)
+
+
+def _row_of(database: sqlite3.Connection, n: int, event_id: str) -> int:
+    row = database.execute("SELECT n FROM events WHERE session = ? AND id = ?", (n, event_id)).fetchone()
+    if row is None:
+        raise BadCursorError(event_id)
+    number: int = row[0]
+    return number
+
+
+def _as_session(row: tuple[Any, ...]) -> dict[str, Any]:
+    id, count, last_event_id, stored_summary, stored_report, report_revision, revision, masked, activity, _ = row
+    summary = msgspec.json.decode(stored_summary, type=Summary)
+    report: dict[str, Any] = msgspec.json.decode(stored_report) if stored_report else {}
+    counted = sum(sum(rules.values()) for rules in report.get("redactions", {}).values())
+    shown = summary.as_session(id, masked=masked + counted, host=report.get("host"), last_event_id=last_event_id)
+    shown.update((name, report[name]) for name in ("title", "repository", "branch") if report.get(name))
+    # The newest word counts: a reported state holds until the next events arrive.
+    if report.get("state") and report_revision == revision:
+        shown["state"] = report["state"]
+    shown["events"] = count
+    shown["last_activity"] = summary.last_activity or activity
+    return shown
+
+
+def _cursor(activity: str, id: str) -> str:
+    return urlsafe_b64encode(msgspec.json.encode((activity, id))).decode()
+
+
+def _read_cursor(cursor: str) -> tuple[str, str]:
+    try:
+        return msgspec.json.decode(urlsafe_b64decode(cursor.encode()), type=tuple[str, str])
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise BadCursorError(cursor) from error

@@ -1,0 +1,166 @@
+"""What the endpoints share: the store, who watches, the redactor, the clock, the limits and the counters."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from starlette.requests import Request
+
+from exporter.core.redacted import Masked, RedactEvent, Refused
+from exporter.missioncontrol.answers import ApiError
+from exporter.missioncontrol.batch import BadBodyError, Batch, read_elements, sort_out
+from exporter.missioncontrol.body import read_body
+from exporter.missioncontrol.ingest import DeletedSessionError, UnknownSessionError
+from exporter.missioncontrol.live import Live
+from exporter.missioncontrol.store import Job, Result, Store
+
+DECLARATION: Final = "session-exporter"
+"""The request header that says: this client redacts before it sends."""
+
+_INLINE_BYTES_MAX: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one request may hold."""
+
+    body_bytes: int = 64 << 20
+    events: int = 5000
+    event_bytes: int = 16 << 20
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened since the start, for `/metrics`."""
+
+    requests: dict[str, int] = field(default_factory=dict)
+    stored: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    ephemeral: int = 0
+    masked: int = 0
+    refused: int = 0
+    bytes_stored: int = 0
+
+
+def utc_now() -> datetime:
+    """Return the time of day with its zone."""
+    return datetime.now(UTC)
+
+
+class Receiver:
+    """One running Mission Control, as its endpoints see it."""
+
+    def __init__(
+        self,
+        store: Store,
+        redact: RedactEvent | None = None,
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        limits: Limits | None = None,
+    ) -> None:
+        self.store = store
+        self.live = Live()
+        self.limits = limits or Limits()
+        self.counters = Counters()
+        self._clock = clock
+        self._redact = redact
+        # A redactor belongs to one thread, so all redaction of undeclared clients happens on this one.
+        self._redacting = ThreadPoolExecutor(1, thread_name_prefix="receiver-redact")
+
+    def close(self) -> None:
+        """End the streams and the threads; the store stays open, it belongs to the caller."""
+        self.live.close()
+        self._redacting.shutdown(wait=False)
+
+    def now(self) -> str:
+        """Return the time as the wire writes it."""
+        return self._clock().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    async def write(self, job: Job[Result]) -> Result:
+        """Run a write; return when it is durable. What the store refuses becomes an `ApiError`."""
+        return await _translated(self.store.write(job))
+
+    async def read(self, job: Job[Result]) -> Result:
+        """Run a read; an unknown session becomes an `ApiError`."""
+        return await _translated(self.store.read(job))
+
+    async def read_batch(self, request: Request) -> Batch:
+        """Return the events of a request, redacted unless the client declared that it has done so."""
+        declared = DECLARATION in request.headers
+        if not declared and self._redact is None:
+            raise ApiError(
+                503,
+                "no_redactor",
+                "This client does not say that it redacts, and no redactor is configured here.",
+                hint="Send the header Session-Exporter from a client that redacts, or run the receiver with one.",
+            )
+        body = await read_body(request, self.limits.body_bytes)
+        if declared and len(body) <= _INLINE_BYTES_MAX:
+            batch = self._sort_out(body, None)
+        elif declared:
+            batch = await asyncio.to_thread(self._sort_out, body, None)
+        else:
+            loop = asyncio.get_running_loop()
+            batch = await loop.run_in_executor(self._redacting, self._sort_out, body, self._redact)
+        self.counters.rejected += len(batch.rejected)
+        self.counters.ephemeral += len(batch.ephemeral)
+        self.counters.masked += batch.masked
+        return batch
+
+    def _sort_out(self, body: bytes, redact: RedactEvent | None) -> Batch:
+        try:
+            found = read_elements(body)
+        except BadBodyError as error:
+            raise ApiError(
+                400, "bad_body", f"The body cannot be read: {error}.", hint='Send {"events":[…]} as JSON.'
+            ) from error
+        if len(found.events) > self.limits.events:
+            raise ApiError(
+                413,
+                "too_many_events",
+                f"The body holds {len(found.events)} events; {self.limits.events} are taken at once.",
+                hint="Send fewer events in one request.",
+            )
+        made_safe = None if redact is None else _without_secrets(redact, self.counters)
+        return sort_out(found, event_bytes_max=self.limits.event_bytes, redact=made_safe)
+
+
+def _without_secrets(redact: RedactEvent, counters: Counters) -> Callable[[bytes], tuple[bytes, bool] | None]:
+    def apply(raw: bytes) -> tuple[bytes, bool] | None:
+        outcome = redact(raw)
+        if isinstance(outcome, Refused):
+            counters.refused += 1
+            return None
+        return (outcome.line, True) if isinstance(outcome, Masked) else (outcome, False)
+
+    return apply
+
+
+async def _translated(work: Any) -> Any:
+    try:
+        return await work
+    except UnknownSessionError as error:
+        raise ApiError(
+            404, "unknown_session", f"There is no session {error}.", hint="Register it with POST /agents/sessions."
+        ) from error
+    except DeletedSessionError as error:
+        raise ApiError(
+            410, "deleted_session", f"Session {error} was deleted here.", hint="Only a restore brings it back."
+        ) from error
+    except sqlite3.Error as error:
+        raise ApiError(
+            503, "store_failed", f"The store did not take it: {error}.", hint="Nothing was stored; send it again.",
+            headers={"Retry-After": "1"},
+        ) from error
+
+
+def receiver_of(request: Request) -> Receiver:
+    """Return the receiver that this request came to."""
+    receiver = request.app.state.receiver
+    assert isinstance(receiver, Receiver)
+    return receiver

@@ -1,0 +1,144 @@
+"""The receiver on a port: uvicorn inside the running event loop, and the rules that only a network needs."""
+
+import asyncio
+import errno
+import ipaddress
+import os
+import socket
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from exporter.errors import ExporterError, SettingsError
+from exporter.missioncontrol.guard import PEER, has_guard_token
+from exporter.missioncontrol.peer import Peer, peer_of
+
+_PORTS_TRIED: Final = 64
+_STOP_SECONDS: Final = 1.0
+_BACKLOG: Final = 512
+
+
+@dataclass(slots=True)
+class ServerHandle:
+    """A receiver that listens. `stop` ends open streams, lets requests finish for a second, and closes the port."""
+
+    host: str
+    port: int
+    _server: uvicorn.Server
+    _serving: "asyncio.Task[None]"
+
+    @property
+    def url(self) -> str:
+        """The address a person opens."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    async def stop(self) -> None:
+        """Stop listening. A second call does nothing."""
+        self._server.should_exit = True
+        with suppress(asyncio.CancelledError):
+            await self._serving
+
+    async def wait(self) -> None:
+        """Return when the server has stopped."""
+        await asyncio.shield(self._serving)
+
+
+async def serve_http(app: ASGIApp, host: str, port: int, *, explicit_port: bool) -> ServerHandle:
+    """Serve the application from the running loop, without touching signal handlers, and return once it listens.
+
+    A port that is taken is replaced by the next free one, or with `explicit_port` raises `ExporterError`. An address
+    that is not loopback raises `SettingsError` unless the application has a token.
+    """
+    if not is_loopback(host) and not has_guard_token(app):
+        raise SettingsError(
+            f"The receiver will not listen on {host} without a token.",
+            hint="Give --token-file, or listen on 127.0.0.1.",
+        )
+    listener = _listen(host, port, explicit_port=explicit_port)
+    bound: int = listener.getsockname()[1]
+    config = uvicorn.Config(
+        _FromNetwork(app, bound),
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        lifespan="on",
+        ws="none",
+        timeout_graceful_shutdown=int(_STOP_SECONDS),
+    )
+    server = _QuietServer(config)
+    serving = asyncio.get_running_loop().create_task(server.serve(sockets=[listener]), name="receiver-http")
+    while not server.started:
+        if serving.done():
+            listener.close()
+            await serving
+            raise ExporterError("The receiver did not start.", hint="Run with --json to see its errors.")
+        await asyncio.sleep(0.002)
+    return ServerHandle(host, bound, server, serving)
+
+
+class _QuietServer(uvicorn.Server):
+    """uvicorn without its signal handlers: signals belong to the program."""
+
+    def install_signal_handlers(self) -> None:  # uvicorn below 0.29
+        return None
+
+
+class _FromNetwork:
+    """Marks each request with who sent it, so that the guard can tell the same user on loopback from others."""
+
+    def __init__(self, app: ASGIApp, port: int) -> None:
+        self._app = app
+        self._port = port
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope[PEER] = peer_of(scope.get("client"), scope.get("server"))
+        await self._app(scope, receive, send)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach the address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listen(host: str, port: int, *, explicit_port: bool) -> socket.socket:
+    last = port if explicit_port or port == 0 else min(port + _PORTS_TRIED - 1, 65535)
+    for candidate in range(port, last + 1):
+        try:
+            return _bind(host, candidate)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise ExporterError(
+                    f"The receiver cannot listen on {host}:{candidate}: {error.strerror or error}.",
+                    hint="Choose another --host or --port.",
+                ) from error
+    if explicit_port:
+        raise ExporterError(f"Port {port} on {host} is taken.", hint="Choose another --port, or leave it out.")
+    raise ExporterError(f"Ports {port} to {last} on {host} are all taken.", hint="Choose another --port.")
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if sys.platform != "win32":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
