@@ -22,7 +22,7 @@ class ConfigError(Exception):
         return ": ".join(part for part in (self.where, self.message) if part)
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that looks most like this one, as a hint, or an empty text."""
+def nearest(word: str, known: Iterable[str], *, prefix: str = "") -> str:
+    """A hint with the known word that looks most like this one, or an empty text."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"did you mean {found[0]}?" if found else ""
+    return f"did you mean {prefix}{found[0]}?" if found else ""

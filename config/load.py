@@ -1,0 +1,133 @@
+"""Loads the settings: flags over environment over file over defaults, each with where it came from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+
+from config.check import checked
+from config.environment import read_environment
+from config.fallbacks import found_in, read_fallbacks
+from config.fields import Field, Sinks, fields, members
+from config.file import read_file
+from config.layer import DEFAULT_SINK, Given, Layer, Path, field_at, over
+from config.paths import Places
+from config.settings import Settings
+from config.text import from_text
+
+_DIRECTORIES = (("state_dir", "XDG_STATE_HOME"), ("cache_dir", "XDG_CACHE_HOME"))
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings in force.
+
+    `origins` has every setting by its dotted path (a sink's with its name, `otel.default.endpoint`) and says
+    `default`, `file:LINE`, `environment NAME`, `flag --x` or `fallback NAME`. `file` is the file that was read.
+    `notes` are for `doctor`. `found_not_used` names variables of the CLI and of OpenTelemetry that had no effect.
+    """
+
+    settings: Settings
+    origins: dict[str, str]
+    notes: list[str] = field(default_factory=list)
+    found_not_used: list[str] = field(default_factory=list)
+    file: FilePath | None = None
+
+
+def load(*, file: FilePath | None, environ: Mapping[str, str], flags: Mapping[str, object], fallbacks: bool) -> Loaded:
+    """The settings, or a ConfigError about the first that is wrong.
+
+    `file` is the one that the person named, which must exist; without it the one in the XDG directory is read if there
+    is one. `flags` are dotted paths with their values; None is a flag that was not given. `fallbacks` says whether the
+    variables of the CLI and of OpenTelemetry may name sinks; COPILOT_HOME is obeyed in any case.
+    """
+    places = Places(environ)
+    path = _file(file, places)
+    from_file, file_notes = read_file(path) if path else ({}, [])
+    from_environment, environment_notes = read_environment(environ, from_file)
+    given = over(over(from_file, from_environment), _flags(flags))
+    used: set[str] = set()
+    if fallbacks:
+        from_fallbacks, used = read_fallbacks(environ, given)
+        given |= from_fallbacks
+    given |= _directories(given, places)
+    return Loaded(
+        settings=checked(given, places),
+        origins=_origins(given),
+        notes=file_notes + environment_notes,
+        found_not_used=[name for name in found_in(environ) if name not in used],
+        file=path,
+    )
+
+
+def _file(named: FilePath | None, places: Places) -> FilePath | None:
+    if named is not None:
+        return named.absolute()
+    default = places.default_file()
+    try:
+        is_there = default is not None and bool(default.stat())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        is_there = True  # and cannot be read, which the reading reports
+    return default if is_there else None
+
+
+def _flags(flags: Mapping[str, object]) -> Layer:
+    layer: Layer = {}
+    for key, value in flags.items():
+        if value is None:
+            continue
+        path = _path(key)
+        field = field_at(path)
+        name = field.flag or "--" + key.replace(".", "-").replace("_", "-")
+        layer[path] = Given(_typed(field, value), f"flag {name}", name, key)
+    return layer
+
+
+def _typed(field: Field, value: object) -> object:
+    text = str(value) if isinstance(value, FilePath) else value
+    if not isinstance(text, str):
+        return value
+    if field.path and field.kind == "text" and not text.startswith("~"):
+        # A path typed on the command line is relative to where it was typed, as every other command has it.
+        return str(FilePath(text).absolute())
+    return from_text(field, text)
+
+
+def _path(key: str) -> Path:
+    """The path of a dotted key; a sink's may leave the name out."""
+    parts = tuple(key.split("."))
+    if len(parts) == 2 and parts[0] in ("mission_control", "otel"):
+        return (parts[0], DEFAULT_SINK, parts[1])
+    return parts
+
+
+def _directories(given: Layer, places: Places) -> Layer:
+    """The directories that nobody set: where the variables of others say, else the defaults below the home."""
+    layer: Layer = {}
+    home = places.environ.get("COPILOT_HOME")
+    if home and ("copilot_home",) not in given:
+        layer[("copilot_home",)] = Given(home, "fallback COPILOT_HOME", "COPILOT_HOME", "COPILOT_HOME")
+    for name, variable in _DIRECTORIES:
+        base = places.xdg(variable)
+        if base and (name,) not in given:
+            layer[(name,)] = Given(str(FilePath(base, "exporter")), f"fallback {variable}", variable, name)
+    known = fields(Settings)
+    for name in ("copilot_home", "state_dir", "cache_dir"):
+        if (name,) not in given and (name,) not in layer:
+            layer[(name,)] = Given(known[name].default, "default", "default", name)
+    return layer
+
+
+def _origins(given: Layer) -> dict[str, str]:
+    origins: dict[str, str] = {}
+    for name, member in members(Settings).items():
+        if isinstance(member, Field):
+            paths: list[Path] = [(name,)]
+        else:
+            heads: set[Path] = {(name,)}
+            if isinstance(member, Sinks):
+                heads = {path[:2] for path in given if path[0] == name}
+            paths = [(*head, key) for head in sorted(heads) for key in fields(member.struct)]
+        origins |= {".".join(path): given[path].origin if path in given else "default" for path in paths}
+    return origins

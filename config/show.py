@@ -1,0 +1,48 @@
+"""The settings in force as rows for people."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from config.fields import Field, Sinks, Table, masked_items, members
+from config.load import Loaded
+from config.settings import Settings
+from config.toml import written
+
+NOT_SET = "(not set)"
+
+
+class Row(NamedTuple):
+    """One setting: its dotted path, its value as TOML (secrets masked) and where that came from."""
+
+    path: str
+    value: str
+    origin: str
+
+
+def rows(loaded: Loaded) -> list[Row]:
+    """Every setting in force, in the order of the example file."""
+    found: list[tuple[str, object]] = []
+    for name, value in masked_items(loaded.settings):
+        match members(Settings)[name]:
+            case Field():
+                found.append((name, value))
+            case Table():
+                found += _below(name, value)
+            case Sinks():
+                found += [row for sink, held in value.items() for row in _below(f"{name}.{sink}", held)]
+    return [Row(path, _written(value), loaded.origins[path]) for path, value in found]
+
+
+def _below(path: str, struct: msgspec.Struct) -> list[tuple[str, object]]:
+    return [(f"{path}.{name}", value) for name, value in masked_items(struct)]
+
+
+def _written(value: object) -> str:
+    if isinstance(value, tuple):
+        return written([_entry(one) if isinstance(one, msgspec.Struct) else one for one in value])
+    return NOT_SET if value is None else written(value)
+
+
+def _entry(struct: msgspec.Struct) -> dict[str, object]:
+    return {name: value for name, value in masked_items(struct) if value is not None}

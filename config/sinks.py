@@ -1,0 +1,98 @@
+"""Checks of a sink as a whole: which settings exclude each other, and where a secret may go."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from config.errors import ConfigError
+from config.fields import fields
+from config.layer import Given
+from config.otel import Otel
+from config.settings import MissionControl
+from config.token import headers_fault, read_headers, read_token, token_fault
+from config.url import has_credentials, is_plain
+
+
+def check_sink(sink: msgspec.Struct, found: Mapping[str, Given]) -> None:
+    """Raises ConfigError if the settings of this sink do not go together; `found` says where each was given."""
+    _check_one_of_two(sink, found)
+    match sink:
+        case MissionControl():
+            _check_token(sink, found)
+            _check_way(sink.url, found["url"], sink.allow_http, secret=_first(found, "token", "token_file"))
+        case Otel():
+            _check_headers(sink, found)
+            _check_way(
+                sink.endpoint, found["endpoint"], sink.allow_http, secret=_first(found, "headers", "headers_file")
+            )
+            _check_otel(sink, found)
+
+
+def _check_one_of_two(sink: msgspec.Struct, found: Mapping[str, Given]) -> None:
+    for name, given in found.items():
+        other = fields(type(sink))[name].instead_of
+        if other in found:
+            raise ConfigError(
+                f"expected one of {given.key} and {other}, given both",
+                hint=f"remove one; {other} is at {found[other].where}",
+                where=given.where,
+                key=given.key,
+            )
+
+
+def _check_token(sink: MissionControl, found: Mapping[str, Given]) -> None:
+    if sink.token is not None:
+        fault = token_fault(sink.token)
+        if fault:
+            given = found["token"]
+            raise ConfigError(f"expected {given.key} to be a token, {fault}", where=given.where, key=given.key)
+    if sink.token_file is not None:
+        _read(lambda: read_token(sink), found["token_file"])
+
+
+def _check_headers(sink: Otel, found: Mapping[str, Given]) -> None:
+    if sink.headers:
+        fault = headers_fault(sink.headers)
+        if fault:
+            given = found["headers"]
+            raise ConfigError(f"expected {given.key} to be headers, {fault}", where=given.where, key=given.key)
+    if sink.headers_file is not None:
+        _read(lambda: read_headers(sink), found["headers_file"])
+
+
+def _check_way(address: str, given: Given, allow_http: bool, *, secret: Given | None) -> None:
+    """A secret goes over http:// only to this machine, unless the person says otherwise."""
+    if allow_http or not is_plain(address) or not (secret or has_credentials(address)):
+        return
+    what = secret.key if secret else "the password in it"
+    raise ConfigError(
+        f"{given.key} is an http:// address that is not loopback, so anybody on the way could read {what}",
+        hint="use https://, or set allow_http = true beside it if the network is yours",
+        where=given.where,
+        key=given.key,
+    )
+
+
+def _check_otel(sink: Otel, found: Mapping[str, Given]) -> None:
+    if not sink.append_path and len(sink.signals) != 1:
+        given = found["append_path"]
+        message = f"expected one of the signals beside {given.key} = false, given {len(sink.signals)}"
+        raise ConfigError(message, hint='for example signals = ["traces"]', where=given.where, key=given.key)
+    one = _first(found, "client_certificate_file", "client_key_file")
+    if one and (sink.client_certificate_file is None or sink.client_key_file is None):
+        message = "expected client_certificate_file and client_key_file together, given one of them"
+        raise ConfigError(message, where=one.where, key=one.key)
+
+
+def _read(read: Callable[[], object], given: Given) -> None:
+    """Reads a file of secrets once, so that one that cannot be used is reported at start, with where it was named."""
+    try:
+        read()
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error.message} ({error.where})", hint=error.hint, where=given.where, key=given.key
+        ) from None
+
+
+def _first(found: Mapping[str, Given], *names: str) -> Given | None:
+    return next((found[name] for name in names if name in found), None)

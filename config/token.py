@@ -1,0 +1,80 @@
+"""Secrets that are sent with requests, read when they are needed, so that a changed file is picked up."""
+
+import re
+from pathlib import Path
+
+from config.errors import ConfigError
+from config.otel import Otel
+from config.settings import MissionControl
+from config.text import pairs
+
+_SIZE_BYTES_MAX = 64 * 1024
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
+
+
+def read_token(mission_control: MissionControl) -> str | None:
+    """The token to send to this Mission Control as it is now, or None if it takes none.
+
+    Raises ConfigError, which names the file, if that cannot be read or holds no token.
+    """
+    file = mission_control.token_file
+    if file is None:
+        return mission_control.token
+    token = _content(file, "token_file").strip()
+    fault = token_fault(token)
+    if fault:
+        raise ConfigError(f"expected token_file to hold a token, {fault}", where=file, key="token_file")
+    return token
+
+
+def read_headers(otel: Otel) -> dict[str, str]:
+    """The headers to send to this endpoint as they are now; raises ConfigError like `read_token`."""
+    file = otel.headers_file
+    if file is None:
+        return dict(otel.headers)
+    headers = pairs(_content(file, "headers_file"))
+    fault = headers_fault(headers) if isinstance(headers, dict) else "given something else"
+    if fault:
+        raise ConfigError(f"expected headers_file to hold name=value lines, {fault}", where=file, key="headers_file")
+    assert isinstance(headers, dict)
+    return headers
+
+
+def token_fault(token: str) -> str:
+    """Why this cannot be sent as a token, without any part of it, or an empty text."""
+    if not token:
+        return "given nothing"
+    return "" if _TOKEN.fullmatch(token) else "given a text with spaces, line ends or characters other than ASCII"
+
+
+def headers_fault(headers: dict[str, str]) -> str:
+    """Why these cannot be sent as headers, without any of their values, or an empty text."""
+    if not headers:
+        return "given nothing"
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            return "given a name that no header can have"
+        if not _HEADER_VALUE.fullmatch(value):
+            return f"given a value of {name} with line ends or characters other than ASCII"
+    return ""
+
+
+def _content(file: str, key: str) -> str:
+    try:
+        with Path(file).open("rb") as opened:
+            content = opened.read(_SIZE_BYTES_MAX + 1)
+    except OSError as error:
+        raise ConfigError(
+            f"{key} cannot be read: {error.strerror}",
+            hint="check that the file is there and that you may read it",
+            where=file,
+            key=key,
+        ) from None
+    if len(content) > _SIZE_BYTES_MAX:
+        raise ConfigError(f"{key} is larger than {_SIZE_BYTES_MAX} bytes", where=file, key=key)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError(f"expected {key} to hold text, given other bytes", where=file, key=key) from None

@@ -1,0 +1,48 @@
+"""Addresses of sinks: what is a sound one, and which never leave this machine."""
+
+import ipaddress
+import re
+from urllib.parse import urlsplit
+
+_NOT_IN_ADDRESS = re.compile(r"[\x00-\x20\x7f\\]")
+_HOST = re.compile(r"[^\s/?#@<>^`{|}%]+")
+
+
+def fault(url: str) -> str:
+    """What is wrong with the address of a sink, or an empty text."""
+    if _NOT_IN_ADDRESS.search(url):
+        return "it has a space, a backslash or a control character"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return "its host or port is malformed"
+    faults = (
+        (parts.scheme not in ("http", "https"), "it does not begin with http:// or https://"),
+        (not _HOST.fullmatch(parts.hostname or ""), "it has no host"),
+        (port == 0, "its port is 0"),
+        ("?" in url or "#" in url, "it has parameters"),
+    )
+    return next((reason for applies, reason in faults if applies), "")
+
+
+def is_loopback(url: str) -> bool:
+    """Whether what is sent to this address stays on this machine: 127.0.0.0/8, ::1 and localhost, no other name."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address == ipaddress.IPv6Address("::1") or (address.version == 4 and address.is_loopback)
+
+
+def is_plain(url: str) -> bool:
+    """Whether everybody on the way can read what is sent to this address."""
+    return urlsplit(url).scheme == "http" and not is_loopback(url)
+
+
+def has_credentials(url: str) -> bool:
+    """Whether a user or password is in the address itself."""
+    return "@" in urlsplit(url).netloc
