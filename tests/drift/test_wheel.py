@@ -15,6 +15,14 @@ from tests.drift.repository import PACKAGES, ROOT, files
 pytestmark = pytest.mark.slow
 
 
+def _site() -> Path:
+    """Returns the directory of the locked dependencies; as PYTHONPATH it brings these and none of our packages."""
+    (site,) = (
+        path for path in map(Path, sys.path) if path.name == "site-packages" and Path(sys.prefix) in path.parents
+    )
+    return site
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Builds the wheel once, with the locked build backend."""
@@ -61,10 +69,7 @@ def test_the_installed_command_tells_its_version_with_no_dependency_there(instal
 
 
 def test_the_installed_command_works_with_the_locked_dependencies(installed: Path, tmp_path: Path) -> None:
-    (site,) = (
-        path for path in map(Path, sys.path) if path.name == "site-packages" and Path(sys.prefix) in path.parents
-    )
-    with_dependencies = {**os.environ, "PYTHONPATH": str(site)}
+    with_dependencies = {**os.environ, "PYTHONPATH": str(_site())}
     answer = subprocess.run(
         [installed / "bin" / "exporter", "config", "example"],
         cwd=tmp_path,
@@ -76,3 +81,12 @@ def test_the_installed_command_works_with_the_locked_dependencies(installed: Pat
 
     assert (answer.returncode, answer.stderr) == (0, "")
     assert "[mission_control]" in answer.stdout
+
+
+def test_a_config_module_beside_the_user_is_not_taken_for_ours(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.py").write_text("raise SystemExit('the wrong config')\n", encoding="utf-8")
+    beside = {**os.environ, "PYTHONPATH": os.pathsep.join([".", str(_site())])}
+    command: list[str | Path] = [installed / "bin" / "exporter", "config", "example"]
+    answer = subprocess.run(command, cwd=tmp_path, check=False, env=beside, capture_output=True, text=True)
+
+    assert (answer.returncode, answer.stderr) == (0, "")
