@@ -1,0 +1,1 @@
+"""A made-up session, and its replay as a live one."""
