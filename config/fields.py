@@ -7,7 +7,7 @@ command line calls it something else).
 
 import functools
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 
@@ -101,8 +101,8 @@ def masked_items(value: msgspec.Struct) -> list[tuple[str, Any]]:
 
 
 def _member(info: msgspec.structs.FieldInfo) -> Member:
-    bare, meta = _split(info.type)
-    meaning = meta.description or ""
+    bare, metas = _split(info.type)
+    meaning = _said(metas, "description") or ""
     if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
         return Table(info.name, bare, meaning)
     inner = get_args(bare)
@@ -113,7 +113,7 @@ def _member(info: msgspec.structs.FieldInfo) -> Member:
     if info.default_factory is not msgspec.NODEFAULT:
         default = info.default_factory()
     required = default is msgspec.NODEFAULT
-    marks = meta.extra or {}
+    marks = _said(metas, "extra") or {}
     return Field(
         name=info.name,
         type=info.type,
@@ -121,8 +121,8 @@ def _member(info: msgspec.structs.FieldInfo) -> Member:
         default=None if required else default,
         required=required,
         meaning=meaning,
-        expected=marks.get("expected") or _expected(bare, kind, meta),
-        example=meta.examples[0] if meta.examples else None,
+        expected=_expected(bare, kind, metas),
+        example=(_said(metas, "examples") or [None])[0],
         secret=bool(marks.get("secret")),
         url=bool(marks.get("url")),
         path=bool(marks.get("path")),
@@ -132,14 +132,19 @@ def _member(info: msgspec.structs.FieldInfo) -> Member:
     )
 
 
-def _split(annotated: Any) -> tuple[Any, msgspec.Meta]:
-    """The type without its Meta and without `| None`, and the Meta."""
-    meta = msgspec.Meta()
+def _split(annotated: Any) -> tuple[Any, tuple[msgspec.Meta, ...]]:
+    """The type without `| None`, and the Metas around it from the outer to the inner."""
     if get_origin(annotated) is Annotated:
-        annotated, meta = get_args(annotated)
+        inside, outer = get_args(annotated)
+        bare, inner = _split(inside)
+        return bare, (outer, *inner)
     if type(None) in get_args(annotated):
-        annotated = Union[tuple(part for part in get_args(annotated) if part is not type(None))]  # noqa: UP007
-    return annotated, meta
+        return _split(get_args(annotated)[0])
+    return annotated, ()
+
+
+def _said(metas: tuple[msgspec.Meta, ...], name: str) -> Any:
+    return next((getattr(meta, name) for meta in metas if getattr(meta, name) is not None), None)
 
 
 def _kind(bare: Any) -> tuple[Kind, type[msgspec.Struct] | None]:
@@ -158,13 +163,15 @@ def _kind(bare: Any) -> tuple[Kind, type[msgspec.Struct] | None]:
     raise TypeError(f"no kind of setting has the type {bare}")
 
 
-def _expected(bare: Any, kind: Kind, meta: msgspec.Meta) -> str:
+def _expected(bare: Any, kind: Kind, metas: tuple[msgspec.Meta, ...]) -> str:
     choices = _choices(bare)
     if choices:
         listed = ", ".join(f'"{choice}"' for choice in choices)
         return f"one of {listed}" if kind == "text" else f"an array of some of {listed}"
-    if meta.ge is not None and meta.le is not None:
-        return f"{_NOUNS[kind]} from {meta.ge} to {meta.le}"
+    if kind in ("integer", "number"):
+        return f"{_NOUNS[kind]} from {_said(metas, 'ge')} to {_said(metas, 'le')}"
+    if kind == "text" and _said(metas, "max_length"):
+        return f"a text of {_said(metas, 'min_length')} to {_said(metas, 'max_length')} characters"
     return _NOUNS[kind]
 
 

@@ -86,7 +86,12 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
         ),
     ] = None
     service_name: Annotated[
-        str, Meta(description="service.name of everything that is sent; the CLI's own by default.", min_length=1)
+        str,
+        Meta(
+            description="service.name of everything that is sent; the CLI's own by default.",
+            min_length=1,
+            max_length=255,
+        ),
     ] = "github-copilot"
     resource_attributes: Annotated[
         dict[str, str],

@@ -1,6 +1,6 @@
 """Every setting: one field is its type, default, meaning and bounds; everything else is made from these structs."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
@@ -9,6 +9,8 @@ from config.otel import Otel
 
 KIB = 1024
 MIB = 1024 * KIB
+
+Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255)]
 
 KNOWN_ENV = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*_KEY")
 
@@ -56,12 +58,12 @@ class MissionControl(Shown, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         float, Meta(description="How long one request may take before it is sent again later.", ge=0.1, le=600)
     ] = 30.0
     owner_id: Annotated[
-        str | None,
-        Meta(description="Owner that sessions are registered for.", examples=["1"], min_length=1, max_length=200),
+        Name | None,
+        Meta(description="Owner that sessions are registered for.", examples=["1"]),
     ] = None
     repo_id: Annotated[
-        str | None,
-        Meta(description="Repository that sessions are registered for.", examples=["2"], min_length=1, max_length=200),
+        Name | None,
+        Meta(description="Repository that sessions are registered for.", examples=["2"]),
     ] = None
     live: Annotated[
         bool, Meta(description="Also send ephemeral events, redacted; the receiver shows them and stores none.")
@@ -185,12 +187,10 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
         int, Meta(description="Port of the embedded Mission Control on loopback; 0 takes any.", ge=0, le=65_535)
     ] = 8411
     host_name: Annotated[
-        str | None,
+        Name | None,
         Meta(
             description="Name of this machine in reports, instead of its own.",
             examples=["laptop"],
-            min_length=1,
-            max_length=255,
         ),
     ] = None
     log_level: Annotated[Literal["debug", "info", "warning", "error"], Meta(description="What is logged.")] = "info"

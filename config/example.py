@@ -1,0 +1,82 @@
+"""The annotated settings file: every key with its meaning and its default, each commented out.
+
+Lines that begin with `#` and no space are settings, so that taking that character away from all of them gives a file
+that loads. `python -m config.example` writes it.
+"""
+
+import sys
+import textwrap
+
+import msgspec
+
+from config.fields import Field, Sinks, Table, fields, members
+from config.settings import Settings
+from config.toml import written
+
+_HEAD = """\
+# Settings of exporter. Every key is optional; what stands here behind "#" is the default, or an example where a
+# setting has no default. Take away the "#" to set it. exporter config check says whether the file is sound.
+#
+# Every setting can also be given as a variable: EXPORTER_ and its path in capitals joined by two underscores, such as
+# EXPORTER_STATE_DIR, EXPORTER_LIMITS__OPEN_FILES, EXPORTER_MISSION_CONTROL__URL or EXPORTER_MISSION_CONTROL__TEAM__URL.
+"""
+_WIDTH = 118
+
+
+def example() -> str:
+    """The text of exporter.example.toml."""
+    plain: list[str] = [_HEAD]
+    tables: list[str] = []
+    for name, member in members(Settings).items():
+        match member:
+            case Field():
+                plain.append(_setting(member))
+            case Table() | Sinks():
+                tables.append(f"\n{_prose(member.meaning)}#[{name}]\n")
+                tables += _settings(member.struct, name)
+    return "".join(plain + tables)
+
+
+def _settings(struct: type[msgspec.Struct], table: str) -> list[str]:
+    known = fields(struct)
+    lines: list[str] = []
+    shown: set[str] = set()
+    for field in known.values():
+        if field.kind == "tables":
+            lines.append(_array_of_tables(field, table))
+        else:
+            lines.append(_setting(field, instead=field.instead_of if field.instead_of in shown else ""))
+        shown.add(field.name)
+    return lines
+
+
+def _setting(field: Field, *, instead: str = "") -> str:
+    """The setting; one that excludes another of the same table is prose, as a file cannot have both."""
+    pair = f"{field.name} = {written(_value(field))}"
+    line = f"# or, instead of {instead}: {pair}\n" if instead else f"#{pair}\n"
+    return "\n" + _prose(field.meaning + _range(field)) + line
+
+
+def _array_of_tables(field: Field, table: str) -> str:
+    assert field.tables_of is not None
+    first, *others = fields(field.tables_of).values()
+    lines = f"\n{_prose(field.meaning)}#[[{table}.{field.name}]]\n{_setting(first).lstrip()}"
+    return lines + "".join(f"# or {one.name} = {written(one.example)}: {one.meaning}\n" for one in others)
+
+
+def _value(field: Field) -> object:
+    return field.default if field.example is None else field.example
+
+
+def _range(field: Field) -> str:
+    """What may be given, where an example alone does not say it."""
+    said = field.kind in ("integer", "number") or "one of" in field.expected or "some of" in field.expected
+    return f" Give {field.expected}." if said else ""
+
+
+def _prose(text: str) -> str:
+    return "".join(f"# {line}\n" for line in textwrap.wrap(text, _WIDTH))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(example())

@@ -1,0 +1,74 @@
+"""The JSON Schema of the settings file, for editors. `python -m config.schema` writes it."""
+
+import json
+import sys
+from typing import Any
+
+import msgspec
+
+from config.fields import Field, Sinks, fields, members
+from config.settings import Allow, Settings
+
+SINK_NAME = "^[a-z0-9_-]+$"
+
+
+def schema() -> dict[str, Any]:
+    """The schema of a document that TOML has been read into."""
+    whole = _without_null(msgspec.json.schema(Settings))
+    definitions = whole["$defs"]
+    for definition in definitions.values():
+        del definition["required"]  # what a file leaves out, a variable may give
+    for name, member in members(Settings).items():
+        if isinstance(member, Sinks):
+            described = definitions["Settings"]["properties"][name]
+            definitions["Settings"]["properties"][name] = _sinks(member, described["description"])
+            _one_of_two(definitions[member.struct.__name__], member)
+    definitions["Allow"] |= {"minProperties": 1, "maxProperties": 1}
+    assert set(definitions["Allow"]["properties"]) == set(fields(Allow))
+    top = definitions.pop("Settings")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **top,
+        "title": "exporter.toml",
+        "$defs": definitions,
+    }
+
+
+def schema_text() -> str:
+    """The text of exporter.schema.json."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _sinks(group: Sinks, meaning: str) -> dict[str, Any]:
+    """One sink, or a table of sinks; the name of a setting is no name of a sink."""
+    sink = {"$ref": f"#/$defs/{group.struct.__name__}"}
+    names = {"pattern": SINK_NAME, "not": {"enum": list(fields(group.struct))}}
+    many = {"type": "object", "propertyNames": names, "additionalProperties": sink}
+    return {"description": meaning, "anyOf": [sink, many]}
+
+
+def _one_of_two(definition: dict[str, Any], group: Sinks) -> None:
+    pairs = {
+        tuple(sorted((name, field.instead_of)))
+        for name, field in members(group.struct).items()
+        if isinstance(field, Field) and field.instead_of
+    }
+    definition["allOf"] = [{"not": {"required": list(pair)}} for pair in sorted(pairs)]
+
+
+def _without_null(node: Any) -> Any:
+    """The same without null, which TOML does not have."""
+    if isinstance(node, list):
+        return [_without_null(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {name: _without_null(value) for name, value in node.items() if not (name == "default" and value is None)}
+    if {"type": "null"} in kept.get("anyOf", []):
+        alternatives = [one for one in kept.pop("anyOf") if one != {"type": "null"}]
+        assert len(alternatives) == 1, "a setting is one type or not given"
+        kept |= alternatives[0]
+    return kept
+
+
+if __name__ == "__main__":
+    sys.stdout.write(schema_text())
