@@ -1,4 +1,4 @@
-"""What a session is, told from its events alone: state, title, place, model, tokens and cost, kept up to date per event.
+"""What a session is, told from its events alone: state, title, place, model, tokens and cost, up to date per event.
 
 The fold looks into `data` for a few types only, so it costs next to nothing per event, and it can be kept as plain
 JSON between two batches. Sums of `session.usage_record` and the cumulative totals of `session.shutdown` are kept

@@ -19,10 +19,15 @@ _EVENTS_DEFAULT, _EVENTS_MAX = 500, 5000
 
 async def sessions(request: Request) -> Response:
     """List sessions, newest activity first."""
+    page, following = await read_sessions(request, _limit(request, _SESSIONS_DEFAULT, _SESSIONS_MAX))
+    return tagged_answer(request, msgspec.json.encode({"sessions": page, "next": following}))
+
+
+async def read_sessions(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the page of sessions that the request's query asks for, and the cursor of the next one."""
     asked = request.query_params
-    limit = _limit(request, _SESSIONS_DEFAULT, _SESSIONS_MAX)
     try:
-        page, following = await receiver_of(request).read(
+        return await receiver_of(request).read(
             lambda database: queries.sessions(
                 database,
                 state=asked.get("state"),
@@ -34,7 +39,6 @@ async def sessions(request: Request) -> Response:
         )
     except queries.BadCursorError as error:
         raise _bad_cursor() from error
-    return tagged_answer(request, msgspec.json.encode({"sessions": page, "next": following}))
 
 
 async def session(request: Request) -> Response:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from exporter.core.redacted import RedactEvent
-from exporter.missioncontrol import api, wire
+from exporter.missioncontrol import api, pages, wire
 from exporter.missioncontrol.answers import ApiError, answer_api_error, error_answer
 from exporter.missioncontrol.guard import Guard
 from exporter.missioncontrol.receiver import Counters, Limits, Receiver, utc_now
@@ -40,7 +40,7 @@ def create_app(
         receiver.close()
 
     app = Starlette(
-        routes=[*wire.ROUTES, *api.ROUTES],
+        routes=[*wire.ROUTES, *api.ROUTES, *pages.ROUTES],
         middleware=[
             Middleware(_CountAnswers, counters=receiver.counters),
             Middleware(Guard, token=token, trusted_hosts=tuple(trusted_hosts)),
@@ -49,6 +49,7 @@ def create_app(
         lifespan=lifespan,
     )
     app.state.receiver = receiver
+    app.state.has_token = bool(token)
     return app
 
 

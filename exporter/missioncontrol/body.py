@@ -2,6 +2,7 @@
 
 import io
 import zlib
+from collections.abc import Callable
 from typing import Final
 
 import zstandard
@@ -89,7 +90,7 @@ def _unpack_gzip(packed: bytes, size_max: int) -> bytes:
     return b"".join(parts)
 
 
-def _drain(read, size_max: int) -> bytes:  # type: ignore[no-untyped-def]
+def _drain(read: Callable[[int], bytes], size_max: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     while part := read(_STEP_BYTES):

@@ -61,7 +61,7 @@ class Guard:
             return ApiError(403, "other_user", "This receiver belongs to another user.", hint="Send its token.")
         if peer == "same" and not any(name in headers for name in _FORWARDED):
             return None
-        if peer is None and self._token is None:
+        if peer in (None, "unknown") and self._token is None:
             return None
         return ApiError(
             401,

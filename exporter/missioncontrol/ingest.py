@@ -68,7 +68,7 @@ class _Session:
 def register(database: sqlite3.Connection, session_id: str, task_id: str, now: str, *, restore: bool = False) -> Ack:
     """Make the session known, once; the same call again changes nothing.
 
-    A deleted session raises `DeletedSessionError`, unless `restore` says that its events shall be sent again on purpose.
+    A deleted session raises `DeletedSessionError`, unless `restore` says that it is sent again on purpose.
     """
     if restore:
         database.execute("DELETE FROM deleted_sessions WHERE id = ?", (session_id,))
@@ -230,9 +230,7 @@ def _hide(database: sqlite3.Connection, session: _Session, ids: list[str], now: 
     return len(shown)
 
 
-def _new_events(
-    database: sqlite3.Connection, session: _Session, events: list[Event]
-) -> tuple[list[Event], int, bool]:
+def _new_events(database: sqlite3.Connection, session: _Session, events: list[Event]) -> tuple[list[Event], int, bool]:
     """Return the events to insert, how many are repeats, and whether a hidden one is among the new."""
     known = _known(database, session.n, (event.envelope.id for event in events))
     new: dict[str, Event] = {}

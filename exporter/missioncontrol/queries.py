@@ -52,9 +52,7 @@ def held(database: sqlite3.Connection, session_id: str, *, with_items: bool = Fa
     n, task_id, count, digest, last_event_id = row
     items: list[tuple[str, str]] | None = None
     if with_items:
-        rows = database.execute(
-            "SELECT id, hex(sha256) FROM events WHERE session = ? AND hidden = 0 ORDER BY n", (n,)
-        )
+        rows = database.execute("SELECT id, hex(sha256) FROM events WHERE session = ? AND hidden = 0 ORDER BY n", (n,))
         items = [(id, hashed.lower()) for id, hashed in rows]
     return Held(task_id, Ack(count, digest.hex(), last_event_id), items)
 

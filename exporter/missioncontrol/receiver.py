@@ -2,11 +2,12 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from starlette.requests import Request
 
@@ -83,11 +84,13 @@ class Receiver:
 
     async def write(self, job: Job[Result]) -> Result:
         """Run a write; return when it is durable. What the store refuses becomes an `ApiError`."""
-        return await _translated(self.store.write(job))
+        with _translated():
+            return await self.store.write(job)
 
     async def read(self, job: Job[Result]) -> Result:
         """Run a read; an unknown session becomes an `ApiError`."""
-        return await _translated(self.store.read(job))
+        with _translated():
+            return await self.store.read(job)
 
     async def read_batch(self, request: Request) -> Batch:
         """Return the events of a request, redacted unless the client declared that it has done so."""
@@ -141,9 +144,10 @@ def _without_secrets(redact: RedactEvent, counters: Counters) -> Callable[[bytes
     return apply
 
 
-async def _translated(work: Any) -> Any:
+@contextmanager
+def _translated() -> Iterator[None]:
     try:
-        return await work
+        yield
     except UnknownSessionError as error:
         raise ApiError(
             404, "unknown_session", f"There is no session {error}.", hint="Register it with POST /agents/sessions."
@@ -154,7 +158,10 @@ async def _translated(work: Any) -> Any:
         ) from error
     except sqlite3.Error as error:
         raise ApiError(
-            503, "store_failed", f"The store did not take it: {error}.", hint="Nothing was stored; send it again.",
+            503,
+            "store_failed",
+            f"The store did not take it: {error}.",
+            hint="Nothing was stored; send it again.",
             headers={"Retry-After": "1"},
         ) from error
 

@@ -75,7 +75,8 @@ def _create_private(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         path.chmod(0o600)
     except OSError as error:
-        raise StateError(f"The store {path} cannot be written: {error.strerror}.", hint="Choose another path.") from error
+        message = f"The store {path} cannot be written: {error.strerror}."
+        raise StateError(message, hint="Choose another path.") from error
 
 
 def _set_aside(path: Path) -> Path:

@@ -3,20 +3,21 @@
 import asyncio
 import errno
 import ipaddress
-import os
 import socket
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.applications import Starlette
+from starlette.types import Receive, Scope, Send
 
 from exporter.errors import ExporterError, SettingsError
-from exporter.missioncontrol.guard import PEER, has_guard_token
-from exporter.missioncontrol.peer import Peer, peer_of
+from exporter.missioncontrol.guard import PEER
+from exporter.missioncontrol.peer import peer_of
+from exporter.missioncontrol.receiver import Receiver
 
 _PORTS_TRIED: Final = 64
 _STOP_SECONDS: Final = 1.0
@@ -29,6 +30,7 @@ class ServerHandle:
 
     host: str
     port: int
+    _receiver: Receiver
     _server: uvicorn.Server
     _serving: "asyncio.Task[None]"
 
@@ -40,6 +42,7 @@ class ServerHandle:
 
     async def stop(self) -> None:
         """Stop listening. A second call does nothing."""
+        self._receiver.live.close()
         self._server.should_exit = True
         with suppress(asyncio.CancelledError):
             await self._serving
@@ -49,13 +52,13 @@ class ServerHandle:
         await asyncio.shield(self._serving)
 
 
-async def serve_http(app: ASGIApp, host: str, port: int, *, explicit_port: bool) -> ServerHandle:
+async def serve_http(app: Starlette, host: str, port: int, *, explicit_port: bool) -> ServerHandle:
     """Serve the application from the running loop, without touching signal handlers, and return once it listens.
 
     A port that is taken is replaced by the next free one, or with `explicit_port` raises `ExporterError`. An address
     that is not loopback raises `SettingsError` unless the application has a token.
     """
-    if not is_loopback(host) and not has_guard_token(app):
+    if not is_loopback(host) and not app.state.has_token:
         raise SettingsError(
             f"The receiver will not listen on {host} without a token.",
             hint="Give --token-file, or listen on 127.0.0.1.",
@@ -63,7 +66,7 @@ async def serve_http(app: ASGIApp, host: str, port: int, *, explicit_port: bool)
     listener = _listen(host, port, explicit_port=explicit_port)
     bound: int = listener.getsockname()[1]
     config = uvicorn.Config(
-        _FromNetwork(app, bound),
+        _FromNetwork(app),
         log_config=None,
         access_log=False,
         proxy_headers=False,
@@ -80,22 +83,22 @@ async def serve_http(app: ASGIApp, host: str, port: int, *, explicit_port: bool)
             await serving
             raise ExporterError("The receiver did not start.", hint="Run with --json to see its errors.")
         await asyncio.sleep(0.002)
-    return ServerHandle(host, bound, server, serving)
+    return ServerHandle(host, bound, app.state.receiver, server, serving)
 
 
 class _QuietServer(uvicorn.Server):
     """uvicorn without its signal handlers: signals belong to the program."""
 
-    def install_signal_handlers(self) -> None:  # uvicorn below 0.29
-        return None
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
 
 
 class _FromNetwork:
     """Marks each request with who sent it, so that the guard can tell the same user on loopback from others."""
 
-    def __init__(self, app: ASGIApp, port: int) -> None:
+    def __init__(self, app: Starlette) -> None:
         self._app = app
-        self._port = port
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

@@ -159,7 +159,8 @@ def _decoded(body: bytes, type: Any) -> Any:
     try:
         return msgspec.json.decode(body, type=type)
     except REFUSALS as error:
-        raise ApiError(400, "bad_body", f"The body cannot be read: {error}.", hint="See DESIGN.md, the wire.") from error
+        message = f"The body cannot be read: {error}."
+        raise ApiError(400, "bad_body", message, hint="Send one JSON object as the wire describes it.") from error
 
 
 ROUTES: Final = (
