@@ -12,14 +12,14 @@ from starlette.routing import Route
 
 from exporter.core.envelope import Envelope, decode
 from exporter.missioncontrol import queries
-from exporter.missioncontrol.answers import ApiError, tagged_answer
+from exporter.missioncontrol.answers import tagged_answer
 from exporter.missioncontrol.api import read_events, read_sessions
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.wire import checked_id
 
 _HEADERS: Final = {
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -85,8 +85,9 @@ async def style(request: Request) -> Response:
 def _page(request: Request, title: str, content: str) -> Response:
     document = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
-        f'<title>{escape(title)} · Mission Control</title><link rel="stylesheet" href="/style.css"></head><body>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="color-scheme" content="light dark"><title>{escape(title)} · Mission Control</title>'
+        '<link rel="stylesheet" href="/style.css"></head><body>'
         f'<header><a href="/">Mission Control</a></header><main>{content}</main></body></html>'
     )
     answer = tagged_answer(request, document.encode("utf-8", "replace"), media_type="text/html")
@@ -133,13 +134,12 @@ def _event(body: bytes) -> str:
         return ""
     raw = body[:_BODY_SHOWN_MAX].decode("utf-8", "replace")
     cut = "" if len(body) <= _BODY_SHOWN_MAX else f'<p class="quiet">{len(body):,} bytes; the first are shown.</p>'
-    family = envelope.type.split(".", 1)[0]
     agent = f'<span class="agent">{escape(envelope.agentId)}</span>' if envelope.agentId else ""
     text = _said(envelope)
     said = f'<p class="said">{escape(text)}</p>' if text else ""
     return (
         f'<li id="{escape(envelope.id)}" class="{"speech" if text else "event"}"><div class="line">'
-        f'{_time(envelope.timestamp)}<span class="type" data-family="{escape(family)}">{escape(envelope.type)}</span>'
+        f'{_time(envelope.timestamp)}<span class="type">{escape(envelope.type)}</span>'
         f'{agent}<a class="permalink" href="#{quote(envelope.id)}" aria-label="Link to this event">#</a></div>{said}'
         f"<details><summary>as delivered</summary><pre>{escape(raw)}</pre>{cut}</details></li>"
     )
