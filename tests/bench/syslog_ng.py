@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.bench import measure
-from tests.bench.generate import SessionFile, cache_directory
+from tests.bench.generate import SessionFile, cache_directory, cached
 from tests.bench.receiver import Receiver, Summary
 
 PACKAGES = ("syslog-ng-core", "syslog-ng-mod-http", "libivykis0", "libnet1", "libpcre3", "libwrap0")
@@ -71,6 +71,8 @@ class Delivery:
     cpu_seconds_per_gigabyte: float
     seconds: float
     first_event_seconds: float
+    steady_megabytes_per_second: float
+    """From the first event to the last, without the start of the process."""
     cpu_seconds: float
     rss_max_bytes: int
     requests: int
@@ -87,6 +89,7 @@ def delivery(file: SessionFile, summary: Summary, finished: measure.Finished, st
         finished.cpu_seconds / file.size_bytes * 1e9,
         seconds,
         summary.first_at - started,
+        file.size_bytes / 1e6 / max(summary.last_at - summary.first_at, 1e-6),
         finished.cpu_seconds,
         finished.rss_max_bytes,
         summary.requests,
@@ -193,3 +196,18 @@ def _fetch(root: Path) -> None:
         for package in sorted(Path(scratch).glob("*.deb")):
             subprocess.run(["dpkg", "-x", package, unpacked], check=True)
         shutil.move(unpacked, root)
+
+
+def tune(size_bytes: int, rounds: int) -> int:
+    """Prints what each setting of `TRIALS` reaches; the first is the one in use."""
+    peer = find()
+    if peer is None:
+        print("syslog-ng cannot be had here")
+        return 1
+    file = cached(size_bytes)
+    with Receiver() as receiver:
+        for _ in range(rounds):
+            for tuning in TRIALS:
+                run = peer.deliver(file, receiver, tuning)
+                print(f"{run.megabytes_per_second:6.0f} MB/s {run.cpu_seconds_per_gigabyte:6.2f} CPU s/GB  {tuning}")
+    return 0
