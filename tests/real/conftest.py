@@ -36,10 +36,14 @@ def cage() -> Iterator[Cage]:
 @pytest.fixture(scope="session")
 def make_copilot(cage: Cage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeCopilot]:
     """A CLI of a version, with a COPILOT_HOME of its own, against the scripted model."""
+    # Here, because npm needs its settings from the home directory that each test replaces by one of its own.
+    for version in (install.NEW, install.OLD):
+        install.command(version)
     with Model(cage.listen()) as model:
 
         def make(version: str, name: str) -> Copilot:
             directory = tmp_path_factory.mktemp(name)
+            (directory / "home").mkdir()
             return Copilot(cage, model.port, directory / "home", directory / "scratch", version)
 
         yield make
@@ -74,7 +78,6 @@ def station_of(
 def plays(station_of: Callable[[str], Station]) -> Iterator[dict[tuple[str, str], Future[Run]]]:
     """Every scenario of `PLAYED`, being played while its station follows."""
     for version in {version for version, _ in PLAYED}:
-        install.command(version)
         station_of(version)
     pool = ThreadPoolExecutor(SESSIONS_AT_A_TIME)
     yield {(version, name): pool.submit(station_of(version).copilot.play, name) for version, name in PLAYED}

@@ -19,6 +19,7 @@ from tests.real.cli import Copilot, TookTooLong, wait_until
 from tests.real.rpc import Upload
 
 REPOSITORY = Path(__file__).parents[2]
+PROGRAM = (sys.executable, "-m", "exporter")
 # Made up, and put together at run time so that no scanner trips on this file.
 RECEIVER_TOKEN = "made-up" + "-receiver-" + "credential"
 START_SECONDS_MAX = 30
@@ -59,7 +60,7 @@ class Receiver:
         arguments = ["mission-control", "serve", "--port", str(self.port), "--token-file", str(token_file)]
         with self._output.open("wb") as sink:
             self._program = cage.start(
-                [sys.executable, "-m", "exporter", *arguments],
+                [*PROGRAM, *arguments],
                 environment=environment(directory),
                 directory=directory,
                 stdout=sink,
@@ -130,7 +131,6 @@ class Station:
         self.copilot = copilot
         self.directory = directory
         self._closing = ExitStack()
-        copilot.home.mkdir(parents=True)
         directory.mkdir(parents=True)
         self.receiver = Receiver(copilot.cage, directory / "receiver")
         self._closing.callback(self.receiver.close)
@@ -176,7 +176,7 @@ class Station:
             "EXPORTER_MISSION_CONTROL__TOKEN": RECEIVER_TOKEN,
         }
         return self.copilot.cage.start(
-            [sys.executable, "-m", "exporter", *arguments],
+            [*PROGRAM, *arguments],
             environment={**environment(self.directory), **settings},
             directory=self.directory,
             stdout=stdout,  # type: ignore[arg-type]  # a file or subprocess.PIPE, as Popen takes them
