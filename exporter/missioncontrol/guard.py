@@ -10,8 +10,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from exporter.missioncontrol.answers import ApiError, error_answer
 
-PEER: Final = "exporter.peer"
-"""The scope's key for who is at the other end of a connection; absent in process. Set by `server`."""
+PEER: Final = "peer"
+"""The key in the scope's state for who is at the other end of a connection; absent in process. Set by `server`."""
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1", "testserver"})
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip")
@@ -56,7 +56,7 @@ class Guard:
         return None
 
     def _stranger(self, scope: Scope, headers: Headers) -> ApiError | None:
-        peer = scope.get(PEER)
+        peer = scope.get("state", {}).get(PEER)
         if peer == "other":
             return ApiError(403, "other_user", "This receiver belongs to another user.", hint="Send its token.")
         if peer == "same" and not any(name in headers for name in _FORWARDED):

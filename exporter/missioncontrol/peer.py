@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 Peer: TypeAlias = Literal["same", "other", "unknown", "remote"]
-Address: TypeAlias = tuple[str, int]
+Address: TypeAlias = tuple[str, int | None]
 
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _UID_FIELD: Final = 7
@@ -19,7 +19,7 @@ def peer_of(client: Address | None, server: Address | None) -> Peer:
 
     A loopback connection that the tables do not show counts as another user's.
     """
-    if client is None or server is None:
+    if client is None or server is None or client[1] is None or server[1] is None:
         return "remote"
     try:
         if not ipaddress.ip_address(client[0]).is_loopback:

@@ -12,7 +12,7 @@ from typing import Final
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from exporter.errors import ExporterError, SettingsError
 from exporter.missioncontrol.guard import PEER
@@ -66,7 +66,8 @@ async def serve_http(app: Starlette, host: str, port: int, *, explicit_port: boo
     listener = _listen(host, port, explicit_port=explicit_port)
     bound: int = listener.getsockname()[1]
     config = uvicorn.Config(
-        _FromNetwork(app),
+        app,
+        http=_Connection,
         log_config=None,
         access_log=False,
         proxy_headers=False,
@@ -94,16 +95,12 @@ class _QuietServer(uvicorn.Server):
         yield
 
 
-class _FromNetwork:
-    """Marks each request with who sent it, so that the guard can tell the same user on loopback from others."""
+class _Connection(H11Protocol):
+    """Finds out once per connection whose it is, because the kernel takes milliseconds to say."""
 
-    def __init__(self, app: Starlette) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            scope[PEER] = peer_of(scope.get("client"), scope.get("server"))
-        await self._app(scope, receive, send)
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, PEER: peer_of(self.client, self.server)}
 
 
 def is_loopback(host: str) -> bool:
