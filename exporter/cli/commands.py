@@ -41,23 +41,19 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final = (
-    Command(
-        "up", "show the sessions of this machine in a Mission Control of its own, and follow them", "exporter.cli.up"
-    ),
+    Command("up", "your sessions in a Mission Control of your own, live", "exporter.cli.up"),
     Command("run", "follow and deliver in the foreground: the daemon", "exporter.cli.run"),
     Command("backfill", "deliver history", "exporter.cli.backfill"),
     Command("sessions list", "the sessions on this machine, newest first", "exporter.cli.sessions"),
     Command("sessions show", "one session in detail", "exporter.cli.sessions"),
     Command("sessions tail", "the events of a session, secrets masked", "exporter.cli.sessions"),
-    Command("status", "is it running, and does every sink have everything", "exporter.cli.status"),
-    Command("verify", "prove that each Mission Control holds exactly what the files hold", "exporter.cli.verify"),
+    Command("status", "does it run, and does every sink have everything", "exporter.cli.status"),
+    Command("verify", "prove that each Mission Control holds what the files do", "exporter.cli.verify"),
     Command("quarantine list", "events that could not be sent, each with its reason", "exporter.cli.quarantine"),
     Command("quarantine show", "one of them in detail", "exporter.cli.quarantine"),
     Command("quarantine replay", "try to send them again", "exporter.cli.quarantine"),
     Command("quarantine drop", "forget them for good", "exporter.cli.quarantine"),
-    Command(
-        "doctor", "check paths, permissions, configuration and sinks; a remedy for each problem", "exporter.cli.doctor"
-    ),
+    Command("doctor", "check everything; a remedy for each problem", "exporter.cli.doctor"),
     Command("config show", "the settings in force, secrets masked", "exporter.cli.config"),
     Command("config check", "validate a configuration file", "exporter.cli.config"),
     Command("config example", "an annotated configuration file", "exporter.cli.config"),

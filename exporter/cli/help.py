@@ -48,7 +48,7 @@ def _indented(text: str) -> str:
 def overview(palette: Palette, width: int | None) -> str:
     """What `exporter --help` prints: every command, the global flags and every exit code."""
     rows = [(Cell(command.words, "strong"), Cell(command.summary)) for command in COMMANDS]
-    listed = table((Column("commands:"), Column("", flex=True)), rows, width=width, palette=palette)
+    listed = table((Column("commands:"), Column("", flex=True)), rows, width=width and width - 2, palette=palette)
     head, *lines = listed.splitlines()
     codes = pairs([(str(int(code)), Cell(meaning)) for code, meaning in EXIT_MEANINGS.items()], palette=Palette())
     return "\n".join([_INTRO, head, *(f"  {line}" for line in lines), "", _GLOBAL, "exit codes:", _indented(codes), ""])

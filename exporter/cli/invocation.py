@@ -12,7 +12,7 @@ from exporter.cli.progress import Progress
 from exporter.errors import SettingsError
 
 if TYPE_CHECKING:
-    from config.settings import Loaded
+    from config.load import Loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Invocation:
     def load(self, *, fallbacks: bool = True, file: Path | None = None) -> "Loaded":
         """The settings in force; raises SettingsError that names the place, the key and what was expected."""
         from config.errors import ConfigError
-        from config.settings import load
+        from config.load import load
 
         given = Path(self.args.config) if self.args.config else None
         flags = {"state_dir": self.args.state_dir, "copilot_home": self.args.copilot_home}
@@ -33,7 +33,7 @@ class Invocation:
             return load(
                 file=file or given,
                 environ=os.environ,
-                flags={name: value for name, value in flags.items() if value is not None},
+                flags=flags,
                 fallbacks=fallbacks,
             )
         except ConfigError as error:

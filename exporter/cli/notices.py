@@ -1,6 +1,6 @@
 """Shows what `up` and `run` have to say while they work.
 
-A notice is a mapping with one of these keys:
+A notice is one of the core's, or a mapping with one of these keys:
 `progress` (the report of the control socket) · `ready` (see `ready_text`; said once by `up`) ·
 `message` (a constant text, with `level` = info | warning | error and any further fields as variables).
 """
@@ -13,6 +13,7 @@ from exporter.cli.output import Output, to_json
 from exporter.cli.progress import Progress
 from exporter.cli.table import Cell, Palette, Tone, pairs
 from exporter.cli.text import count, listing, plain, size, words
+from exporter.core.notice import Notice
 
 _TONES: Final[dict[str, Tone]] = {"warning": "warn", "error": "bad"}
 
@@ -32,7 +33,9 @@ class Notices:
     ) -> None:
         self._progress.close()
 
-    def __call__(self, notice: Mapping[str, Any]) -> None:
+    def __call__(self, notice: Mapping[str, Any] | Notice) -> None:
+        if isinstance(notice, Notice):
+            notice = as_mapping(notice)
         if "progress" in notice:
             self._progress.update(notice["progress"])
             return
@@ -43,6 +46,13 @@ class Notices:
             self._out.write(ready_text(notice["ready"], self._out.palette))
         else:
             self._out.notice(notice_text(notice, self._out.notice_palette))
+
+
+def as_mapping(notice: Notice) -> dict[str, Any]:
+    """A notice of the core in the form that is shown."""
+    level = notice.level.name.lower()
+    named = {"session": notice.session, "sink": notice.sink}
+    return {"message": notice.message, "level": level} | {k: v for k, v in named.items() if v} | notice.fields
 
 
 def notice_text(notice: Mapping[str, Any], palette: Palette) -> str:

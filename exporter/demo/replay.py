@@ -21,8 +21,8 @@ _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 async def replay(into_copilot_home: Path, *, speed: float) -> str:
     """Plays the session once into `session-state` below this directory and returns its id when it has ended.
 
-    `speed` 1.0 takes as long as the session did, about forty seconds; 10.0 a tenth of it. Cancelling it leaves a session
-    that stopped in the middle, as a killed CLI would, without its lock.
+    `speed` 1.0 takes as long as the session did, about forty seconds; 10.0 a tenth of it. Cancelling it leaves a
+    session that stopped in the middle, as a killed CLI would, without its lock.
     """
     if speed <= 0:
         raise ValueError(f"the speed of a replay is above 0, not {speed}")

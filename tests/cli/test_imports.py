@@ -1,0 +1,59 @@
+"""The quick answers stay quick: they do not import what only long work needs."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.program import ROOT, TIMEOUT_SECONDS, environment
+
+HEAVY = {"httpx", "rich", "opentelemetry", "starlette", "uvicorn", "grpc", "detect_secrets", "tenacity"}
+RUNNER = """
+import io, json, sys
+sys.argv = ["exporter", *json.loads(sys.argv[1])]
+real, sys.stdout = sys.stdout, io.TextIOWrapper(io.BytesIO())
+from exporter.__main__ import main
+code = main()
+json.dump({"code": code, "modules": sorted(sys.modules)}, real)
+"""
+
+
+def imported_by(*arguments: str) -> tuple[int, set[str]]:
+    answer = subprocess.run(
+        [sys.executable, "-c", RUNNER, json.dumps(arguments)],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=True,
+    )
+    said = json.loads(answer.stdout)
+    return said["code"], set(said["modules"])
+
+
+def test_the_version_imports_almost_nothing() -> None:
+    code, modules = imported_by("--version")
+
+    assert code == 0
+    assert {name for name in modules if name.startswith("exporter")} == {
+        "exporter",
+        "exporter.__main__",
+        "exporter.version",
+    }
+    assert modules & (HEAVY | {"argparse", "asyncio", "msgspec", "pathlib", "dataclasses"}) == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [("--help", None), ("status --help", "exporter.cli.status"), ("config --help", "exporter.cli.config")],
+)
+def test_help_imports_no_command_but_its_own(line: str, command: str | None) -> None:
+    commands = {f"exporter.cli.{name}" for name in ("up", "run", "backfill", "sessions", "status", "verify", "config")}
+
+    code, modules = imported_by(*line.split())
+
+    assert code == 0
+    assert modules & commands == ({command} if command else set())
+    assert modules & (HEAVY | {"msgspec"}) == set()

@@ -1,0 +1,350 @@
+"""What each command makes of an answer for people to read."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from exporter.cli.backfill import backfill_text
+from exporter.cli.doctor import doctor_text
+from exporter.cli.notices import as_mapping, notice_text, ready_text
+from exporter.cli.progress import progress_text
+from exporter.cli.quarantine import entry_text, outcome_text, quarantine_text
+from exporter.cli.sessions import select, session_text, sessions_text
+from exporter.cli.status import status_text
+from exporter.cli.table import Palette
+from exporter.cli.verify import verify_text
+from exporter.core.notice import Level, Notice
+
+NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
+PLAIN = Palette()
+ONE, TWO = "3f2ab1c0-0000-4000-8000-000000000001", "9c0d11e2-0000-4000-8000-000000000002"
+
+SINK: dict[str, Any] = {
+    "name": "local",
+    "state": "ok",
+    "lag_events": 0,
+    "lag_bytes": 0,
+    "lag_seconds": 0.0,
+    "last_success": "2026-11-18T11:59:59Z",
+    "last_error": None,
+    "retries": 0,
+    "quarantined": 1,
+}
+DOWN = SINK | {
+    "name": "mission_control",
+    "state": "unreachable",
+    "lag_events": 1204,
+    "lag_bytes": 2_140_000,
+    "lag_seconds": 38.0,
+    "last_success": "2026-11-18T11:57:00Z",
+    "last_error": "refused",
+    "retries": 12,
+    "quarantined": 0,
+}
+PROBLEM = {"session": ONE, "kind": "malformed_line", "offset": 8812, "count": 3}
+STATUS: dict[str, Any] = {
+    "daemon": {"running": True, "pid": 4242, "version": "0.1.0", "since": "2026-11-18T11:48:00Z"},
+    "sources": [{"name": "files", "sessions": 12, "events_per_second": 3.1, "problems": [PROBLEM]}],
+    "sinks": [SINK, DOWN],
+}
+SESSIONS: list[dict[str, Any]] = [
+    {
+        "id": ONE,
+        "title": "Why the tide table fails at night",
+        "state": "needs_attention",
+        "repository": "harbour-works/lighthouse",
+        "branch": "main",
+        "model": "demo-model-1",
+        "started": "2026-11-18T09:30:00Z",
+        "last_activity": "2026-11-18T11:57:00Z",
+        "events": 118,
+        "tokens": {
+            "input": {"value": 3000, "source": "usage_record"},
+            "output": {"value": 150, "source": "usage_record"},
+        },
+        "masked": 2,
+        "host": "laptop",
+        "file": "/home/dana/.copilot/session-state/3f/events.jsonl",
+        "sinks": [
+            {"name": "local", "delivered": 118, "lag_events": 0},
+            {"name": "mc", "delivered": 100, "lag_events": 18},
+        ],
+    },
+    {
+        "id": TWO,
+        "title": None,
+        "state": "ended",
+        "last_activity": "2026-11-18T11:59:58Z",
+        "events": 4,
+        "masked": 0,
+        "sinks": [],
+    },
+]
+
+
+def test_status_tells_daemon_sinks_sources_and_problems() -> None:
+    assert status_text(STATUS, now=NOW, width=None, palette=PLAIN).splitlines() == [
+        "daemon  running · pid 4242 · version 0.1.0 · started 12 min ago",
+        "",
+        "SINK             STATE        LAG                         LAST SUCCESS  RETRIES  QUARANTINED  LAST ERROR",
+        "local            ok           has everything              just now            0            1",
+        "mission_control  unreachable  1,204 events, 2.1 MB, 38 s  3 min ago          12            0  refused",
+        "",
+        "SOURCE  SESSIONS       READING",
+        "files         12  3.1 events/s",
+        "",
+        "problems",
+        f"  malformed line (3 times) in {ONE} at byte 8,812",
+    ]
+
+
+def test_status_without_a_daemon_says_how_to_start_one() -> None:
+    shown = status_text({"daemon": {"running": False}, "sources": [], "sinks": []}, now=NOW, width=80, palette=PLAIN)
+
+    assert shown == "daemon  not running · start it with: exporter run"
+
+
+def test_status_fits_a_narrow_terminal_and_keeps_the_state() -> None:
+    shown = status_text(STATUS, now=NOW, width=60, palette=PLAIN)
+
+    assert max(len(line) for line in shown.split("problems")[0].splitlines() if "daemon" not in line) <= 60
+    assert "unreachable  1,204 events" in shown
+
+
+def test_sessions_are_listed_with_short_ids_and_states_in_words() -> None:
+    shown = sessions_text(SESSIONS, names={ONE: "3f2ab1c0", TWO: "9c0d11e2"}, now=NOW, width=None, palette=PLAIN)
+
+    assert shown.splitlines() == [
+        "ID        STATE            LAST ACTIVITY  EVENTS  MASKED  REPOSITORY                     "
+        "TITLE                              SINKS",
+        "3f2ab1c0  needs attention  3 min ago         118       2  harbour-works/lighthouse@main  "
+        "Why the tide table fails at night  mc 18 behind",
+        "9c0d11e2  ended            just now            4",
+    ]
+
+
+def test_sessions_are_chosen_by_state_and_time_the_latest_first() -> None:
+    every = select(SESSIONS, since=None, state=None)
+
+    assert [session["id"] for session in every] == [TWO, ONE]
+    assert [session["id"] for session in select(SESSIONS, since=None, state="needs_attention")] == [ONE]
+    assert [s["id"] for s in select(SESSIONS, since=datetime(2026, 11, 18, 11, 58, tzinfo=UTC), state=None)] == [TWO]
+
+
+def test_no_session_is_explained() -> None:
+    assert "appears once its first message is sent" in sessions_text([], names={}, now=NOW, width=80, palette=PLAIN)
+
+
+def test_a_session_is_shown_with_everything_known_of_it() -> None:
+    shown = session_text(SESSIONS[0], now=NOW, palette=PLAIN)
+
+    assert f"session         {ONE}" in shown
+    assert "started         2 h 30 min ago (2026-11-18 09:30)" in shown
+    assert "tokens          3,000 input, 150 output" in shown
+    assert "sink local      118 delivered, has everything" in shown
+    assert "sink mc         100 delivered, 18 events behind" in shown
+
+
+def test_what_a_session_says_of_itself_cannot_steer_the_terminal() -> None:
+    hostile = SESSIONS[0] | {"title": "\x1b[2Jgone\nforged line", "repository": "a\x07b"}
+
+    shown = sessions_text([hostile], names={}, now=NOW, width=None, palette=PLAIN) + session_text(
+        hostile, now=NOW, palette=PLAIN
+    )
+
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert "gone forged line" in shown
+
+
+BACKFILL: list[dict[str, Any]] = [
+    {"session": ONE, "sink": "local", "events": 118, "bytes": 58_000, "masked": 2, "state": "delivered"},
+    {"session": TWO, "sink": "local", "events": 1, "bytes": 190, "state": "gave_up"},
+]
+
+
+def test_backfill_ends_with_the_sum() -> None:
+    assert backfill_text(BACKFILL, dry_run=False, width=100, palette=PLAIN).splitlines() == [
+        "SESSION   SINK   EVENTS     SIZE  MASKED  STATE",
+        "3f2ab1c0  local     118  58.0 kB       2  delivered",
+        "9c0d11e2  local       1    190 B          gave up",
+        "",
+        "119 events (58.2 kB) delivered, 2 secrets masked.",
+    ]
+
+
+def test_a_dry_run_says_what_would_go() -> None:
+    shown = backfill_text(BACKFILL, dry_run=True, width=None, palette=PLAIN)
+
+    assert shown.endswith("119 events (58.2 kB) would go, 2 secrets masked.")
+    assert ONE in shown
+
+
+VERIFY: dict[str, Any] = {
+    "session": ONE,
+    "sink": "local",
+    "equal": True,
+    "file": 118,
+    "delivered": 118,
+    "receiver": 118,
+    "missing": [],
+    "extra": [],
+    "different": [],
+    "quarantined": 0,
+    "detail": None,
+}
+
+
+def test_verify_says_that_all_is_equal() -> None:
+    shown = verify_text([VERIFY, VERIFY | {"session": TWO, "receiver": None}], width=100, palette=PLAIN)
+
+    assert shown.endswith("2 comparisons, all equal.")
+    assert "3f2ab1c0  local  equal     118        118       118" in shown
+
+
+def test_verify_names_the_ids_that_differ() -> None:
+    missing = [f"event-{n:02}" for n in range(25)]
+    row = VERIFY | {"equal": False, "missing": missing, "different": ["event-99"], "receiver": 93}
+
+    shown = verify_text([row], width=100, palette=PLAIN)
+
+    assert "3f2ab1c0 at local\n  missing at the receiver: 25 events\n    event-00" in shown
+    assert "    event-19\n    and 5 more (all of them: --json)\n  other content: 1 event\n    event-99" in shown
+    assert shown.endswith("1 comparison: 1 with differences.")
+
+
+ENTRY: dict[str, Any] = {
+    "n": 3,
+    "session": ONE,
+    "event": None,
+    "offset": 8812,
+    "size": 190,
+    "sink": None,
+    "reason": "not_json",
+    "detail": "bad event",
+    "since": "2026-11-18T11:00:00Z",
+}
+
+
+def test_quarantine_tells_reason_place_and_age() -> None:
+    assert quarantine_text([ENTRY], now=NOW, width=100, palette=PLAIN).splitlines() == [
+        "N  REASON    SESSION   AT BYTE   SIZE  SINK        SINCE    DETAIL",
+        "3  not json  3f2ab1c0    8,812  190 B  every sink  1 h ago  bad event",
+    ]
+
+
+def test_an_empty_quarantine_is_good_news() -> None:
+    assert quarantine_text([], now=NOW, width=80, palette=PLAIN) == "Nothing is quarantined."
+
+
+def test_a_quarantined_event_is_shown_only_when_redaction_passed_it() -> None:
+    hidden = entry_text(ENTRY | {"text": None}, now=NOW, palette=PLAIN)
+    shown = entry_text(ENTRY | {"text": '{"type":"x"}'}, now=NOW, palette=PLAIN)
+
+    assert hidden.endswith("The event itself is not shown: it does not pass redaction.")
+    assert shown.endswith('{"type":"x"}')
+    assert "place    byte 8,812, 190 B" in hidden
+
+
+def test_what_stays_in_quarantine_says_why() -> None:
+    answer = {"done": [3], "left": [{"n": 4, "reason": "still_refused"}]}
+
+    assert outcome_text("replayed", answer) == "1 event replayed.\n4 stays in quarantine: still refused"
+
+
+CHECKS: list[dict[str, Any]] = [
+    {"name": "state directory", "verdict": "ok", "detail": "0700, on ext4", "remedy": None},
+    {
+        "name": "clock",
+        "verdict": "failed",
+        "detail": "two hours ahead of the receiver",
+        "remedy": "turn on time synchronisation",
+    },
+    {
+        "name": "inotify",
+        "verdict": "warning",
+        "detail": "8 of 8 instances in use",
+        "remedy": "raise max_user_instances",
+    },
+]
+
+
+def test_doctor_puts_the_remedy_below_the_problem() -> None:
+    assert doctor_text(CHECKS, width=100, palette=PLAIN).splitlines() == [
+        "ok       state directory  0700, on ext4",
+        "FAILED   clock            two hours ahead of the receiver",
+        "                          -> turn on time synchronisation",
+        "warning  inotify          8 of 8 instances in use",
+        "                          -> raise max_user_instances",
+        "",
+        "3 checks: 1 problem and 1 warning.",
+    ]
+
+
+def test_doctor_wraps_on_a_narrow_terminal() -> None:
+    shown = doctor_text(CHECKS, width=50, palette=PLAIN)
+
+    assert max(len(line) for line in shown.splitlines()) <= 50
+    assert doctor_text(CHECKS[:1], width=50, palette=PLAIN).endswith("1 check: all is well.")
+
+
+READY: dict[str, Any] = {
+    "url": "http://127.0.0.1:8411/",
+    "days": 7,
+    "sessions": 12,
+    "events": 34_120,
+    "bytes": 18_200_000,
+    "masked": 41,
+}
+
+
+def test_up_says_where_the_page_is_and_that_nothing_leaves() -> None:
+    assert ready_text(READY, PLAIN).splitlines() == [
+        "Mission Control     http://127.0.0.1:8411/",
+        "sessions            12 of the last 7 days, 34,120 events (18.2 MB)",
+        "secrets masked      41",
+        "leaves the machine  nothing",
+        "",
+        "Following live. Ctrl-C stops; nothing is lost, the next start goes on from here.",
+    ]
+
+
+def test_up_names_what_leaves_and_what_it_found_and_did_not_use() -> None:
+    more = {"leaves": ["https://mc.example.com/agents"], "found_not_used": ["COPILOT_MC_BASE_URL", "OTEL_SERVICE_NAME"]}
+
+    shown = ready_text(READY | more, PLAIN)
+
+    assert "leaves the machine  redacted events, to https://mc.example.com/agents" in shown
+    assert "found, not used     COPILOT_MC_BASE_URL and OTEL_SERVICE_NAME" in shown
+
+
+def test_up_without_a_session_offers_the_demo() -> None:
+    assert "exporter up --demo" in ready_text({"url": "http://127.0.0.1:8411/"}, PLAIN)
+
+
+def test_a_notice_of_the_core_is_one_line() -> None:
+    notice = Notice(Level.WARNING, "sink does not answer", sink="mission_control", fields={"retries": 3})
+
+    assert notice_text(as_mapping(notice), PLAIN) == "warning: sink does not answer · sink mission_control, retries 3"
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        (
+            {
+                "sessions": 12,
+                "sessions_done": 3,
+                "events": 900,
+                "bytes": 2_000_000,
+                "bytes_total": 8_000_000,
+                "masked": 1,
+            },
+            "3 of 12 sessions, 900 events, 2.0 MB of 8.0 MB, 1.0 MB/s, 1 secret masked, 6 s left",
+        ),
+        ({}, "0 of 0 sessions, 0 events, 0 B, 0 B/s, 0 secrets masked"),
+    ],
+)
+def test_progress_says_how_far_how_fast_and_how_long(report: dict[str, Any], said: str) -> None:
+    assert progress_text(report, 2.0) == said
