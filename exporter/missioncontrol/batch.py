@@ -41,6 +41,7 @@ class Event:
     body: bytes
     sha256: bytes
     item: int
+    masked: bool = False
 
 
 @dataclass(slots=True)
@@ -51,7 +52,6 @@ class Batch:
     ephemeral: list[bytes] = field(default_factory=list)
     rejected: list[str] = field(default_factory=list)
     rewound: list[str] = field(default_factory=list)
-    masked: int = 0
 
 
 _decode_body: Final = msgspec.json.Decoder(_Body).decode
@@ -95,14 +95,13 @@ def sort_out(
     """
     batch = Batch(rewound=found.rewound)
     for index, raw in enumerate(found.events):
-        body = raw
+        body, was_masked = raw, False
         if redact is not None:
             redacted = redact(raw)
             if redacted is None:
                 batch.rejected.append(_name(raw, index))
                 continue
             body, was_masked = redacted
-            batch.masked += was_masked
         envelope = decode(body)
         if not isinstance(envelope, Envelope):
             batch.rejected.append(envelope.id or f"#{index}")
@@ -112,7 +111,7 @@ def sort_out(
             batch.rejected.append(envelope.id)
         else:
             hashed = sha256(body).digest()
-            batch.durable.append(Event(envelope, body, hashed, item(envelope.id, hashed)))
+            batch.durable.append(Event(envelope, body, hashed, item(envelope.id, hashed), was_masked))
     return batch
 
 

@@ -56,7 +56,6 @@ class _Session:
     last_event_id: str | None
     summary: Summary
     report: dict[str, Any]
-    report_revision: int
     masked: int
     revision: int
 
@@ -75,10 +74,10 @@ def register(database: sqlite3.Connection, session_id: str, task_id: str, now: s
     try:
         return _load(database, session_id).ack
     except UnknownSessionError:
-        session = _Session(0, session_id, 0, digest.EMPTY, None, Summary(), {}, -1, 0, 0)
+        session = _Session(0, session_id, 0, digest.EMPTY, None, Summary(), {}, 0, 0)
         database.execute(
-            "INSERT INTO sessions (id, task_id, registered, count, digest, summary, report_revision, masked, revision,"
-            " state, last_activity, haystack) VALUES (?, ?, ?, 0, ?, '{}', -1, 0, 0, 'idle', ?, ?)",
+            "INSERT INTO sessions (id, task_id, registered, count, digest, summary, masked, revision,"
+            " state, last_activity, haystack) VALUES (?, ?, ?, 0, ?, '{}', 0, 0, 'idle', ?, ?)",
             (session_id, task_id, now, bytes(32), now, session_id.casefold()),
         )
         return session.ack
@@ -101,14 +100,15 @@ def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now
         session.count += len(new)
         session.digest = digest.add(session.digest, (event.item for event in new))
         session.last_event_id = new[-1].envelope.id
-    session.masked += batch.masked
+    session.masked += sum(event.masked for event in new)
     if retell or shown_again:
         session.summary = _tell_again(database, session.n)
     else:
         for event in new:
             session.summary.add(event.envelope)
-    if new or retell or batch.masked:
-        session.revision += 1
+    if new or retell:
+        # The newest word on the state counts: a reported one holds until the next events arrive.
+        session.report.pop("state", None)
         _save(database, session, now)
         database.execute("UPDATE sessions SET stored_at = ? WHERE n = ?", (now, session.n))
     return Stored(session.ack, duplicates, new)
@@ -118,9 +118,6 @@ def report_session(database: sqlite3.Connection, session_id: str, report: dict[s
     """Keep what an exporter says of a session; a field it does not name keeps its last value."""
     session = _load(database, session_id)
     session.report = {**session.report, **report}
-    session.revision += 1
-    if "state" in report:
-        session.report_revision = session.revision
     _save(database, session, now)
     database.execute("UPDATE sessions SET reported_at = ? WHERE n = ?", (now, session.n))
 
@@ -145,14 +142,13 @@ def forget_session(database: sqlite3.Connection, session_id: str, now: str) -> N
 
 def _load(database: sqlite3.Connection, session_id: str) -> _Session:
     row = database.execute(
-        "SELECT n, id, count, digest, last_event_id, summary, report, report_revision, masked, revision"
-        " FROM sessions WHERE id = ?",
+        "SELECT n, id, count, digest, last_event_id, summary, report, masked, revision FROM sessions WHERE id = ?",
         (session_id,),
     ).fetchone()
     if row is None:
         deleted = database.execute("SELECT 1 FROM deleted_sessions WHERE id = ?", (session_id,)).fetchone()
         raise DeletedSessionError(session_id) if deleted else UnknownSessionError(session_id)
-    n, id, count, sum_bytes, last_event_id, summary, report, report_revision, masked, revision = row
+    n, id, count, sum_bytes, last_event_id, summary, report, masked, revision = row
     return _Session(
         n=n,
         id=id,
@@ -161,7 +157,6 @@ def _load(database: sqlite3.Connection, session_id: str) -> _Session:
         last_event_id=last_event_id,
         summary=msgspec.json.decode(summary, type=Summary),
         report=msgspec.json.decode(report) if report else {},
-        report_revision=report_revision,
         masked=masked,
         revision=revision,
     )
@@ -170,11 +165,10 @@ def _load(database: sqlite3.Connection, session_id: str) -> _Session:
 def _save(database: sqlite3.Connection, session: _Session, now: str) -> None:
     """Write the row back, with the columns that lists filter and sort by."""
     summary, report = session.summary, session.report
-    state = report.get("state") if session.report_revision == session.revision else None
     words = (session.id, report.get("title"), summary.title, report.get("repository"), summary.repository)
     more = (report.get("branch"), summary.branch, summary.model, summary.cwd, report.get("host"))
     database.execute(
-        "UPDATE sessions SET count = ?, digest = ?, last_event_id = ?, summary = ?, report = ?, report_revision = ?,"
+        "UPDATE sessions SET count = ?, digest = ?, last_event_id = ?, summary = ?, report = ?,"
         " masked = ?, revision = ?, state = ?, last_activity = ?, haystack = ? WHERE n = ?",
         (
             session.count,
@@ -182,10 +176,9 @@ def _save(database: sqlite3.Connection, session: _Session, now: str) -> None:
             session.last_event_id,
             msgspec.json.encode(summary).decode(),
             msgspec.json.encode(report).decode(),
-            session.report_revision,
             session.masked,
-            session.revision,
-            state or summary.state,
+            session.revision + 1,
+            report.get("state") or summary.state,
             summary.last_activity or now,
             "\n".join(word for word in (*words, *more) if word).casefold(),
             session.n,

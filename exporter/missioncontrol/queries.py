@@ -57,9 +57,7 @@ def held(database: sqlite3.Connection, session_id: str, *, with_items: bool = Fa
     return Held(task_id, Ack(count, digest.hex(), last_event_id), items)
 
 
-_SESSION_COLUMNS: Final = (
-    "id, count, last_event_id, summary, report, report_revision, revision, masked, last_activity, stored_at"
-)
+_SESSION_COLUMNS: Final = "id, count, last_event_id, summary, report, masked, last_activity"
 
 
 def session(database: sqlite3.Connection, session_id: str) -> dict[str, Any]:
@@ -103,7 +101,7 @@ def sessions(
     ).fetchall()
     page = [_as_session(row) for row in rows[:limit]]
     more = len(rows) > limit
-    return page, _cursor(rows[limit - 1][8], rows[limit - 1][0]) if more else None
+    return page, _cursor(rows[limit - 1][6], rows[limit - 1][0]) if more else None
 
 
 def events(
@@ -171,15 +169,12 @@ def _row_of(database: sqlite3.Connection, n: int, event_id: str) -> int:
 
 
 def _as_session(row: tuple[Any, ...]) -> dict[str, Any]:
-    id, count, last_event_id, stored_summary, stored_report, report_revision, revision, masked, activity, _ = row
+    id, count, last_event_id, stored_summary, stored_report, masked, activity = row
     summary = msgspec.json.decode(stored_summary, type=Summary)
     report: dict[str, Any] = msgspec.json.decode(stored_report) if stored_report else {}
     counted = sum(sum(rules.values()) for rules in report.get("redactions", {}).values())
     shown = summary.as_session(id, masked=masked + counted, host=report.get("host"), last_event_id=last_event_id)
-    shown.update((name, report[name]) for name in ("title", "repository", "branch") if report.get(name))
-    # The newest word counts: a reported state holds until the next events arrive.
-    if report.get("state") and report_revision == revision:
-        shown["state"] = report["state"]
+    shown.update((name, report[name]) for name in ("title", "repository", "branch", "state") if report.get(name))
     shown["events"] = count
     shown["last_activity"] = summary.last_activity or activity
     return shown

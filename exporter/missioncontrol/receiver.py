@@ -112,7 +112,7 @@ class Receiver:
             batch = await loop.run_in_executor(self._redacting, self._sort_out, body, self._redact)
         self.counters.rejected += len(batch.rejected)
         self.counters.ephemeral += len(batch.ephemeral)
-        self.counters.masked += batch.masked
+        self.counters.masked += sum(event.masked for event in batch.durable)
         return batch
 
     def _sort_out(self, body: bytes, redact: RedactEvent | None) -> Batch:

@@ -18,7 +18,7 @@ _FIRST: Final = (
     """CREATE TABLE sessions (
         n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, task_id TEXT NOT NULL, registered TEXT NOT NULL,
         stored_at TEXT, count INTEGER NOT NULL, digest BLOB NOT NULL, last_event_id TEXT, summary TEXT NOT NULL,
-        report TEXT, reported_at TEXT, report_revision INTEGER NOT NULL, masked INTEGER NOT NULL,
+        report TEXT, reported_at TEXT, masked INTEGER NOT NULL,
         revision INTEGER NOT NULL, state TEXT NOT NULL, last_activity TEXT NOT NULL, haystack TEXT NOT NULL)""",
     "CREATE INDEX sessions_by_activity ON sessions (last_activity, id)",
     """CREATE TABLE events (

@@ -1,0 +1,144 @@
+"""A session's summary, folded from its events."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.core.envelope import Envelope, decode
+from exporter.core.summary import TELLING_TYPES, Summary
+
+
+def event(type: str, data: Any = None, *, at: str = "2026-11-18T10:00:00.000Z", agent: str | None = None) -> Envelope:
+    fields = {"type": type, "data": data or {}, "id": "e", "timestamp": at}
+    decoded = decode(json.dumps(fields | ({"agentId": agent} if agent else {})).encode())
+    assert isinstance(decoded, Envelope)
+    return decoded
+
+
+def told(*events: Envelope) -> Summary:
+    summary = Summary()
+    for one in events:
+        summary.add(one)
+    return summary
+
+
+def usage(tokens: int, cost: float = 0.5) -> Envelope:
+    return event("session.usage_record", {"usage": {"inputTokens": tokens, "outputTokens": 2, "cost": cost}})
+
+
+def shutdown(tokens: int) -> Envelope:
+    metrics = {"m": {"requests": {"count": 3, "cost": 2}, "usage": {"inputTokens": tokens, "outputTokens": 9}}}
+    return event("session.shutdown", {"shutdownType": "routine", "modelMetrics": metrics})
+
+
+def test_the_start_tells_place_model_and_time() -> None:
+    context = {"cwd": "/w", "branch": "main", "repository": "o/r"}
+    data = {"selectedModel": "m", "startTime": "2026-11-18T09:59:59.000Z", "context": context}
+
+    summary = told(event("session.start", data), event("tool.x", at="2026-11-18T10:00:05.000Z"))
+
+    assert (summary.cwd, summary.branch, summary.repository, summary.model) == ("/w", "main", "o/r", "m")
+    assert (summary.started, summary.last_activity) == ("2026-11-18T09:59:59.000Z", "2026-11-18T10:00:05.000Z")
+    assert summary.events == 2
+
+
+@pytest.mark.parametrize(
+    ("types", "state"),
+    [
+        (["session.start"], "idle"),
+        (["session.start", "user.message"], "working"),
+        (["user.message", "assistant.turn_start", "assistant.turn_end"], "idle"),
+        (["assistant.turn_end", "assistant.turn_start"], "working"),
+        (["user.message", "permission.requested"], "needs_attention"),
+        (["permission.requested", "permission.completed"], "working"),
+        (["user.message", "abort"], "idle"),
+        (["user.message", "session.shutdown"], "ended"),
+        (["session.shutdown", "session.resume"], "idle"),
+    ],
+)
+def test_the_state_follows_the_events(types: list[str], state: str) -> None:
+    assert told(*(event(type) for type in types)).state == state
+
+
+def test_a_session_waits_until_every_question_is_answered() -> None:
+    asked = [event("permission.requested", {"requestId": id}) for id in ("a", "b")]
+
+    one_left = told(*asked, event("permission.completed", {"requestId": "a"}))
+    none_left = told(*asked, *(event("permission.completed", {"requestId": id}) for id in ("b", "a")))
+
+    assert (one_left.state, none_left.state) == ("needs_attention", "working")
+
+
+def test_a_sub_agent_changes_neither_state_nor_model() -> None:
+    start = event("session.start", {"selectedModel": "main"})
+
+    summary = told(
+        start,
+        event("assistant.turn_start", agent="sub"),
+        event("session.model_change", {"newModel": "other"}, agent="sub"),
+    )
+
+    assert (summary.state, summary.model) == ("idle", "main")
+
+
+def test_the_title_is_the_first_thing_said_until_a_title_is_given() -> None:
+    said = [event("user.message", {"content": text}) for text in ("  fix it\nplease", "and that")]
+
+    assert told(*said).title == "fix it"
+    assert told(*said, event("session.title_changed", {"title": "Fixing"})).title == "Fixing"
+
+
+def test_recorded_usage_is_summed() -> None:
+    summary = told(usage(1000), usage(500))
+
+    assert summary.tokens()["input"] == {"value": 1500, "source": "usage_record"}
+    assert summary.cost() == {"value": 1.0, "source": "usage_record"}
+
+
+def test_shutdown_totals_are_cumulative_so_the_last_ones_count() -> None:
+    summary = told(shutdown(100), shutdown(250))
+
+    assert summary.tokens()["input"] == {"value": 250, "source": "shutdown"}
+    assert summary.cost() == {"value": 2, "source": "shutdown"}
+
+
+def test_the_two_sources_are_never_added() -> None:
+    assert told(usage(1000), shutdown(1000)).tokens()["input"] == {"value": 1000, "source": "usage_record"}
+
+
+def test_nothing_known_is_no_figure() -> None:
+    assert (told().tokens(), told().cost()) == ({}, None)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+field_names = st.sampled_from(
+    ["usage", "inputTokens", "cost", "modelMetrics", "requests", "context", "cwd", "requestId", "title", "content", "m"]
+)
+odd_data = st.recursive(json_values, lambda inner: st.dictionaries(field_names, inner, max_size=4), max_leaves=12)
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(TELLING_TYPES)), odd_data), max_size=8))
+def test_odd_data_is_passed_over_and_the_fold_can_go_on_from_its_json(odd: list[tuple[str, Any]]) -> None:
+    events = [event(type, data) for type, data in odd]
+
+    kept = Summary()
+    for one in events:
+        kept = Summary.from_dict(json.loads(json.dumps(kept.to_dict())))
+        kept.add(one)
+
+    assert kept == told(*events)
+    assert kept.events == len(events)
+
+
+def test_data_that_is_no_object_is_passed_over() -> None:
+    envelope = decode(b'{"type":"session.usage_record","id":"e","data":{"usage":1e400,"x":"\\ud800"}}')
+    assert isinstance(envelope, Envelope)
+
+    assert told(envelope).tokens() == {}
