@@ -55,8 +55,9 @@ class Upload:
 class Server:
     """A headless CLI with one client. A context manager: leaving it stops the server with SIGTERM."""
 
-    def __init__(self, copilot: Copilot, upload: Upload | None = None) -> None:
+    def __init__(self, copilot: Copilot, upload: Upload | None = None, wire_api: str = "completions") -> None:
         self.copilot = copilot
+        self._wire_api = wire_api
         self.work = copilot.working_directory()
         (self.work / ".user").mkdir()
         subprocess.run(["git", "init", "--quiet", str(self.work)], check=True, timeout=20)
@@ -151,7 +152,7 @@ class Server:
         stop(self._program)
 
     def _session_options(self) -> dict[str, object]:
-        provider = {"type": "openai", "baseUrl": self.copilot.model_url, "wireApi": "completions"}
+        provider = {"type": "openai", "baseUrl": self.copilot.model_url, "wireApi": self._wire_api}
         permission = {"requestPermission": True, "streaming": True}
         return {"model": MODEL, "provider": provider, "workingDirectory": str(self.work), **permission}
 

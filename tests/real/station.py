@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from tests.real.cage import Cage, stop
+from tests.real.cage import Cage, kill, stop
 from tests.real.cli import Copilot, TookTooLong, wait_until
 from tests.real.rpc import Upload
 
@@ -135,10 +135,7 @@ class Station:
         self.receiver = Receiver(copilot.cage, directory / "receiver")
         self._closing.callback(self.receiver.close)
         self._output = directory / "exporter.output"
-        with self._output.open("wb") as sink:
-            program = self._start("run", state=directory / "state", stdout=sink)
-        self._closing.callback(stop, program)
-        self._program = program
+        self._program = self._follow()
 
     def arrived(self, session_id: str) -> list[Line]:
         """What the receiver holds of a session, once that has the ids of the file, or after a while anyway."""
@@ -161,9 +158,20 @@ class Station:
         stdout, _ = program.communicate(timeout=COMMAND_SECONDS_MAX)
         return subprocess.CompletedProcess(arguments, program.returncode, stdout)
 
+    def kill_and_follow_again(self) -> None:
+        """SIGKILL to the daemon, then another one on the same state."""
+        kill(self._program)
+        self._program = self._follow()
+
     def close(self) -> None:
         """Stop the daemon, then the receiver."""
         self._closing.close()
+
+    def _follow(self) -> subprocess.Popen[bytes]:
+        with self._output.open("ab") as sink:
+            program = self._start("run", state=self.directory / "state", stdout=sink)
+        self._closing.callback(stop, program)
+        return program
 
     def _is_level(self, session_id: str) -> bool:
         return self.receiver.event_ids(session_id) == [line.event_id for line in self.recorded(session_id)]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.real import install
 from tests.real.cli import Interruption, Run, wait_until
-from tests.real.conftest import PLAYED
+from tests.real.conftest import PLAYED, MakeCopilot
 from tests.real.rpc import Server
 from tests.real.scripts import SECRETS
 from tests.real.station import Line, Station, fingerprint
@@ -111,6 +112,31 @@ def test_a_terminated_session_arrives_with_its_shutdown(station_of: StationOf) -
     arrived = station.arrived(ended.session_id)
     assert arrived == station.recorded(ended.session_id)
     assert b'"session.shutdown"' in arrived[-1].data
+
+
+def test_an_exporter_killed_while_the_cli_writes_loses_nothing(make_copilot: MakeCopilot, tmp_path: Path) -> None:
+    station = Station(make_copilot(install.NEW, "exporter-killed"), tmp_path / "station")
+    with closing(station), ThreadPoolExecutor(1) as pool:
+        play = pool.submit(station.copilot.play, "many")
+        for count in (1, 30, 60, 90):
+            _wait_stored(station, count)
+            station.kill_and_follow_again()
+        run = play.result()
+
+        assert station.arrived(run.session_id) == station.recorded(run.session_id)
+        assert run.return_code == 0
+
+
+def test_a_session_with_the_responses_api_arrives(station_of: StationOf) -> None:
+    station = station_of(install.NEW)
+    with Server(station.copilot, wire_api="responses") as server:
+        session_id = server.create()
+        server.turn(session_id, "bash")
+        server.close(session_id)
+
+    arrived = station.arrived(session_id)
+    assert arrived == station.recorded(session_id)
+    assert any(b"It ended with 3." in line.data for line in arrived)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -227,6 +253,14 @@ def _station_at_rest(version: str, plays: Plays, station_of: StationOf) -> Stati
     for session_id in station.session_ids():
         station.arrived(session_id)
     return station
+
+
+def _wait_stored(station: Station, count: int) -> None:
+    def stored() -> bool:
+        receiver = station.receiver
+        return sum(len(receiver.event_ids(session_id)) for session_id in receiver.session_ids()) >= count
+
+    wait_until(stored, f"{count} stored events", 60)
 
 
 def _user_messages(log: Path) -> list[str]:
