@@ -5,6 +5,7 @@ A notice is one of the core's, or a mapping with one of these keys:
 `message` (a constant text, with `level` = info | warning | error and any further fields as variables).
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final
@@ -15,14 +16,19 @@ from exporter.cli.table import Cell, Palette, Tone, pairs
 from exporter.cli.text import count, listing, plain, size, words
 from exporter.core.notice import Notice
 
+_RANKS: Final = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 _TONES: Final[dict[str, Tone]] = {"warning": "warn", "error": "bad"}
 
 
 class Notices:
-    """Takes every notice of a running command; JSON lines on stdout with --json, else readable lines."""
+    """Takes every notice of a running command: JSON lines on stdout with --json, else readable lines.
 
-    def __init__(self, out: Output) -> None:
+    Messages below `level` are left out, and with --quiet all but errors.
+    """
+
+    def __init__(self, out: Output, *, level: str = "info") -> None:
         self._out = out
+        self._level = _RANKS["error"] if out.quiet else _RANKS[level]
         self._progress = Progress(out)
 
     def __enter__(self) -> "Notices":
@@ -39,13 +45,16 @@ class Notices:
         if "progress" in notice:
             self._progress.update(notice["progress"])
             return
+        if "message" in notice and _RANKS[str(notice.get("level", "info"))] < self._level:
+            return
         self._progress.close()
         if self._out.as_json:
             self._out.write(to_json(notice))
         elif "ready" in notice:
             self._out.write(ready_text(notice["ready"], self._out.palette))
         else:
-            self._out.notice(notice_text(notice, self._out.notice_palette))
+            stamp = self._out.notice_palette.paint(time.strftime("%H:%M:%S"), "dim")
+            self._out.urgent(f"{stamp} {notice_text(notice, self._out.notice_palette)}")
 
 
 def as_mapping(notice: Notice) -> dict[str, Any]:

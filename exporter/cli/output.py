@@ -57,7 +57,11 @@ class Output:
     def notice(self, text: str) -> None:
         """A line for people on stderr; `--quiet` leaves it out."""
         if not self.quiet:
-            _through(sys.stderr, text + "\n")
+            self.urgent(text)
+
+    def urgent(self, text: str) -> None:
+        """A line for people on stderr, `--quiet` or not."""
+        _through(sys.stderr, text + "\n")
 
     def failure(self, kind: str, message: str, hint: str) -> None:
         """The error a command ends with: a JSON document on stdout with --json, two lines on stderr without."""

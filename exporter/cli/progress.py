@@ -1,7 +1,7 @@
 """Progress of long work: a bar on a terminal, a plain line at most every second elsewhere."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,10 +33,11 @@ def progress_text(report: Mapping[str, Any], elapsed_seconds: float) -> str:
 class Progress:
     """Shows what `update` is told while it is open; costs nothing when it is told nothing."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: Output, clock: Callable[[], float] = time.monotonic) -> None:
         self._out = out
+        self._clock = clock
         self._bar: Bar | None = None
-        self._started = time.monotonic()
+        self._started = clock()
         self._shown_at = self._started
         self._last: Mapping[str, Any] | None = None
 
@@ -55,7 +56,7 @@ class Progress:
         self._last = report.get("progress", report)
         if self._out.notices_on_terminal:
             self._draw(self._last)
-        elif (now := time.monotonic()) - self._shown_at >= PLAIN_INTERVAL_SECONDS:
+        elif (now := self._clock()) - self._shown_at >= PLAIN_INTERVAL_SECONDS:
             self._shown_at = now
             self._out.notice(progress_text(self._last, now - self._started))
             self._last = None
@@ -71,7 +72,7 @@ class Progress:
             self._bar = _new_bar(colored=self._out.notice_palette.enabled)
             self._bar.add_task("", total=None, said="")
             self._bar.start()
-        elapsed = time.monotonic() - self._started
+        elapsed = self._clock() - self._started
         self._bar.update(
             self._bar.task_ids[0],
             total=report.get("bytes_total") or None,

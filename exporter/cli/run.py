@@ -26,7 +26,7 @@ def _run(invocation: Invocation) -> int:
     session_ids = whole_ids(invocation, args.session)
     from exporter import app
 
-    with Notices(invocation.out) as notices:
+    with Notices(invocation.out, level=settings.log_level) as notices:
         return asyncio.run(app.run(settings, session_ids=session_ids, until_idle=args.until_idle, on_notice=notices))
 
 

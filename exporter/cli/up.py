@@ -32,7 +32,7 @@ def _run(invocation: Invocation) -> int:
     from exporter import app
 
     days = loaded.settings.history_days if args.days is None else args.days
-    with Notices(invocation.out) as notices:
+    with Notices(invocation.out, level=loaded.settings.log_level) as notices:
         return asyncio.run(
             app.up(
                 loaded,
