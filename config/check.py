@@ -152,6 +152,8 @@ def _wrong(field: Field, given: Given, reason: str = "") -> ConfigError:
 
 def _shown(value: object, *, url: bool = False) -> str:
     """A value in an error: short, and of an address no credentials."""
+    if isinstance(value, str) and url and "://" not in value:
+        return "a text that is none"  # perhaps a token in the wrong place
     if isinstance(value, str):
         text = written(mask_url(value) if url else value)
         return text if len(text) <= _SHOWN_LENGTH_MAX else f'{text[:_SHOWN_LENGTH_MAX]}…"'

@@ -1,6 +1,5 @@
 """The one error of this package: which setting is wrong, where it was given, and what to do."""
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -24,5 +23,7 @@ class ConfigError(Exception):
 
 def nearest(word: str, known: Iterable[str], *, prefix: str = "") -> str:
     """A hint with the known word that looks most like this one, or an empty text."""
+    import difflib  # only those who make a mistake wait for it
+
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"did you mean {prefix}{found[0]}?" if found else ""

@@ -1,0 +1,377 @@
+"""Every mistake is reported where it was made, with what was expected and the nearest key, and without secrets."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from config.errors import ConfigError
+from config.load import load
+from tests.config.loading import Loading
+
+SECRET = "s3cr3t-v4lu3"
+
+IN_FILE = [
+    # text, line, key, what the message or the hint says
+    ("port = 1\nprot = 2", 2, "prot", "did you mean port?"),
+    ("xyzzy = 2", 1, "xyzzy", "expected one of copilot_home, state_dir"),
+    ("[limits]\nopen_file = 2", 2, "limits.open_file", "did you mean open_files?"),
+    ("[mission_control]\nurll = 'x'", 2, "mission_control.urll", "did you mean url?"),
+    ("[mission_control.a]\nurl = 'https://x'\ntoke = 'x'", 3, "mission_control.a.toke", "did you mean token?"),
+    ("[redaction]\n[[redaction.allow]]\nvalu = 'x'", 3, "redaction.allow.valu", "did you mean value?"),
+    ("\nport = 'x'", 2, "port", 'expected port to be an integer from 0 to 65535, given "x"'),
+    ("port = true", 1, "port", "given true"),
+    ("port = 65536", 1, "port", "given 65536"),
+    ("port = -1", 1, "port", "given -1"),
+    ("port = 1.5", 1, "port", "given 1.5"),
+    ("port = [1]", 1, "port", "given an array"),
+    ("port = {}", 1, "port", "given a table"),
+    ("port = 2020-01-01", 1, "port", "given another value"),
+    ("drain_seconds = nan", 1, "drain_seconds", "a number from 0 to 60, given nan"),
+    ("drain_seconds = inf", 1, "drain_seconds", "given inf"),
+    ("host_name = ''", 1, "host_name", "a text of 1 to 255 characters"),
+    ("log_level = 'loud'", 1, "log_level", 'one of "debug", "info", "warning", "error", given "loud"'),
+    ("state_dir = ''", 1, "state_dir", "expected state_dir to be a path"),
+    ("state_dir = '~else/x'", 1, "state_dir", "whole path"),
+    ('state_dir = "a\\u0000b"', 1, "state_dir", "expected state_dir to be a path"),
+    ("limits = 3", 1, "limits", "expected limits to be a table"),
+    ("mission_control = 'https://x'", 1, "mission_control", "write [mission_control] on a line of its own"),
+    ("[redaction]\nknown_env = 'X'", 2, "redaction.known_env", "an array of texts"),
+    ("[redaction]\nknown_env = ['X', 1]", 2, "redaction.known_env", "an array of texts"),
+    ("[redaction]\nknown_files = [\n'/a',\n'']", 4, "redaction.known_files", "to be a path"),
+    ("[redaction]\nallow = 'x'", 2, "redaction.allow", "an array of tables"),
+    ("[redaction]\nallow = ['x']", 2, "redaction.allow", "an array of tables"),
+    ("[[redaction.allow]]", 1, "redaction.allow", "one of value, regex, rule, path, given 0"),
+    ("[[redaction.allow]]\nvalue='a'\n[[redaction.allow]]\nvalue='a'\nrule='b'", 3, "redaction.allow", "given 2"),
+    ("[[redaction.allow]]\nvalue = ''", 2, "redaction.allow.value", "a text that is not empty"),
+    ("[[redaction.allow]]\nregex = '('", 2, "redaction.allow.regex", "a regular expression"),
+    ("[[redaction.allow]]\nregex = 'a*'", 2, "redaction.allow.regex", "matches no text at all"),
+    ("[otel]\nendpoint = 'https://x'\nsignals = []", 3, "otel.signals", 'some of "traces", "metrics", "logs"'),
+    ("[otel]\nendpoint = 'https://x'\nsignals = ['trace']", 3, "otel.signals", "some of"),
+    ("[otel]\nendpoint = 'https://x'\nprotocol = 'http/json'", 3, "otel.protocol", '"http/protobuf", "grpc"'),
+    ("[otel]\nendpoint = 'https://x'\nappend_path = false", 3, "otel.append_path", "one of the signals"),
+    ("[otel]\nendpoint = 'https://x'\nclient_key_file = '/k'", 3, "otel.client_key_file", "together"),
+    ("[otel]\nendpoint = 'https://x'\nheaders = {'a b' = 'x'}", 3, "otel.headers", "a name that no header can have"),
+    ("[mission_control]\nlive = true", 2, "mission_control.default.url", "mission_control.default has no url"),
+    ("[mission_control.a]\n[mission_control.b]\nurl = 'https://x'", 1, "mission_control.a.url", "mission_control.b"),
+    ("[mission_control]\nurl = 'https://x'\n[mission_control.a]\nurl = 'https://y'", 3, "mission_control.a", "move"),
+    ("[mission_control.a]\nurl = 'https://x'\n[mission_control.b]\nx = 1", 4, "mission_control.b.x", "not a setting"),
+    ("[mission_control]\na = {url = 'https://x'}\nb = 1", 3, "mission_control.b", "mission_control.b is not a setting"),
+    ("[mission_control.Team]\nurl = 'https://x'", 1, "mission_control.Team", "a-z, 0-9"),
+    ("[otel.'a b']\nendpoint = 'https://x'", 1, "otel.a b", "a-z, 0-9"),
+    ("[otel.'']\nendpoint = 'https://x'", 1, "otel.", "a-z, 0-9"),
+    ("[mission_control]\nurl = 'https://x'\ntoken = 'a b'", 3, "mission_control.token", "to be a token"),
+    ("[mission_control]\nurl = 'https://x'\ntoken = ''", 3, "mission_control.token", "given nothing"),
+    (
+        "[mission_control]\nurl = 'https://x'\ntoken = 5",
+        3,
+        "mission_control.token",
+        "to be a text, given another value",
+    ),
+    (
+        "[mission_control]\nurl = 'https://x'\ntoken = 'x'\ntoken_file = '/x'",
+        3,
+        "mission_control.token",
+        "expected one of mission_control.token and token_file, given both",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "key", "said"), IN_FILE)
+def test_a_mistake_in_the_file_is_reported_with_its_line(
+    loading: Loading, text: str, line: int, key: str, said: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        loading(text)
+
+    error = raised.value
+    assert error.where == f"{loading.file}:{line}"
+    assert error.key == key
+    assert said in f"{error.message} {error.hint}"
+    assert str(error).startswith(f"{error.where}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("port = 1\nport 2", 2, "not TOML: Expected '='"),
+        ("port = yes", 1, "texts are in quotes"),
+        ("port = 1\nport = 2", 2, "not TOML: Cannot overwrite"),
+        ("[limits]\n[limits]", 2, "not TOML: Cannot declare"),
+        ("port = 1\n\nstate_dir = '", 3, "not TOML"),
+        ("port = 1\n[limits", 2, "not TOML"),
+    ],
+)
+def test_what_is_not_toml_is_reported_with_its_line(loading: Loading, text: str, line: int, said: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        loading(text)
+
+    assert raised.value.where == f"{loading.file}:{line}"
+    assert said in f"{raised.value.message} {raised.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("content", "where", "said"),
+    [
+        (b"port = 1\n# caf\xe9\n", ":2", "expected UTF-8"),
+        (b"a = " + b"[" * 100_000, "", "nested too deeply"),
+        (b"#" * (1024 * 1024 + 1), "", "larger than 1048576 bytes"),
+    ],
+)
+def test_a_file_that_no_person_wrote_is_refused(loading: Loading, content: bytes, where: str, said: str) -> None:
+    loading.file.write_bytes(content)
+
+    with pytest.raises(ConfigError) as raised:
+        loading()
+
+    assert raised.value.where == f"{loading.file}{where}"
+    assert said in raised.value.message
+
+
+def test_a_named_file_must_exist(loading: Loading, tmp_path: Path) -> None:
+    missing = tmp_path / "missing.toml"
+
+    with pytest.raises(ConfigError, match="No such file") as raised:
+        load(file=missing, environ={"HOME": str(loading.home)}, flags={}, fallbacks=False)
+
+    assert raised.value.where == str(missing)
+
+
+def test_a_default_file_that_is_there_must_be_readable(loading: Loading) -> None:
+    loading.file.mkdir()
+
+    with pytest.raises(ConfigError, match="cannot be read"):
+        loading()
+
+
+@pytest.mark.parametrize(
+    ("environ", "key", "said"),
+    [
+        ({"EXPORTER_PORT": "x"}, "port", 'an integer from 0 to 65535, given "x"'),
+        ({"EXPORTER_PORT": "9" * 5000}, "port", "an integer from 0 to 65535"),
+        ({"EXPORTER_STATE_DIR": "relative"}, "state_dir", "whole path"),
+        ({"COPILOT_HOME": "relative"}, "COPILOT_HOME", "whole path"),
+        ({"EXPORTER_REDACTION__KNOWN_ENV_OF_CLI": "maybe"}, "redaction.known_env_of_cli", "true or false"),
+        ({"EXPORTER_REDACTION__KNOWN_ENV": "[1]"}, "redaction.known_env", "an array of texts"),
+        ({"EXPORTER_REDACTION__KNOWN_ENV": "["}, "redaction.known_env", "an array of texts"),
+        ({"EXPORTER_REDACTION__ALLOW": "x"}, "redaction.allow", "an array of tables"),
+        (
+            {"EXPORTER_LIMITS__OPEN_FILE": "1"},
+            "EXPORTER_LIMITS__OPEN_FILE",
+            "did you mean EXPORTER_LIMITS__OPEN_FILES?",
+        ),
+        ({"EXPORTER_LIMITS__A__OPEN_FILES": "1"}, "EXPORTER_LIMITS__A__OPEN_FILES", "is not a setting"),
+        ({"EXPORTER_LIMITS__": ""}, "EXPORTER_LIMITS__", "is not a setting"),
+        ({"EXPORTER_OTEL__X__ENDPONT": "x"}, "EXPORTER_OTEL__X__ENDPONT", "did you mean EXPORTER_OTEL__X__ENDPOINT?"),
+        ({"EXPORTER_OTEL____ENDPOINT": "https://x"}, "otel.", "a-z, 0-9"),
+        ({"EXPORTER_OTEL__A.B__ENDPOINT": "https://x"}, "otel.a.b", "a-z, 0-9"),
+        ({"EXPORTER_OTEL__PROTOCOL": "grpc"}, "otel.default.endpoint", "has no endpoint"),
+        ({"EXPORTER_MISSION_CONTROL__URL": "nothing"}, "mission_control.url", "does not begin with http"),
+    ],
+)
+def test_a_mistake_in_a_variable_is_reported_with_its_name(
+    loading: Loading, environ: Mapping[str, str], key: str, said: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        loading(environ=environ)
+
+    error = raised.value
+    assert error.where == next(iter(environ))
+    assert error.key == key
+    assert said in f"{error.message} {error.hint}"
+
+
+def test_a_variable_that_may_mean_two_sinks_is_refused(loading: Loading) -> None:
+    text = '[otel.a-b_c]\nendpoint = "https://x"\n[otel.a_b-c]\nendpoint = "https://x"\n'
+
+    with pytest.raises(ConfigError, match="a-b_c or a_b-c"):
+        loading(text, {"EXPORTER_OTEL__A_B_C__PROTOCOL": "grpc"})
+
+
+def test_a_mistake_in_a_flag_is_reported_with_the_flag(loading: Loading) -> None:
+    with pytest.raises(ConfigError) as raised:
+        loading(flags={"history_days": -1})
+
+    assert raised.value.where == "--days"
+    assert "an integer from 0 to 36500, given -1" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "mc.example.com",
+        "ftp://x",
+        "https://",
+        "https:///agents",
+        "https://:80",
+        "https://x:port",
+        "https://x:99999",
+        "https://x:0",
+        "https://[::1",
+        "https://x y",
+        "https://x\n",
+        "https://x\\y",
+        "https://x?key=1",
+        "https://x#top",
+        "https://x%2fy/",
+        " https://x",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+    ],
+)
+def test_a_bad_address_is_refused(loading: Loading, url: str) -> None:
+    with pytest.raises(ConfigError, match="an http:// or https:// address"):
+        loading(flags={"mission_control.url": url})
+
+
+@pytest.mark.parametrize(
+    ("url", "taken"),
+    [
+        ("https://mc.example.com/agents/", "https://mc.example.com/agents"),
+        ("http://127.0.0.1:8411/agents", "http://127.0.0.1:8411/agents"),
+        ("HTTPS://X", "HTTPS://X"),
+        ("https://[::1]:8080", "https://[::1]:8080"),
+        ("https://user:password@x/a", "https://user:password@x/a"),
+    ],
+)
+def test_a_sound_address_is_taken_without_slashes_at_its_end(loading: Loading, url: str, taken: str) -> None:
+    assert loading(flags={"mission_control.url": url}).settings.mission_control["default"].url == taken
+
+
+LOOPBACK = ["localhost", "127.0.0.1", "127.255.0.9", "[::1]", "LOCALHOST", "localhost:8411"]
+ELSEWHERE = [
+    "example.com",
+    "10.0.0.1",
+    "0.0.0.0",
+    "[::]",
+    "[fe80::1]",
+    "localhost.example.com",
+    "127.0.0.1.example.com",
+    "127.1",
+    "0x7f.0.0.1",
+    "2130706433",
+    "[::ffff:127.0.0.1]",
+    "128.0.0.1",
+]
+
+
+@pytest.mark.parametrize("host", LOOPBACK)
+def test_a_token_goes_over_http_to_loopback(loading: Loading, host: str) -> None:
+    flags = {"mission_control.url": f"http://{host}/agents", "mission_control.token": SECRET}
+
+    assert loading(flags=flags).settings.mission_control["default"].token == SECRET
+
+
+@pytest.mark.parametrize("host", ELSEWHERE)
+def test_a_token_never_goes_over_http_to_elsewhere_unless_allowed(loading: Loading, host: str) -> None:
+    flags = {"mission_control.url": f"http://{host}", "mission_control.token": SECRET}
+
+    with pytest.raises(ConfigError, match=r"anybody on the way could read mission_control\.token") as raised:
+        loading(flags=flags)
+
+    assert "allow_http" in raised.value.hint
+    assert loading(flags={**flags, "mission_control.allow_http": True}).settings.mission_control
+    assert loading(flags={**flags, "mission_control.url": f"https://{host}"}).settings.mission_control
+    assert loading(flags={"mission_control.url": f"http://{host}"}).settings.mission_control
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[mission_control]\nurl = 'http://me:{SECRET}@example.com'",
+        f"[otel]\nendpoint = 'http://me:{SECRET}@example.com'",
+        f"[otel]\nendpoint = 'http://example.com'\nheaders = {{ a = '{SECRET}' }}",
+        f"[mission_control]\nurl = 'http://localhost@example.com'\ntoken = '{SECRET}'",
+    ],
+)
+def test_credentials_of_any_kind_do_not_go_over_http_to_elsewhere(loading: Loading, text: str) -> None:
+    with pytest.raises(ConfigError, match="anybody on the way") as raised:
+        loading(text)
+
+    assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[mission_control]\nurl = 'ftp://me:{SECRET}@x'",
+        f"[mission_control]\nurl = 'me:{SECRET}@x'",
+        f"[mission_control]\nurl = 'https://me:{SECRET}/?#@x y'",
+        f"[mission_control]\nurl = 'https://x?token={SECRET}'",
+        f"[mission_control]\nurl = 'https://x'\ntoken = ['{SECRET}']",
+        f"[mission_control]\nurl = 'https://x'\ntoken = '{SECRET} '",
+        f"[mission_control]\nurl = 'https://x'\ntoken = '{SECRET}'\ntoken_file = 'x'",
+        f"[mission_control]\nurl = 'https://x'\ntoken = '{SECRET}'\ntoken = '{SECRET}'",
+        f"[mission_control]\nurl = 'https://x'\ntoken = {SECRET}",
+        f"[otel]\nendpoint = 'https://x'\nheaders = '{SECRET}'",
+        f'[otel]\nendpoint = "https://x"\nheaders = {{ a = "{SECRET}\\u0000" }}',
+        f"[mission_control]\nurl = '{SECRET}'",
+        f'[otel]\nendpoint = "https://x"\nheaders = {{ a = "{SECRET}\\n" }}',
+    ],
+)
+def test_no_error_shows_a_secret(loading: Loading, text: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        loading(text)
+
+    error = raised.value
+    assert SECRET not in f"{error!r} {error} {error.hint} {error.key} {error.where}"
+    assert error.__cause__ is None
+    assert error.__suppress_context__ or error.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "No such file"),
+        (b"", "given nothing"),
+        (b" \n", "given nothing"),
+        (f"{SECRET}\n{SECRET}".encode(), "given a text with spaces, line ends"),
+        (SECRET.encode() + b"\xff", "given other bytes"),
+        (SECRET.encode() * 10_000, "larger than 65536 bytes"),
+    ],
+)
+def test_a_token_file_that_holds_no_token_is_refused_at_start(
+    loading: Loading, content: bytes | None, said: str
+) -> None:
+    file = loading.home / "mc.token"
+    if content is not None:
+        file.write_bytes(content)
+
+    with pytest.raises(ConfigError) as raised:
+        loading("[mission_control]\nurl = 'https://x'\ntoken_file = '~/mc.token'\n")
+
+    error = raised.value
+    assert error.where == f"{loading.file}:3"
+    assert error.key == "mission_control.token_file"
+    assert said in error.message
+    assert str(file) in error.message
+    assert SECRET not in str(error)
+
+
+def test_a_token_file_that_cannot_be_read_is_refused(loading: Loading) -> None:
+    (loading.home / "mc.token").mkdir()
+
+    with pytest.raises(ConfigError, match="Is a directory"):
+        loading("[mission_control]\nurl = 'https://x'\ntoken_file = '~/mc.token'\n")
+
+
+@pytest.mark.parametrize(
+    ("environ", "fallbacks"),
+    [
+        ({"EXPORTER_MISSION_CONTROL__URL": "https://x", "EXPORTER_MISSION_CONTROL__TOKEN": f"{SECRET}\n"}, False),
+        ({"EXPORTER_OTEL__ENDPOINT": "https://x", "EXPORTER_OTEL__HEADERS": SECRET}, False),
+        ({"COPILOT_MC_BASE_URL": "http://x", "COPILOT_MC_ACCESS_TOKEN": SECRET}, True),
+        ({"COPILOT_MC_BASE_URL": "https://x", "COPILOT_MC_ACCESS_TOKEN": f"a {SECRET}"}, True),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "https://x", "OTEL_EXPORTER_OTLP_HEADERS": SECRET}, True),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": f"https://x?{SECRET}"}, True),
+    ],
+)
+def test_no_error_about_a_variable_shows_a_secret(
+    loading: Loading, environ: Mapping[str, str], fallbacks: bool
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        loading(environ=environ, fallbacks=fallbacks)
+
+    assert raised.value.where in environ
+    assert SECRET not in f"{raised.value!r} {raised.value} {raised.value.hint} {raised.value.key}"
