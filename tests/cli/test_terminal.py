@@ -14,7 +14,7 @@ import pytest
 
 from exporter.cli.output import Output
 from exporter.cli.progress import Progress
-from tests.cli.program import TIMEOUT_SECONDS, command, environment
+from tests.cli.program import command, environment
 
 LONG_WORK = """
 from exporter.cli.output import Output
