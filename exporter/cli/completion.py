@@ -3,12 +3,12 @@
 import re
 import shlex
 from argparse import SUPPRESS, Action, ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from exporter.cli.commands import COMMANDS, GROUPS, Command, Example, Leaf, first_words, members
-from exporter.cli.completion_bash import BASH
+from exporter.cli.completion_scripts import BASH, ZSH
 from exporter.cli.invocation import Invocation
 from exporter.cli.parser import GLOBAL_WITH_VALUE, build
 
@@ -76,7 +76,11 @@ def bash() -> str:
             if flag.choices
         ),
     }
-    return re.sub(r"@([A-Z_]+)@", lambda found: parts[found[1]], BASH)
+    return _filled(BASH, parts)
+
+
+def _filled(script: str, parts: Mapping[str, str]) -> str:
+    return re.sub(r"@([A-Z_]+)@", lambda found: parts[found[1]], script)
 
 
 def _bash_flags(entry: Entry) -> str:
@@ -86,45 +90,19 @@ def _bash_flags(entry: Entry) -> str:
 
 def zsh() -> str:
     """A completion function for zsh."""
-    first = "\n".join(f"    {_zsh_pair(word, _summary(word))}" for word in first_words())
-    groups = "\n".join(f"        {group}) subcommands=({_zsh_members(group)}) ;;" for group in GROUPS)
-    cases = "\n".join(
-        f"        {shlex.quote(e.command.words)}) specs=({' '.join(_zsh_spec(f) for f in e.flags)}"
-        f"{' ' + shlex.quote('1:session:_exporter_sessions') if e.takes_session else ''}) ;;"
-        for e in entries()
-    )
-    return f"""\
-#compdef exporter
-# zsh completion for exporter; load it with: source <(exporter completion zsh)
-_exporter_sessions() {{
-  local -a ids
-  ids=(${{(f)"$({_SESSION_IDS})"}})
-  _describe session ids
-}}
-_exporter() {{
-  local -a commands subcommands specs
-  local command
-  commands=(
-{first}
-  )
-  if (( CURRENT == 2 )); then _describe command commands; return; fi
-  command="$words[2]"
-  case "$command" in
-{groups}
-  esac
-  if (( $#subcommands )); then
-    if (( CURRENT == 3 )); then _describe command subcommands; return; fi
-    command="$command $words[3]"
-    shift words; (( CURRENT-- ))
-  fi
-  case "$command" in
-{cases}
-  esac
-  shift words; (( CURRENT-- ))
-  _arguments -s $specs
-}}
-compdef _exporter exporter
-"""
+    parts = {
+        "SESSION_IDS": _SESSION_IDS,
+        "COMMANDS": "\n".join(f"    {_zsh_pair(word, _summary(word))}" for word in first_words()),
+        "GROUPS": "\n".join(f"    {group}) subcommands=({_zsh_members(group)}) ;;" for group in GROUPS),
+        "SPECS": "\n".join(_zsh_specs(entry) for entry in entries()),
+    }
+    return _filled(ZSH, parts)
+
+
+def _zsh_specs(entry: Entry) -> str:
+    session = [shlex.quote("1:session:_exporter_sessions")] if entry.takes_session else []
+    specs = " ".join([*(_zsh_spec(flag) for flag in entry.flags), *session])
+    return f"    {shlex.quote(entry.command.words)}) specs=({specs}) ;;"
 
 
 def _zsh_members(group: str) -> str:

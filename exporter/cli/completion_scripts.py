@@ -1,4 +1,4 @@
-"""The bash completion function, with @PLACES@ for what comes from the parsers."""
+"""The completion functions for bash and zsh, with @PLACES@ for what comes from the parsers."""
 
 from typing import Final
 
@@ -40,4 +40,37 @@ _exporter() {
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }
 complete -F _exporter exporter
+"""
+
+ZSH: Final = """\
+#compdef exporter
+# zsh completion for exporter; load it with: source <(exporter completion zsh)
+_exporter_sessions() {
+  local -a ids
+  ids=(${(f)"$(@SESSION_IDS@)"})
+  _describe session ids
+}
+_exporter() {
+  local -a commands subcommands specs
+  local command
+  commands=(
+@COMMANDS@
+  )
+  if (( CURRENT == 2 )); then _describe command commands; return; fi
+  command="$words[2]"
+  case "$command" in
+@GROUPS@
+  esac
+  if (( $#subcommands )); then
+    if (( CURRENT == 3 )); then _describe command subcommands; return; fi
+    command="$command $words[3]"
+    shift words; (( CURRENT-- ))
+  fi
+  case "$command" in
+@SPECS@
+  esac
+  shift words; (( CURRENT-- ))
+  _arguments -s $specs
+}
+compdef _exporter exporter
 """

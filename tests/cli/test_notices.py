@@ -1,0 +1,115 @@
+"""What `up`, `run` and long work say while they go on."""
+
+import json
+from typing import Any
+
+import pytest
+
+from exporter.cli.notices import Notices, as_mapping, notice_text, ready_text
+from exporter.cli.output import Output
+from exporter.cli.progress import progress_text
+from exporter.cli.table import Palette
+from exporter.core.notice import Level, Notice
+
+PLAIN = Palette()
+READY: dict[str, Any] = {
+    "url": "http://127.0.0.1:8411/",
+    "days": 7,
+    "sessions": 12,
+    "events": 34_120,
+    "bytes": 18_200_000,
+    "masked": 41,
+}
+
+
+def test_up_says_where_the_page_is_and_that_nothing_leaves() -> None:
+    assert ready_text(READY, PLAIN).splitlines() == [
+        "Mission Control     http://127.0.0.1:8411/",
+        "sessions            12 of the last 7 days, 34,120 events (18.2 MB)",
+        "secrets masked      41",
+        "leaves the machine  nothing",
+        "",
+        "Following live. Ctrl-C stops; nothing is lost, the next start goes on from here.",
+    ]
+
+
+def test_up_names_what_leaves_and_what_it_found_and_did_not_use() -> None:
+    more = {"leaves": ["https://mc.example.com/agents"], "found_not_used": ["COPILOT_MC_BASE_URL", "OTEL_SERVICE_NAME"]}
+
+    shown = ready_text(READY | more, PLAIN)
+
+    assert "leaves the machine  redacted events, to https://mc.example.com/agents" in shown
+    assert "found, not used     COPILOT_MC_BASE_URL and OTEL_SERVICE_NAME" in shown
+
+
+def test_up_without_a_session_offers_the_demo() -> None:
+    assert "exporter up --demo" in ready_text({"url": "http://127.0.0.1:8411/"}, PLAIN)
+
+
+def test_a_notice_of_the_core_is_one_line() -> None:
+    notice = Notice(Level.WARNING, "sink does not answer", sink="mission_control", fields={"retries": 3})
+
+    assert notice_text(as_mapping(notice), PLAIN) == "warning: sink does not answer · sink mission_control, retries 3"
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        (
+            {
+                "sessions": 12,
+                "sessions_done": 3,
+                "events": 900,
+                "bytes": 2_000_000,
+                "bytes_total": 8_000_000,
+                "masked": 1,
+            },
+            "3 of 12 sessions, 900 events, 2.0 MB of 8.0 MB, 1.0 MB/s, 1 secret masked, 6 s left",
+        ),
+        ({}, "0 of 0 sessions, 0 events, 0 B, 0 B/s, 0 secrets masked"),
+    ],
+)
+def test_progress_says_how_far_how_fast_and_how_long(report: dict[str, Any], said: str) -> None:
+    assert progress_text(report, 2.0) == said
+
+
+STARTED = Notice(Level.INFO, "started", fields={"sessions": 12})
+LOST = Notice(Level.ERROR, "data lost", session="3f2a")
+
+
+def said(output: Output, level: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    with Notices(output, level=level) as notices:
+        notices(STARTED)
+        notices(LOST)
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+def test_notices_are_lines_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = said(Output(as_json=False, quiet=False, color=True), "info", capsys)
+
+    assert out == ""
+    assert [line.partition(" ")[2] for line in err.splitlines()] == [
+        "started · sessions 12",
+        "error: data lost · session 3f2a",
+    ]
+
+
+@pytest.mark.parametrize(("quiet", "level"), [(True, "info"), (False, "warning"), (True, "debug")])
+def test_what_needs_an_operator_is_said_whatever_is_left_out(
+    quiet: bool, level: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, err = said(Output(as_json=False, quiet=quiet, color=True), level, capsys)
+
+    assert "started" not in err
+    assert "data lost" in err
+
+
+def test_with_json_notices_are_lines_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = said(Output(as_json=True, quiet=False, color=True), "info", capsys)
+
+    assert err == ""
+    assert [json.loads(line) for line in out.splitlines()] == [
+        {"message": "started", "level": "info", "sessions": 12},
+        {"message": "data lost", "level": "error", "session": "3f2a"},
+    ]
