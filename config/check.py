@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from config.errors import ConfigError
-from config.fields import Field, Sinks, Table, members
+from config.fields import Field, Kind, Sinks, Table, members
 from config.layer import Given, Layer, unknown
 from config.masking import mask_url
 from config.paths import Places
@@ -17,6 +17,11 @@ from config.toml import written
 from config.url import fault
 
 _SHOWN_LENGTH_MAX = 80
+_AS_TEXT: dict[Kind, str] = {
+    "texts": 'in the file ["one", "two"], in a variable one,two',
+    "pairs": 'in the file { name = "value" }, in a variable name=value,name=value',
+    "tables": "in a variable these are JSON",
+}
 
 
 def checked(given: Layer, places: Places) -> Settings:
@@ -147,7 +152,8 @@ def _wrong(field: Field, given: Given, reason: str = "") -> ConfigError:
     expected = "an http:// or https:// address" if field.url else field.expected
     shown = "another value" if field.secret else _shown(given.value, url=field.url)
     message = f"expected {given.key} to be {expected}, given {shown}" + (f": {reason}" if reason else "")
-    return ConfigError(message, where=given.where, key=given.key)
+    hint = _AS_TEXT.get(field.kind, "") if isinstance(given.value, str) else ""
+    return ConfigError(message, hint=hint, where=given.where, key=given.key)
 
 
 def _shown(value: object, *, url: bool = False) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from config.errors import ConfigError, nearest
 from config.fields import Field, Sinks, Table, fields, members
-from config.layer import DEFAULT_SINK, Given, Layer, Path, check_sink_name, unknown
+from config.layer import DEFAULT_SINK, Given, Layer, SettingPath, check_sink_name, unknown
 from config.settings import Settings
 from config.text import from_text
 
@@ -12,7 +12,7 @@ PREFIX = "EXPORTER_"
 _JOINT = "__"
 
 
-def read_environment(environ: Mapping[str, str], lower: Iterable[Path]) -> tuple[Layer, list[str]]:
+def read_environment(environ: Mapping[str, str], lower: Iterable[SettingPath]) -> tuple[Layer, list[str]]:
     """What the variables give, and a note for each that looks like a setting and is none; an empty one is not set.
 
     `lower` is what the file gives: a variable cannot spell `my-team`, so MY_TEAM means the sink the file calls that.
@@ -24,7 +24,7 @@ def read_environment(environ: Mapping[str, str], lower: Iterable[Path]) -> tuple
         parts = variable.removeprefix(PREFIX).lower().split(_JOINT)
         match members(Settings).get(parts[0]) if variable.isupper() else None:
             case Field() as member if len(parts) == 1:
-                path: Path = (member.name,)
+                path: SettingPath = (member.name,)
             case Table() as table if len(parts) > 1:
                 path, member = _in_table(table, parts, variable)
             case Sinks() as group if len(parts) > 1:
@@ -38,20 +38,20 @@ def read_environment(environ: Mapping[str, str], lower: Iterable[Path]) -> tuple
     return layer, notes
 
 
-def variable_of(path: Path) -> str:
+def variable_of(path: SettingPath) -> str:
     """The variable that gives the setting of this path."""
     parts = path[:1] + path[2:] if path[1:2] == (DEFAULT_SINK,) else path
     return PREFIX + _JOINT.join(parts).upper().replace("-", "_")
 
 
-def _in_table(table: Table, parts: list[str], variable: str) -> tuple[Path, Field]:
+def _in_table(table: Table, parts: list[str], variable: str) -> tuple[SettingPath, Field]:
     known = fields(table.struct)
     if len(parts) > 2 or parts[1] not in known:
         raise _unknown(variable, known)
     return (table.name, parts[1]), known[parts[1]]
 
 
-def _in_sinks(group: Sinks, parts: list[str], variable: str, named: set[Path]) -> tuple[Path, Field]:
+def _in_sinks(group: Sinks, parts: list[str], variable: str, named: set[SettingPath]) -> tuple[SettingPath, Field]:
     known = fields(group.struct)
     if parts[-1] not in known:
         raise _unknown(variable, known)

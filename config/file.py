@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from config.errors import ConfigError
+from config.errors import ConfigError, nearest
 from config.fields import Field, Sinks, Table, fields, members
 from config.layer import DEFAULT_SINK, Given, Layer, check_sink_name, field_at, unknown
 from config.settings import Settings
@@ -119,7 +119,8 @@ class _Reading:
     def _mixed(self, group: Sinks, setting: str, table: str) -> ConfigError:
         return ConfigError(
             f"{group.name}.{setting} makes [{group.name}] one sink, {group.name}.{table} makes it a table of sinks",
-            hint=f"move the settings below [{group.name}] to [{group.name}.{DEFAULT_SINK}]",
+            hint=nearest(table, fields(group.struct))
+            or f"move the settings below [{group.name}] to [{group.name}.{DEFAULT_SINK}]",
             where=self._where((group.name, table)),
             key=f"{group.name}.{table}",
         )

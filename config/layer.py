@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import TypeAlias
 
 from config.errors import ConfigError, nearest
 from config.fields import Field, Member, Sinks, fields, members
 from config.settings import Settings
 
-Path: TypeAlias = tuple[str, ...]
+SettingPath: TypeAlias = tuple[str, ...]
 
 DEFAULT_SINK = "default"
 """The name of the sink of a table that is one sink, `[mission_control]`."""
@@ -31,11 +31,11 @@ class Given:
     origin: str
     where: str
     key: str
-    relative_to: FilePath | None = None
+    relative_to: Path | None = None
     inside: Mapping[tuple[str | int, ...], str] = field(default_factory=dict)
 
 
-Layer: TypeAlias = dict[Path, Given]
+Layer: TypeAlias = dict[SettingPath, Given]
 """Settings by path: `("port",)`, `("limits", "open_files")`, `("otel", NAME, "endpoint")`. A path `("otel", NAME)`
 holds no value and says that the table of that sink stands there."""
 
@@ -46,7 +46,7 @@ def over(lower: Layer, upper: Layer) -> Layer:
     return {path: given for path, given in lower.items() if path not in displaced} | upper
 
 
-def field_at(path: Path) -> Field:
+def field_at(path: SettingPath) -> Field:
     """The field of a path that is known to lead to one."""
     member: Member = members(Settings)[path[0]]
     if isinstance(member, Field):
@@ -73,7 +73,7 @@ def unknown(key: str, known: Iterable[str], *, where: str, prefix: str = "") -> 
     return ConfigError(f"{key} is not a setting", hint=hint, where=where, key=key)
 
 
-def _other(path: Path) -> Path | None:
+def _other(path: SettingPath) -> SettingPath | None:
     if len(path) == 3 and field_at(path).instead_of:
         return (*path[:-1], field_at(path).instead_of)
     return None

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
+from pathlib import Path
 
 from config.check import checked
 from config.environment import read_environment
 from config.fallbacks import found_in, read_fallbacks
 from config.fields import Field, Sinks, fields, members
 from config.file import read_file
-from config.layer import DEFAULT_SINK, Given, Layer, Path, field_at, over
+from config.layer import DEFAULT_SINK, Given, Layer, SettingPath, field_at, over
 from config.paths import Places
 from config.settings import Settings
 from config.text import from_text
@@ -30,10 +30,10 @@ class Loaded:
     origins: dict[str, str]
     notes: list[str] = field(default_factory=list)
     found_not_used: list[str] = field(default_factory=list)
-    file: FilePath | None = None
+    file: Path | None = None
 
 
-def load(*, file: FilePath | None, environ: Mapping[str, str], flags: Mapping[str, object], fallbacks: bool) -> Loaded:
+def load(*, file: Path | None, environ: Mapping[str, str], flags: Mapping[str, object], fallbacks: bool) -> Loaded:
     """The settings, or a ConfigError about the first that is wrong.
 
     `file` is the one that the person named, which must exist; without it the one in the XDG directory is read if there
@@ -59,17 +59,19 @@ def load(*, file: FilePath | None, environ: Mapping[str, str], flags: Mapping[st
     )
 
 
-def _file(named: FilePath | None, places: Places) -> FilePath | None:
+def _file(named: Path | None, places: Places) -> Path | None:
     if named is not None:
         return named.absolute()
     default = places.default_file()
+    if default is None:
+        return None
     try:
-        is_there = default is not None and bool(default.stat())
+        default.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        is_there = True  # and cannot be read, which the reading reports
-    return default if is_there else None
+        return default  # and the reading reports why it cannot be read
+    return default
 
 
 def _flags(flags: Mapping[str, object]) -> Layer:
@@ -85,16 +87,16 @@ def _flags(flags: Mapping[str, object]) -> Layer:
 
 
 def _typed(field: Field, value: object) -> object:
-    text = str(value) if isinstance(value, FilePath) else value
+    text = str(value) if isinstance(value, Path) else value
     if not isinstance(text, str):
         return value
     if field.path and field.kind == "text" and not text.startswith("~"):
         # A path typed on the command line is relative to where it was typed, as every other command has it.
-        return str(FilePath(text).absolute())
+        return str(Path(text).absolute())
     return from_text(field, text)
 
 
-def _path(key: str) -> Path:
+def _path(key: str) -> SettingPath:
     """The path of a dotted key; a sink's may leave the name out."""
     parts = tuple(key.split("."))
     if len(parts) == 2 and parts[0] in ("mission_control", "otel"):
@@ -111,7 +113,7 @@ def _directories(given: Layer, places: Places) -> Layer:
     for name, variable in _DIRECTORIES:
         base = places.xdg(variable)
         if base and (name,) not in given:
-            layer[(name,)] = Given(str(FilePath(base, "exporter")), f"fallback {variable}", variable, name)
+            layer[(name,)] = Given(str(Path(base, "exporter")), f"fallback {variable}", variable, name)
     known = fields(Settings)
     for name in ("copilot_home", "state_dir", "cache_dir"):
         if (name,) not in given and (name,) not in layer:
@@ -123,9 +125,9 @@ def _origins(given: Layer) -> dict[str, str]:
     origins: dict[str, str] = {}
     for name, member in members(Settings).items():
         if isinstance(member, Field):
-            paths: list[Path] = [(name,)]
+            paths: list[SettingPath] = [(name,)]
         else:
-            heads: set[Path] = {(name,)}
+            heads: set[SettingPath] = {(name,)}
             if isinstance(member, Sinks):
                 heads = {path[:2] for path in given if path[0] == name}
             paths = [(*head, key) for head in sorted(heads) for key in fields(member.struct)]

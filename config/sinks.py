@@ -67,7 +67,7 @@ def _check_way(address: str, given: Given, allow_http: bool, *, secret: Given | 
     what = secret.key if secret else "the password in it"
     raise ConfigError(
         f"{given.key} is an http:// address that is not loopback, so anybody on the way could read {what}",
-        hint="use https://, or set allow_http = true beside it if the network is yours",
+        hint="use https://, or, if the network is yours, put the sink into the settings file with allow_http = true",
         where=given.where,
         key=given.key,
     )

@@ -1,4 +1,4 @@
-"""Every mistake is reported where it was made, with what was expected and the nearest key, and without secrets."""
+"""Every mistake is reported where it was made, with what was expected and the nearest key."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,8 +8,6 @@ import pytest
 from config.errors import ConfigError
 from config.load import load
 from tests.config.loading import Loading
-
-SECRET = "s3cr3t-v4lu3"
 
 IN_FILE = [
     # text, line, key, what the message or the hint says
@@ -55,6 +53,7 @@ IN_FILE = [
     ("[mission_control]\nlive = true", 2, "mission_control.default.url", "mission_control.default has no url"),
     ("[mission_control.a]\n[mission_control.b]\nurl = 'https://x'", 1, "mission_control.a.url", "mission_control.b"),
     ("[mission_control]\nurl = 'https://x'\n[mission_control.a]\nurl = 'https://y'", 3, "mission_control.a", "move"),
+    ("[otel]\nendpoint = 'https://x'\n[otel.header]\na = 'b'", 3, "otel.header", "did you mean headers?"),
     ("[mission_control.a]\nurl = 'https://x'\n[mission_control.b]\nx = 1", 4, "mission_control.b.x", "not a setting"),
     ("[mission_control]\na = {url = 'https://x'}\nb = 1", 3, "mission_control.b", "mission_control.b is not a setting"),
     ("[mission_control.Team]\nurl = 'https://x'", 1, "mission_control.Team", "a-z, 0-9"),
@@ -138,9 +137,14 @@ def test_a_named_file_must_exist(loading: Loading, tmp_path: Path) -> None:
 
 
 def test_a_default_file_that_is_there_must_be_readable(loading: Loading) -> None:
+    loading.file.symlink_to("gone")
+
+    with pytest.raises(ConfigError, match="No such file"):
+        loading()
+    loading.file.unlink()
     loading.file.mkdir()
 
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="Is a directory"):
         loading()
 
 
@@ -155,6 +159,7 @@ def test_a_default_file_that_is_there_must_be_readable(loading: Loading) -> None
         ({"EXPORTER_REDACTION__KNOWN_ENV": "[1]"}, "redaction.known_env", "an array of texts"),
         ({"EXPORTER_REDACTION__KNOWN_ENV": "["}, "redaction.known_env", "an array of texts"),
         ({"EXPORTER_REDACTION__ALLOW": "x"}, "redaction.allow", "an array of tables"),
+        ({"EXPORTER_REDACTION__ALLOW": "x"}, "redaction.allow", "in a variable these are JSON"),
         (
             {"EXPORTER_LIMITS__OPEN_FILE": "1"},
             "EXPORTER_LIMITS__OPEN_FILE",
@@ -194,184 +199,3 @@ def test_a_mistake_in_a_flag_is_reported_with_the_flag(loading: Loading) -> None
 
     assert raised.value.where == "--days"
     assert "an integer from 0 to 36500, given -1" in raised.value.message
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "mc.example.com",
-        "ftp://x",
-        "https://",
-        "https:///agents",
-        "https://:80",
-        "https://x:port",
-        "https://x:99999",
-        "https://x:0",
-        "https://[::1",
-        "https://x y",
-        "https://x\n",
-        "https://x\\y",
-        "https://x?key=1",
-        "https://x#top",
-        "https://x%2fy/",
-        " https://x",
-        "file:///etc/passwd",
-        "javascript:alert(1)",
-    ],
-)
-def test_a_bad_address_is_refused(loading: Loading, url: str) -> None:
-    with pytest.raises(ConfigError, match="an http:// or https:// address"):
-        loading(flags={"mission_control.url": url})
-
-
-@pytest.mark.parametrize(
-    ("url", "taken"),
-    [
-        ("https://mc.example.com/agents/", "https://mc.example.com/agents"),
-        ("http://127.0.0.1:8411/agents", "http://127.0.0.1:8411/agents"),
-        ("HTTPS://X", "HTTPS://X"),
-        ("https://[::1]:8080", "https://[::1]:8080"),
-        ("https://user:password@x/a", "https://user:password@x/a"),
-    ],
-)
-def test_a_sound_address_is_taken_without_slashes_at_its_end(loading: Loading, url: str, taken: str) -> None:
-    assert loading(flags={"mission_control.url": url}).settings.mission_control["default"].url == taken
-
-
-LOOPBACK = ["localhost", "127.0.0.1", "127.255.0.9", "[::1]", "LOCALHOST", "localhost:8411"]
-ELSEWHERE = [
-    "example.com",
-    "10.0.0.1",
-    "0.0.0.0",
-    "[::]",
-    "[fe80::1]",
-    "localhost.example.com",
-    "127.0.0.1.example.com",
-    "127.1",
-    "0x7f.0.0.1",
-    "2130706433",
-    "[::ffff:127.0.0.1]",
-    "128.0.0.1",
-]
-
-
-@pytest.mark.parametrize("host", LOOPBACK)
-def test_a_token_goes_over_http_to_loopback(loading: Loading, host: str) -> None:
-    flags = {"mission_control.url": f"http://{host}/agents", "mission_control.token": SECRET}
-
-    assert loading(flags=flags).settings.mission_control["default"].token == SECRET
-
-
-@pytest.mark.parametrize("host", ELSEWHERE)
-def test_a_token_never_goes_over_http_to_elsewhere_unless_allowed(loading: Loading, host: str) -> None:
-    flags = {"mission_control.url": f"http://{host}", "mission_control.token": SECRET}
-
-    with pytest.raises(ConfigError, match=r"anybody on the way could read mission_control\.token") as raised:
-        loading(flags=flags)
-
-    assert "allow_http" in raised.value.hint
-    assert loading(flags={**flags, "mission_control.allow_http": True}).settings.mission_control
-    assert loading(flags={**flags, "mission_control.url": f"https://{host}"}).settings.mission_control
-    assert loading(flags={"mission_control.url": f"http://{host}"}).settings.mission_control
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"[mission_control]\nurl = 'http://me:{SECRET}@example.com'",
-        f"[otel]\nendpoint = 'http://me:{SECRET}@example.com'",
-        f"[otel]\nendpoint = 'http://example.com'\nheaders = {{ a = '{SECRET}' }}",
-        f"[mission_control]\nurl = 'http://localhost@example.com'\ntoken = '{SECRET}'",
-    ],
-)
-def test_credentials_of_any_kind_do_not_go_over_http_to_elsewhere(loading: Loading, text: str) -> None:
-    with pytest.raises(ConfigError, match="anybody on the way") as raised:
-        loading(text)
-
-    assert SECRET not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"[mission_control]\nurl = 'ftp://me:{SECRET}@x'",
-        f"[mission_control]\nurl = 'me:{SECRET}@x'",
-        f"[mission_control]\nurl = 'https://me:{SECRET}/?#@x y'",
-        f"[mission_control]\nurl = 'https://x?token={SECRET}'",
-        f"[mission_control]\nurl = 'https://x'\ntoken = ['{SECRET}']",
-        f"[mission_control]\nurl = 'https://x'\ntoken = '{SECRET} '",
-        f"[mission_control]\nurl = 'https://x'\ntoken = '{SECRET}'\ntoken_file = 'x'",
-        f"[mission_control]\nurl = 'https://x'\ntoken = '{SECRET}'\ntoken = '{SECRET}'",
-        f"[mission_control]\nurl = 'https://x'\ntoken = {SECRET}",
-        f"[otel]\nendpoint = 'https://x'\nheaders = '{SECRET}'",
-        f'[otel]\nendpoint = "https://x"\nheaders = {{ a = "{SECRET}\\u0000" }}',
-        f"[mission_control]\nurl = '{SECRET}'",
-        f'[otel]\nendpoint = "https://x"\nheaders = {{ a = "{SECRET}\\n" }}',
-    ],
-)
-def test_no_error_shows_a_secret(loading: Loading, text: str) -> None:
-    with pytest.raises(ConfigError) as raised:
-        loading(text)
-
-    error = raised.value
-    assert SECRET not in f"{error!r} {error} {error.hint} {error.key} {error.where}"
-    assert error.__cause__ is None
-    assert error.__suppress_context__ or error.__context__ is None
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (None, "No such file"),
-        (b"", "given nothing"),
-        (b" \n", "given nothing"),
-        (f"{SECRET}\n{SECRET}".encode(), "given a text with spaces, line ends"),
-        (SECRET.encode() + b"\xff", "given other bytes"),
-        (SECRET.encode() * 10_000, "larger than 65536 bytes"),
-    ],
-)
-def test_a_token_file_that_holds_no_token_is_refused_at_start(
-    loading: Loading, content: bytes | None, said: str
-) -> None:
-    file = loading.home / "mc.token"
-    if content is not None:
-        file.write_bytes(content)
-
-    with pytest.raises(ConfigError) as raised:
-        loading("[mission_control]\nurl = 'https://x'\ntoken_file = '~/mc.token'\n")
-
-    error = raised.value
-    assert error.where == f"{loading.file}:3"
-    assert error.key == "mission_control.token_file"
-    assert said in error.message
-    assert str(file) in error.message
-    assert SECRET not in str(error)
-
-
-def test_a_token_file_that_cannot_be_read_is_refused(loading: Loading) -> None:
-    (loading.home / "mc.token").mkdir()
-
-    with pytest.raises(ConfigError, match="Is a directory"):
-        loading("[mission_control]\nurl = 'https://x'\ntoken_file = '~/mc.token'\n")
-
-
-@pytest.mark.parametrize(
-    ("environ", "fallbacks"),
-    [
-        ({"EXPORTER_MISSION_CONTROL__URL": "https://x", "EXPORTER_MISSION_CONTROL__TOKEN": f"{SECRET}\n"}, False),
-        ({"EXPORTER_OTEL__ENDPOINT": "https://x", "EXPORTER_OTEL__HEADERS": SECRET}, False),
-        ({"COPILOT_MC_BASE_URL": "http://x", "COPILOT_MC_ACCESS_TOKEN": SECRET}, True),
-        ({"COPILOT_MC_BASE_URL": "https://x", "COPILOT_MC_ACCESS_TOKEN": f"a {SECRET}"}, True),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "https://x", "OTEL_EXPORTER_OTLP_HEADERS": SECRET}, True),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": f"https://x?{SECRET}"}, True),
-    ],
-)
-def test_no_error_about_a_variable_shows_a_secret(
-    loading: Loading, environ: Mapping[str, str], fallbacks: bool
-) -> None:
-    with pytest.raises(ConfigError) as raised:
-        loading(environ=environ, fallbacks=fallbacks)
-
-    assert raised.value.where in environ
-    assert SECRET not in f"{raised.value!r} {raised.value} {raised.value.hint} {raised.value.key}"
