@@ -65,6 +65,10 @@ class Gate:
         self._probing = False
         self._hold_until = now + delay_seconds
 
+    def unused(self) -> None:
+        """Note that the caller who was told `Go` had nothing to send after all."""
+        self._probing = False
+
     def unauthorized(self, token: str | None) -> None:
         """Close the gate: the sink refused this token."""
         self.closed = True

@@ -6,6 +6,7 @@ Several sinks may hold the same segment; nobody changes it once it is finished.
 
 import hashlib
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -69,7 +70,7 @@ class SegmentBuilder:
         redact: RedactEvent,
         *,
         last_id: str | None = None,
-        skip: frozenset[str] | set[str] = frozenset(),
+        skip: Container[str] = frozenset(),
         keep_live: bool = False,
         seen: set[str] | None = None,
     ) -> None:
@@ -80,11 +81,12 @@ class SegmentBuilder:
         self._skip = skip
         self._keep_live = keep_live
         self._seen = seen
+        self._closed = False
 
     @property
     def full(self) -> bool:
         """Tell whether the segment has reached one of its limits."""
-        return self.segment.size >= BYTES_MAX or len(self.segment.ids) >= EVENTS_MAX
+        return self._closed or self.segment.size >= BYTES_MAX or len(self.segment.ids) >= EVENTS_MAX
 
     def take(self, lines: list[bytes | Oversized], index: int, until: int) -> int:
         """Take lines from `index` up to `until` while there is room; return the index of the first not taken."""
@@ -100,7 +102,7 @@ class SegmentBuilder:
                 index += 1
                 continue
             if segment.ids and len(line) > size_left:
-                segment.size = max(segment.size, BYTES_MAX)  # full: what does not fit begins the next segment
+                self._closed = True  # what does not fit begins the next segment
                 break
             before = segment.size
             self._line(line)

@@ -260,9 +260,9 @@ def _acknowledged(body: bytes, ids: Sequence[str]) -> Sent:
 
 def _compress(body: bytes, encoding: str) -> bytes:
     if encoding == "zstd":
-        import zstandard  # noqa: PLC0415  only where a receiver offers it
+        import zstandard
 
         return zstandard.ZstdCompressor(level=1).compress(body)
-    import gzip  # noqa: PLC0415  as above
+    import gzip
 
     return gzip.compress(body, compresslevel=1)

@@ -1,6 +1,7 @@
 """A few threads that make blocking calls for the event loop and never keep the program from ending."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -20,16 +21,14 @@ class _Call(Generic[Result]):
     def run(self) -> None:
         try:
             result = self._work()
-        except BaseException as error:  # noqa: BLE001  whatever it is belongs to the waiting task
+        except BaseException as error:
             self._answer(self._fail, error)
         else:
             self._answer(self._succeed, result)
 
     def _answer(self, tell: Callable[..., None], what: object) -> None:
-        try:
+        with contextlib.suppress(RuntimeError):  # the loop has ended; nobody waits any more
             self._loop.call_soon_threadsafe(tell, what)
-        except RuntimeError:
-            pass  # the loop has ended; nobody waits any more
 
     def _succeed(self, result: Result) -> None:
         if not self._future.done():

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 from exporter.sinks.threads import CallThreads
 
 if TYPE_CHECKING:
-    import httpx
     from starlette.types import ASGIApp
 
 
@@ -36,7 +35,7 @@ class HttpTransport:
     """httpx's blocking client on a few threads, which costs half of what its asynchronous one does."""
 
     def __init__(self, url: str, *, connections: int, timeout_seconds: float) -> None:
-        import httpx  # noqa: PLC0415  `exporter status` must not pay for it
+        import httpx
 
         self._url = url.rstrip("/")
         self._threads = CallThreads(connections, "sink")
@@ -66,7 +65,7 @@ class InProcessTransport:
     """Requests to a receiver that runs in this process, without a socket."""
 
     def __init__(self, receiver: "ASGIApp", url: str = "http://127.0.0.1/agents") -> None:
-        import httpx  # noqa: PLC0415  as above
+        import httpx
 
         self._url = url.rstrip("/")
         self._no_answer = httpx.HTTPError

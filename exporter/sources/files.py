@@ -125,6 +125,8 @@ class FileSource:
         for change in changes:
             if isinstance(change, Lost):
                 self.watcher_lost += 1
+                self._root_watched = False
+                self._unwatched.update(self.sessions)
                 self.scan()
                 return
             if change.directory == root:

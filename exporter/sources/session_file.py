@@ -2,7 +2,6 @@
 
 import os
 import stat
-import sys
 from collections import OrderedDict
 from pathlib import Path
 from typing import Final
@@ -45,6 +44,11 @@ class OpenFiles:
         """Tell whether a descriptor is open, so that a deleted file can still be drained."""
         return file in self._open
 
+    def size(self, file: "SessionFile", otherwise: int) -> int:
+        """Return the size of an open file, which may have grown after it was deleted."""
+        descriptor = self._open.get(file)
+        return otherwise if descriptor is None else os.fstat(descriptor).st_size
+
     def close(self, file: "SessionFile") -> None:
         """Close a file's descriptor if it is open."""
         descriptor = self._open.pop(file, None)
@@ -84,6 +88,7 @@ class SessionFile:
         decision = decide(self.identity, 0, self.size, seen)
         if isinstance(decision, Vanish):
             self.gone = True
+            self.size = files.size(self, self.size)
             return None
         assert facts is not None and seen is not None
         self.gone = False
@@ -177,6 +182,17 @@ class Reader:
         elif past != self._read_tail:
             raise PastChangedError
 
+    def past_is_same(self) -> bool:
+        """Tell whether the bytes before the position are those that were there."""
+        descriptor = self._files.descriptor(self.file)
+        if descriptor is None:
+            return True
+        try:
+            self._check_past(descriptor)
+        except PastChangedError:
+            return False
+        return True
+
     def take(self, index: int) -> bytes:
         """Move to `lines[index]`; return the up to `TAIL_BYTES` raw bytes before it, as they were read."""
         tail = b""
@@ -200,7 +216,7 @@ class Reader:
 
 
 def _read_at(descriptor: int, size: int, offset: int) -> bytes:
-    if sys.platform != "win32":
+    if hasattr(os, "pread"):
         return os.pread(descriptor, size, offset)
-    os.lseek(descriptor, offset, os.SEEK_SET)
+    os.lseek(descriptor, offset, os.SEEK_SET)  # Windows
     return os.read(descriptor, size)

@@ -4,6 +4,7 @@ A mark and the delivered ids that lead to it change in one transaction. After ki
 new state, never a mixture; after a power loss it may hold an older one, which repeats and never loses.
 """
 
+import contextlib
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -63,10 +64,14 @@ class Mark:
 
 
 class Store:
-    """The marks of one state directory. Used from one thread; every method is one transaction."""
+    """The marks of one state directory. Used from one thread; every method is one transaction.
+
+    `epoch` counts how often the database was found damaged and begun anew: what was read before is void then.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.epoch = 0
         self._connection, self.set_aside = open_database(path, _MIGRATIONS, synchronous="NORMAL")
 
     def close(self) -> None:
@@ -75,21 +80,20 @@ class Store:
 
     def _run(self, sql: str, values: Iterable[object] = ()) -> list[tuple[object, ...]]:
         try:
-            return self._connection.execute(sql, tuple(values)).fetchall()  # type: ignore[arg-type]  # sqlite's own types
+            return self._connection.execute(sql, tuple(values)).fetchall()
         except sqlite3.Error as error:
             raise self._failed(error) from error
 
     def _failed(self, error: sqlite3.Error) -> Exception:
         if self._connection.in_transaction:
-            try:
+            with contextlib.suppress(sqlite3.Error):
                 self._connection.rollback()
-            except sqlite3.Error:
-                pass
         if not is_damage(error):
             return StoreUnwritableError(str(error))
         self._connection.close()
         aside = set_aside(self._path)
         self._connection, _ = open_database(self._path, _MIGRATIONS, synchronous="NORMAL")
+        self.epoch += 1
         return StoreDamagedError(aside)
 
     def sink_id(self, name: str, url: str) -> int:

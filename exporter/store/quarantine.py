@@ -115,7 +115,7 @@ class Quarantine:
         )
         return {str(row[0]) for row in rows}
 
-    def list(self, *, numbers: list[int] | None = None) -> list[Quarantined]:
+    def entries(self, *, numbers: list[int] | None = None) -> list[Quarantined]:
         """Return what is kept, oldest first; only the given numbers when there are any."""
         rows = self._connection.execute(
             "SELECT n, session, event, offset, size, sink, reason, detail, since, raw FROM quarantine ORDER BY n"
@@ -126,6 +126,13 @@ class Quarantine:
             for n, session, event, offset, size, sink, reason, detail, since, raw in rows
             if wanted is None or n in wanted
         ]
+
+    def entries_without_sink(self) -> list[Quarantined]:
+        """Return what no sink may have, without the bytes."""
+        rows = self._connection.execute(
+            "SELECT n, session, event, offset, size, NULL, reason, detail, since, x'' FROM quarantine WHERE sink = ''"
+        ).fetchall()
+        return [Quarantined(*row) for row in rows]
 
     def drop(self, numbers: list[int]) -> int:
         """Forget these; return how many there were."""

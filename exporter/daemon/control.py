@@ -1,0 +1,120 @@
+"""The control socket of a daemon: one JSON line in, JSON lines out, for this user only."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from exporter.errors import Exit, ExporterError
+
+NAME: Final = "control.sock"
+_PATH_LENGTH_MAX: Final = 100
+_REQUEST_BYTES_MAX: Final = 1 << 20
+_PEER: Final = struct.Struct("iII")
+
+Answer = Callable[[dict[str, Any], Callable[[dict[str, Any]], None]], Awaitable[dict[str, Any]]]
+
+
+def socket_path(state_dir: Path) -> Path:
+    """Return where the socket of a state directory is; a path too long for a socket moves to the runtime directory."""
+    path = state_dir / NAME
+    if len(os.fsencode(path)) <= _PATH_LENGTH_MAX:
+        return path
+    facts = state_dir.stat()
+    runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
+    return runtime / f"exporter-{facts.st_dev:x}-{facts.st_ino:x}.sock"
+
+
+class ControlServer:
+    """Answers requests while the daemon runs."""
+
+    def __init__(self, state_dir: Path, answer: Answer) -> None:
+        self._path = socket_path(state_dir)
+        self._answer = answer
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen; a socket that a killed daemon left behind is replaced, which the state lock makes safe."""
+        self._path.unlink(missing_ok=True)
+        before = os.umask(0o177)
+        try:
+            self._server = await asyncio.start_unix_server(self._serve, str(self._path), limit=_REQUEST_BYTES_MAX)
+        finally:
+            os.umask(before)
+
+    async def close(self) -> None:
+        """Stop listening and remove the socket."""
+        if self._server is not None:
+            self._server.close()
+            self._path.unlink(missing_ok=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            if _is_same_user(writer.get_extra_info("socket")):
+                await self._one(reader, writer)
+        with contextlib.suppress(ConnectionError, OSError):
+            writer.close()
+
+    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        def say(kind: str, what: object) -> None:
+            if not writer.is_closing():
+                writer.write(msgspec.json.encode({kind: what}) + b"\n")
+
+        try:
+            request = msgspec.json.decode(await reader.readline(), type=dict[str, Any])
+            say("result", await self._answer(request, lambda report: say("progress", report)))
+        except ExporterError as error:
+            say("error", {"kind": error.kind, "message": error.message, "hint": error.hint, "exit": int(error.exit)})
+        except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
+            text = f"the request cannot be read: {type(error).__name__}"
+            say("error", {"kind": "usage", "message": text, "hint": "", "exit": int(Exit.USAGE)})
+        await writer.drain()
+
+
+def _is_same_user(connection: socket.socket) -> bool:
+    if sys.platform != "linux":
+        return True  # the socket's mode 0600 is what keeps others out
+    peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+    return int(_PEER.unpack(peer)[1]) in (os.getuid(), 0)
+
+
+class _OtherError(ExporterError):
+    """An error of the daemon, as it told it."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        super().__init__(str(told.get("message")), hint=str(told.get("hint") or ""))
+        self.kind = str(told.get("kind"))  # type: ignore[misc]  # told by the daemon, not by the class
+        self.exit = Exit(int(told.get("exit", Exit.UNEXPECTED)))  # type: ignore[misc]  # as above
+
+
+async def ask_daemon(
+    state_dir: Path, request: dict[str, Any], progress: Callable[[dict[str, Any]], None]
+) -> dict[str, Any] | None:
+    """Ask the daemon of a state directory; return None when none runs there."""
+    if not state_dir.is_dir():
+        return None
+    try:
+        reader, writer = await asyncio.open_unix_connection(str(socket_path(state_dir)), limit=1 << 30)
+    except (FileNotFoundError, ConnectionRefusedError):
+        return None
+    try:
+        writer.write(msgspec.json.encode(request) + b"\n")
+        await writer.drain()
+        while line := await reader.readline():
+            told = msgspec.json.decode(line, type=dict[str, Any])
+            if "result" in told:
+                return dict(told["result"])
+            if "error" in told:
+                raise _OtherError(told["error"])
+            progress(told.get("progress", {}))
+    finally:
+        writer.close()
+    raise _OtherError({"kind": "unexpected", "message": "the daemon ended before it answered", "hint": "ask again"})

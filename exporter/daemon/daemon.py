@@ -1,0 +1,169 @@
+"""The daemon: it follows the sessions, gives every sink its turns, and ends when asked or when all is done."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from exporter.core.notice import Level, Notice
+from exporter.daemon.lane import Lane, Outlet
+from exporter.daemon.road import Road
+from exporter.daemon.sink_run import SinkRun
+from exporter.errors import Exit
+from exporter.sources.files import FileSource
+from exporter.sources.session_file import SessionFile
+from exporter.store.marks import Store
+from exporter.store.quarantine import Quarantine
+
+LIVE_SECONDS: Final = 600.0
+_TICK_SECONDS: Final = 0.02
+_DAY_SECONDS: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which sessions are delivered without being asked for by `backfill`."""
+
+    history_days: float
+    sessions: frozenset[str] = frozenset()
+
+    def covers(self, file: SessionFile, now: float) -> bool:
+        """Tell whether a session is named or has changed lately."""
+        if self.sessions:
+            return file.session in self.sessions
+        return file.modified >= now - self.history_days * _DAY_SECONDS
+
+
+class Daemon:
+    """Joins the parts. Everything runs on one event loop; requests of sinks run on threads of theirs."""
+
+    def __init__(
+        self,
+        *,
+        make_source: "Callable[[Daemon], FileSource]",
+        road: Road,
+        store: Store,
+        quarantine: Quarantine,
+        outlets: Sequence[tuple[Outlet, int]],
+        scope: Scope,
+        notice: Callable[[Notice], None],
+        drain_seconds: float,
+        give_up_seconds: float,
+        incomplete_line_seconds: float,
+    ) -> None:
+        self.started = time.time()
+        self.store = store
+        self.quarantine = quarantine
+        self.road = road
+        self.scope = scope
+        self.notice = notice
+        self.runs = [SinkRun(outlet, connections) for outlet, connections in outlets]
+        self.changed: set[str] = set()
+        self.ready = asyncio.Event()
+        self._drain_seconds = drain_seconds
+        self._give_up_seconds = give_up_seconds
+        self._incomplete_seconds = incomplete_line_seconds
+        self._start = time.monotonic()
+        self.source = make_source(self)
+
+    # ---- what the source reports ----------------------------------------------------------------------------
+
+    def on_change(self, file: SessionFile) -> None:
+        """Give the session a turn at every sink whose scope it is in."""
+        self.changed.add(file.session)
+        now = time.time()
+        for run in self.runs:
+            lane = run.lanes.get(file.session)
+            if lane is None:
+                mark = run.outlet.store.mark(file.session, run.outlet.sink_id)
+                if mark is None and not self.scope.covers(file, now):
+                    continue
+                if mark is not None and self.scope.sessions and file.session not in self.scope.sessions:
+                    continue
+                lane = run.lanes[file.session] = Lane(file, run.outlet, live=True, mark=mark)
+            lane.live = self.ready.is_set() or file.modified >= now - LIVE_SECONDS
+            run.ask(lane)
+
+    def on_workspace(self, file: SessionFile) -> None:
+        """Note that the session's metadata may have changed, for the next report."""
+        self.changed.add(file.session)
+
+    def lane(self, run: SinkRun, file: SessionFile) -> Lane:
+        """Return a session's lane at a sink, made if there is none, whatever the scope."""
+        lane = run.lanes.get(file.session)
+        if lane is None:
+            mark = run.outlet.store.mark(file.session, run.outlet.sink_id)
+            lane = run.lanes[file.session] = Lane(file, run.outlet, live=False, mark=mark)
+        return lane
+
+    # ---- life -----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to follow and to deliver."""
+        for run in self.runs:
+            run.start()
+        self.source.start()
+        self.ready.set()
+
+    async def stop(self) -> None:
+        """Finish what is under way, for `drain_seconds` at most, and let go of everything."""
+        self.source.close()
+        await asyncio.gather(*(run.stop(self._drain_seconds) for run in self.runs))
+        self.store.close()
+        self.quarantine.close()
+
+    async def until_idle(self, lanes: Callable[[], Iterable[tuple[SinkRun, Lane]]] | None = None) -> Exit:
+        """Wait until every mark (or every given lane) is at the end of its file; say how it went.
+
+        Ends with `REFUSED` when a sink refuses the token, with `UNREACHABLE` when nothing was accepted for
+        `give_up_seconds`, with `PARTIAL` when something is in quarantine.
+        """
+        idle_looks = 0
+        while idle_looks < 2:
+            await asyncio.sleep(_TICK_SECONDS)
+            chosen = list(lanes()) if lanes else [(run, lane) for run in self.runs for lane in run.lanes.values()]
+            if all(lane.settled and not lane.busy and not lane.asked for _, lane in chosen):
+                idle_looks += 1
+                continue
+            idle_looks = 0
+            for run, lane in chosen:
+                if lane.settled:
+                    continue
+                if run.outlet.gate.closed:
+                    return Exit.REFUSED
+                if self._gave_up(run):
+                    return Exit.UNREACHABLE
+        sessions = {lane.file.session for _, lane in (lanes() if lanes else [])}
+        if any(lane.progress.problem for run in self.runs for lane in run.lanes.values()):
+            return Exit.PARTIAL
+        kept = (
+            sum(self.quarantine.count(session=one) for one in sessions)
+            if lanes
+            else sum(
+                self.quarantine.count(session=lane.file.session) for run in self.runs for lane in run.lanes.values()
+            )
+        )
+        return Exit.PARTIAL if kept else Exit.DONE
+
+    def _gave_up(self, run: SinkRun) -> bool:
+        gate = run.outlet.gate
+        if gate.failures == 0:
+            return False
+        last = run.outlet.last_success
+        quiet = time.monotonic() - self._start if last is None else time.time() - last
+        return quiet >= self._give_up_seconds
+
+    def incomplete(self, file: SessionFile) -> int | None:
+        """Return where an unfinished last line begins that nobody has continued for long, None when there is none."""
+        if file.identity is None or time.time() - file.modified < self._incomplete_seconds:
+            return None
+        for run in self.runs:
+            lane = run.lanes.get(file.session)
+            if lane is not None and lane.settled and lane.position.offset < file.size:
+                return lane.position.offset
+        return None
+
+    def say(self, level: Level, message: str, **fields: object) -> None:
+        """Report something about the daemon itself."""
+        self.notice(Notice(level, message, fields=fields))

@@ -1,0 +1,73 @@
+"""What is here: sessions and their state, for `sessions`, `status` and the reports to receivers."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from exporter.core.summary import Summary
+from exporter.sources.files import WORKSPACE_NAME
+from exporter.sources.history import durable_events
+from exporter.sources.session_file import EVENTS_NAME
+from exporter.sources.workspace import Workspace, read_workspace
+
+_LOCK_NAME: Final = re.compile(r"inuse\.(\d+)\.lock")
+
+
+def session_object(
+    directory: Path, redact_text: Callable[[str], str], line_bytes_max: int, host: str | None
+) -> dict[str, Any] | None:
+    """Describe one session directory from its files, titles and names redacted; None when it has no events."""
+    summary, last_id = Summary(), None
+    for envelope, _ in durable_events(directory / EVENTS_NAME, line_bytes_max):
+        summary.add(envelope)
+        last_id = envelope.id
+    if last_id is None:
+        return None
+    workspace = read_workspace(str(directory / WORKSPACE_NAME))
+    described = summary.as_session(directory.name, masked=0, host=host, last_event_id=last_id)
+    described.update(workspace_facts(workspace))
+    described["file"] = str(directory / EVENTS_NAME)
+    described["source"] = "files"
+    if described["state"] != "ended" and has_crashed(directory):
+        described["state"] = "crashed"
+    for name in ("title", "repository", "branch", "cwd", "model"):
+        if described.get(name):
+            described[name] = redact_text(str(described[name]))
+    return described
+
+
+def workspace_facts(workspace: Workspace | None) -> dict[str, str]:
+    """Return what workspace.yaml knows better than the events, not redacted."""
+    if workspace is None:
+        return {}
+    facts = {
+        "title": workspace.title,
+        "repository": workspace.repository,
+        "branch": workspace.branch,
+        "cwd": workspace.cwd,
+        "mc_task_id": workspace.mc_task_id,
+        "mc_session_id": workspace.mc_session_id,
+        "mc_last_event_id": workspace.mc_last_event_id,
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def has_crashed(directory: Path) -> bool:
+    """Tell whether the CLI left its lock behind and runs no more."""
+    try:
+        locks = [match for name in os.listdir(directory) if (match := _LOCK_NAME.fullmatch(name))]  # noqa: PTH208
+    except OSError:
+        return False
+    return bool(locks) and not any(_runs(int(lock[1])) for lock in locks)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True

@@ -1,0 +1,113 @@
+"""One sink at work: its lanes take turns on a few workers, behind one gate."""
+
+import asyncio
+import contextlib
+import time
+from typing import Final
+
+from exporter.core.gate import Closed, Go, Hold
+from exporter.core.schedule import Schedule
+from exporter.daemon.lane import Lane, Outlet
+
+TOKEN_LOOK_SECONDS: Final = 1.0
+TROUBLE_SECONDS: Final = 5.0
+
+
+class SinkRun:
+    """Runs the lanes of one sink: one request in flight per session, several sessions at once."""
+
+    def __init__(self, outlet: Outlet, connections: int) -> None:
+        self.outlet = outlet
+        self.lanes: dict[str, Lane] = {}
+        self._connections = connections
+        self._schedule: Schedule[Lane] = Schedule()
+        self._work = asyncio.Event()
+        self._gate_moved = asyncio.Event()
+        self._workers: list[asyncio.Task[None]] = []
+        self._stopping = False
+
+    @property
+    def name(self) -> str:
+        """The sink's name."""
+        return self.outlet.sink.name
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._workers = [asyncio.create_task(self._worker()) for _ in range(self._connections)]
+
+    def ask(self, lane: Lane) -> None:
+        """Give a lane a turn, now or as soon as its turn comes."""
+        lane.asked = True
+        lane.settled = False
+        if lane.behind_since is None:
+            lane.behind_since = time.monotonic()
+        if not lane.busy:
+            self._schedule.add(lane, live=lane.live)
+            self._work.set()
+
+    def idle(self) -> bool:
+        """Tell whether every lane has nothing left to do."""
+        return not len(self._schedule) and all(lane.settled and not lane.busy for lane in self.lanes.values())
+
+    async def stop(self, drain_seconds: float) -> None:
+        """Finish the requests that are under way, for so long at most; what is not answered is sent again one day."""
+        self._stopping = True
+        self._work.set()
+        self._gate_moved.set()
+        if self._workers:
+            _, pending = await asyncio.wait(self._workers, timeout=drain_seconds)
+            for task in pending:
+                task.cancel()
+            if pending:
+                await asyncio.wait(pending, timeout=0.2)
+        with contextlib.suppress(OSError):
+            await self.outlet.sink.close()
+
+    async def _worker(self) -> None:
+        while await self._may_send():
+            lane = self._schedule.next()
+            if lane is None:
+                self.outlet.gate.unused()
+                self._gate_moved.set()
+                self._work.clear()
+                if self._stopping:
+                    return
+                await self._work.wait()
+                continue
+            await self._turn(lane)
+
+    async def _turn(self, lane: Lane) -> None:
+        lane.busy, lane.asked = True, False
+        more = False
+        try:
+            more = await lane.turn()
+        finally:
+            lane.busy = False
+            self.outlet.gate.unused()
+            self._gate_moved.set()
+        if more or lane.asked:
+            self._schedule.add(lane, live=lane.live)
+            self._work.set()
+        elif not lane.settled:
+            asyncio.get_running_loop().call_later(TROUBLE_SECONDS, self.ask, lane)
+
+    async def _may_send(self) -> bool:
+        """Wait until the gate lets a request through; return False when it is time to stop."""
+        gate = self.outlet.gate
+        while not self._stopping:
+            if not len(self._schedule) and gate.failures == 0 and not gate.closed:
+                return True
+            match gate.ready(time.monotonic()):
+                case Go():
+                    return True
+                case Hold(until):
+                    await self._wait_for_gate(until - time.monotonic())
+                case Closed():
+                    await self._wait_for_gate(TOKEN_LOOK_SECONDS)
+                    gate.token_is(self.outlet.sink.token())
+        return False
+
+    async def _wait_for_gate(self, seconds: float) -> None:
+        self._gate_moved.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._gate_moved.wait(), None if seconds == float("inf") else max(0.0, seconds))

@@ -1,0 +1,91 @@
+"""The status of a running daemon, and of one that does not run."""
+
+import os
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+from exporter.core.envelope import Envelope, decode
+from exporter.daemon.daemon import Daemon
+from exporter.daemon.sink_run import SinkRun
+from exporter.sources.session_file import SessionFile
+from exporter.status import DaemonStatus, Problem, SinkStatus, SourceStatus, Status
+from exporter.version import VERSION
+
+_COUNT_BYTES_MAX: Final = 1 << 20
+_GUESSED_EVENT_BYTES: Final = 1_800
+
+
+def status_of(daemon: Daemon) -> Status:
+    """Return what the daemon is doing and how far every sink is behind."""
+    uptime = max(0.001, time.time() - daemon.started)
+    files = daemon.source.sessions.values()
+    source = SourceStatus(
+        "files",
+        sum(1 for file in files if file.identity is not None),
+        round(daemon.road.events_read / uptime, 1),
+        _problems(daemon),
+    )
+    return Status(
+        DaemonStatus(True, os.getpid(), VERSION, iso(daemon.started)),
+        [source],
+        [sink_status(run) for run in daemon.runs],
+    )
+
+
+def sink_status(run: SinkRun) -> SinkStatus:
+    """Return how one sink is."""
+    outlet, now = run.outlet, time.monotonic()
+    behind = [lane for lane in run.lanes.values() if lane.lag_bytes() > 0]
+    state = "refused" if outlet.gate.closed else "waiting" if outlet.gate.failures else "ok"
+    if any(lane.progress.problem for lane in run.lanes.values()):
+        state = "stopped" if state == "ok" else state
+    since = [now - lane.behind_since for lane in behind if lane.behind_since is not None]
+    return SinkStatus(
+        run.name,
+        state,
+        sum(events_between(lane.file, lane.file.size - lane.lag_bytes()) for lane in behind),
+        sum(lane.lag_bytes() for lane in behind),
+        round(max(since, default=0.0), 3),
+        iso(outlet.last_success),
+        outlet.last_error,
+        outlet.retries,
+        outlet.quarantine.count(sink=run.name),
+    )
+
+
+def events_between(file: SessionFile, offset: int) -> int:
+    """Count the durable events after an offset; beyond a megabyte it is an estimate from the sizes."""
+    size = file.size - offset
+    if size > _COUNT_BYTES_MAX:
+        return size // _GUESSED_EVENT_BYTES
+    try:
+        with file.path.open("rb") as opened:
+            opened.seek(offset)
+            lines = opened.read(size).split(b"\n")[:-1]
+    except OSError:
+        return 0
+    return sum(1 for line in lines if isinstance(found := decode(line), Envelope) and not found.ephemeral)
+
+
+def _problems(daemon: Daemon) -> list[Problem]:
+    found: dict[tuple[str, str], Problem] = {}
+    for entry in daemon.quarantine.entries_without_sink():
+        key = (entry.session, "malformed_line")
+        before = found.get(key)
+        found[key] = Problem(
+            entry.session, key[1], before.offset if before else entry.offset, before.count + 1 if before else 1
+        )
+    for file in daemon.source.sessions.values():
+        if file.problem is not None:
+            found[file.session, file.problem] = Problem(file.session, file.problem, 0, 1)
+        elif (held := daemon.incomplete(file)) is not None:
+            found[file.session, "incomplete_line"] = Problem(file.session, "incomplete_line", held, 1)
+    return list(found.values())
+
+
+def iso(moment: float | None) -> str | None:
+    """Return a time of the wall clock as text, in UTC."""
+    if moment is None:
+        return None
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

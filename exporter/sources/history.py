@@ -1,0 +1,37 @@
+"""A session file read once from its beginning, for what its envelopes tell; nothing is followed or remembered."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from exporter.core.envelope import Envelope, decode, pieces
+from exporter.core.lines import LineSplitter, Oversized
+
+_CHUNK_BYTES: Final = 1 << 20
+
+
+def durable_events(path: Path, line_bytes_max: int) -> Iterator[tuple[Envelope, bytes]]:
+    """Yield the durable events of a file in order, each with its bytes, which are not redacted.
+
+    A file that is missing or cannot be read yields nothing.
+    """
+    splitter = LineSplitter(0, line_bytes_max)
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                for line in splitter.feed(chunk):
+                    if not isinstance(line, Oversized):
+                        yield from _events(line)
+    except OSError:
+        return
+
+
+def _events(line: bytes) -> Iterator[tuple[Envelope, bytes]]:
+    envelope = decode(line)
+    if isinstance(envelope, Envelope):
+        if not envelope.ephemeral:
+            yield envelope, line.strip(b" \t\r")
+        return
+    for piece in pieces(line):
+        if isinstance(piece.envelope, Envelope) and not piece.envelope.ephemeral:
+            yield piece.envelope, piece.raw

@@ -1,0 +1,79 @@
+"""The shapes that `status`, `verify` and `backfill` answer with, as scripts rely on them."""
+
+from msgspec import Struct
+
+
+class Problem(Struct, frozen=True):
+    """Something that troubles a session at its source."""
+
+    session: str
+    kind: str
+    offset: int
+    count: int
+
+
+class SourceStatus(Struct, frozen=True):
+    """One source."""
+
+    name: str
+    sessions: int
+    events_per_second: float
+    problems: list[Problem]
+
+
+class SinkStatus(Struct, frozen=True):
+    """One sink. `state` is ok, waiting (it failed and is tried again), or refused (its token)."""
+
+    name: str
+    state: str
+    lag_events: int
+    lag_bytes: int
+    lag_seconds: float
+    last_success: str | None
+    last_error: str | None
+    retries: int
+    quarantined: int
+
+
+class DaemonStatus(Struct, frozen=True):
+    """Whether a daemon runs, and which."""
+
+    running: bool
+    pid: int | None = None
+    version: str | None = None
+    since: str | None = None
+
+
+class Status(Struct, frozen=True):
+    """The answer of `exporter status`."""
+
+    daemon: DaemonStatus
+    sources: list[SourceStatus]
+    sinks: list[SinkStatus]
+
+
+class BackfillRow(Struct, frozen=True):
+    """What a backfill did, or with --dry-run would do, for one session and sink."""
+
+    session: str
+    sink: str
+    events: int
+    bytes: int
+    masked: int
+    state: str
+
+
+class VerifyRow(Struct, frozen=True):
+    """What a file, our memory and a receiver hold of one session; `equal` when all of them agree."""
+
+    session: str
+    sink: str
+    equal: bool
+    file: int
+    delivered: int
+    receiver: int | None
+    missing: list[str]
+    extra: list[str]
+    different: list[str]
+    quarantined: int
+    detail: str | None = None
