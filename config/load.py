@@ -90,7 +90,7 @@ def _typed(field: Field, value: object) -> object:
     text = str(value) if isinstance(value, Path) else value
     if not isinstance(text, str):
         return value
-    if field.path and field.kind == "text" and not text.startswith("~"):
+    if text and field.path and field.kind == "text" and not text.startswith("~"):
         # A path typed on the command line is relative to where it was typed, as every other command has it.
         return str(Path(text).absolute())
     return from_text(field, text)

@@ -193,6 +193,13 @@ def test_a_variable_that_may_mean_two_sinks_is_refused(loading: Loading) -> None
         loading(text, {"EXPORTER_OTEL__A_B_C__PROTOCOL": "grpc"})
 
 
+def test_an_empty_path_in_a_flag_is_not_the_working_directory(loading: Loading) -> None:
+    with pytest.raises(ConfigError, match="expected state_dir to be a path") as raised:
+        loading(flags={"state_dir": ""})
+
+    assert raised.value.where == "--state-dir"
+
+
 def test_a_mistake_in_a_flag_is_reported_with_the_flag(loading: Loading) -> None:
     with pytest.raises(ConfigError) as raised:
         loading(flags={"history_days": -1})
