@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from exporter.cli.output import Output
 from exporter.cli.progress import Progress
-from exporter.errors import SettingsError
 
 if TYPE_CHECKING:
     from config.load import Loaded
@@ -23,21 +22,12 @@ class Invocation:
     out: Output
 
     def load(self, *, fallbacks: bool = True, file: Path | None = None) -> "Loaded":
-        """The settings in force; raises SettingsError that names the place, the key and what was expected."""
-        from config.errors import ConfigError
+        """The settings in force; raises ConfigError that names the place, the key and what was expected."""
         from config.load import load
 
         given = Path(self.args.config) if self.args.config else None
         flags = {"state_dir": self.args.state_dir, "copilot_home": self.args.copilot_home}
-        try:
-            return load(
-                file=file or given,
-                environ=os.environ,
-                flags=flags,
-                fallbacks=fallbacks,
-            )
-        except ConfigError as error:
-            raise SettingsError(str(error), hint=error.hint) from error
+        return load(file=file or given, environ=os.environ, flags=flags, fallbacks=fallbacks)
 
     def ask(self, request: dict[str, object]) -> dict[str, Any]:
         """The answer of the daemon if one runs, else of this process; progress is shown meanwhile."""

@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Final
 
+from config.errors import ConfigError
 from exporter.cli.commands import find, members
 from exporter.cli.invocation import Invocation
 from exporter.cli.output import Output, ReaderGone, let_go_of_stdout, to_json
@@ -39,6 +40,9 @@ def _ending(arguments: Sequence[str], out: Output, *, verbose: bool) -> int:
     except ExporterError as error:
         out.failure(error.kind, error.message, error.hint)
         return error.exit
+    except ConfigError as error:
+        out.failure("configuration", str(error), error.hint)
+        return Exit.CONFIGURATION
     except (ReaderGone, KeyboardInterrupt):
         raise
     except OSError as error:
