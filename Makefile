@@ -25,11 +25,13 @@ test: $(READY) ## run every test that needs no other program
 	@$(BIN)/python -m pytest -m "not real and not bench" $(ARGS)
 
 check: $(READY) ## lint, format, types, layers, and whatever can drift
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/python -m pytest tests/drift
+	@red=; \
+	$(BIN)/ruff check --quiet . || red="$$red lint"; \
+	$(BIN)/ruff format --quiet --check . || red="$$red format"; \
+	$(BIN)/mypy || red="$$red types"; \
+	$(BIN)/lint-imports --no-logo || red="$$red layers"; \
+	$(BIN)/python -m pytest tests/drift || red="$$red drift"; \
+	test -z "$$red" || { echo "make check: red:$$red" >&2; exit 1; }
 
 real: $(READY) ## run the tests that drive the real Copilot CLI (installs it from npm)
 	@command -v npm >/dev/null || { \
