@@ -2,6 +2,7 @@
 
 One recursive watch of the root serves every directory below it, so adding a directory costs nothing and cannot be too
 late. The library does not tell when the system's queue overflowed, therefore everything is declared lost once a minute.
+(On Linux, where only its tests run, the library itself may miss the first instant of a new directory's life.)
 """
 
 import asyncio

@@ -197,8 +197,12 @@ class InotifyWatcher:
                 moved = tuple(f"{path}{os.sep}" for path in self._paths.get(watch, ()))
                 reports.extend(self._check([*self._paths.get(watch, ()), *self._below(moved)]))
             elif name:
-                text = os.fsdecode(name)
-                reports.extend(Changed(path, text) for path in self._paths.get(watch, ()))
+                paths, text = list(self._paths.get(watch, ())), os.fsdecode(name)
+                reports.extend(Changed(path, text) for path in paths)
+                # A deleted directory that somebody has open gives no report of its own until it is closed.
+                if mask & IN_DELETE and mask & IN_ISDIR:
+                    children = [f"{path}{os.sep}{text}" for path in paths]
+                    reports.extend(self._check([child for child in children if child in self._watches]))
         return reports
 
     def _below(self, prefixes: tuple[str, ...]) -> list[str]:
@@ -244,7 +248,7 @@ def unpack(records: bytes, names: frozenset[bytes] | None) -> Iterator[tuple[Wat
         padded = records[at : at + length]
         at += length
         if padded:
-            key = (watch, mask & IN_ISDIR, padded)
+            key = (watch, mask & (IN_ISDIR | IN_DELETE), padded)
             if key in seen:
                 continue
             seen.add(key)

@@ -3,6 +3,7 @@
 # ruff: noqa: ASYNC240 - the scenarios change files between two waits; nothing else runs on their loop
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,30 @@ def test_a_deleted_directory_is_reported_and_may_come_back(make: Make, tmp_path:
             assert watcher.add(str(session))
             append(session / "events.jsonl", b"one\n")
             await receiver.has(session, "events.jsonl")
+
+    asyncio.run(scenario())
+
+
+def test_a_deleted_directory_that_somebody_still_has_open_is_reported(
+    make: Make, tmp_path: Path, session: Path
+) -> None:
+    async def scenario() -> None:
+        watcher = make(str(tmp_path), None)
+        assert watcher.add(str(tmp_path))
+        assert watcher.add(str(session))
+        descriptor = os.open(session, os.O_RDONLY)
+        try:
+            async with watching(watcher) as receiver:
+                session.rmdir()
+                await receiver.has(session, "")
+                receiver.forget()
+                session.mkdir()
+                await receiver.has(tmp_path, "session")
+                assert watcher.add(str(session))
+                append(session / "events.jsonl", b"one\n")
+                await receiver.has(session, "events.jsonl")
+        finally:
+            os.close(descriptor)
 
     asyncio.run(scenario())
 
