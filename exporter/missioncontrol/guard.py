@@ -1,5 +1,6 @@
 """Who may speak to the receiver: the right Host and Origin, and a token or the same user on loopback."""
 
+import re
 from collections.abc import Iterable
 from hmac import compare_digest
 from typing import Final
@@ -14,6 +15,7 @@ PEER: Final = "peer"
 """The key in the scope's state for who is at the other end of a connection; absent in process. Set by `server`."""
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1", "testserver"})
+_NETLOC: Final = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
@@ -26,7 +28,7 @@ class Guard:
         self._hosts = _LOOPBACK_NAMES | {host.lower() for host in trusted_hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
+        if scope["type"] == "http" and scope["path"] != "/healthz":
             refusal = self._refusal(scope)
             if refusal is not None:
                 await error_answer(refusal)(scope, receive, send)
@@ -39,9 +41,7 @@ class Guard:
         has_token = self._token is not None and compare_digest(bearer, self._token)
         if (foreign := self._foreign(headers, has_token=has_token)) is not None:
             return foreign
-        if has_token or scope["path"] == "/healthz":
-            return None
-        return self._stranger(scope, headers)
+        return None if has_token else self._stranger(scope, headers)
 
     def _foreign(self, headers: Headers, *, has_token: bool) -> ApiError | None:
         """A page elsewhere cannot send our token, so only who lacks it is bound to the known host names."""
@@ -74,7 +74,5 @@ class Guard:
 
 def _host_name(netloc: str) -> str:
     """Return the name without port, brackets and case; "" when it is not one."""
-    try:
-        return (urlsplit(f"//{netloc}").hostname or "").lower()
-    except ValueError:
-        return ""
+    match = _NETLOC.fullmatch(netloc)
+    return match.group(1).strip("[]").lower() if match else ""

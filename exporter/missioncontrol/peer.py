@@ -14,7 +14,7 @@ _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _UID_FIELD: Final = 7
 
 
-def peer_of(client: Address | None, server: Address | None) -> Peer:
+def peer_of(client: Address | None, server: Address | None, *, own_uid: int | None = None) -> Peer:
     """Return whose connection it is: this user's, another one's, unknown (not Linux), or from another machine.
 
     A loopback connection that the tables do not show counts as another user's.
@@ -28,7 +28,7 @@ def peer_of(client: Address | None, server: Address | None) -> Peer:
         return "remote"
     if sys.platform != "linux":
         return "unknown"
-    return "same" if _user_of(client, server) == os.getuid() else "other"
+    return "same" if _user_of(client, server) == (os.getuid() if own_uid is None else own_uid) else "other"
 
 
 def _user_of(client: Address, server: Address) -> int | None:

@@ -1,0 +1,114 @@
+"""Who may speak to the receiver."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+
+from exporter.missioncontrol.guard import PEER, Guard
+from exporter.missioncontrol.store import Store
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def ask(open_client: Callable[..., Any]) -> Callable[..., Any]:
+    async def get(path: str = "/api/v1/sessions", *, headers: dict[str, str], **options: Any) -> httpx.Response:
+        with Store(":memory:") as store:
+            async with open_client(store, **options) as client:
+                answer: httpx.Response = await client.get(path, headers=headers)
+                return answer
+
+    return get
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Authorization": "Bearer right"}, 200),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": "Bearer righ"}, 401),
+        ({"Authorization": "Bearer "}, 401),
+        ({}, 401),
+    ],
+)
+async def test_with_a_token_only_who_has_it_is_served(
+    ask: Callable[..., Any], headers: dict[str, str], status: int
+) -> None:
+    answer = await ask(token="right", headers=headers)
+
+    assert answer.status_code == status
+
+
+async def test_without_a_token_any_bearer_is_served_in_process(ask: Callable[..., Any]) -> None:
+    assert (await ask(headers={"Authorization": "Bearer of-the-cli"})).status_code == 200
+
+
+async def test_health_is_open_to_every_probe(ask: Callable[..., Any]) -> None:
+    assert (await ask("/healthz", token="right", headers={"Host": "10.0.0.7:8411"})).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8411", "127.0.0.1:1", "[::1]:8411", "mc.example.com"])
+async def test_known_host_names_are_served(ask: Callable[..., Any], host: str) -> None:
+    assert (await ask(trusted_hosts=["mc.example.com"], headers={"Host": host})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil", "evil@localhost:x", "", "["]
+)
+@pytest.mark.parametrize("path", ["/", "/api/v1/sessions"])
+async def test_a_foreign_host_is_refused(ask: Callable[..., Any], path: str, host: str) -> None:
+    answer = await ask(path, headers={"Host": host})
+
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (403, "foreign_host")
+
+
+async def test_who_has_the_token_may_use_any_name_of_the_host(ask: Callable[..., Any]) -> None:
+    headers = {"Host": "mc.team.example", "Authorization": "Bearer right"}
+
+    assert (await ask(token="right", headers=headers)).status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost.evil.example", "file://", "x"])
+async def test_a_foreign_origin_is_refused(ask: Callable[..., Any], origin: str) -> None:
+    answer = await ask(headers={"Origin": origin})
+
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (403, "foreign_origin")
+
+
+@pytest.mark.parametrize(
+    ("peer", "token", "headers", "kind"),
+    [
+        ("other", None, {}, "other_user"),
+        ("other", "right", {}, "other_user"),
+        ("other", "right", {"Authorization": "Bearer right"}, None),
+        ("remote", "right", {}, "no_token"),
+        ("remote", None, {}, "no_token"),
+        ("unknown", "right", {}, "no_token"),
+        ("unknown", None, {}, None),
+        ("same", "right", {}, None),
+        ("same", "right", {"Forwarded": "for=203.0.113.5"}, "no_token"),
+    ],
+)
+async def test_who_is_at_the_other_end_decides_without_a_token(
+    peer: str, token: str | None, headers: dict[str, str], kind: str | None
+) -> None:
+    async def open_to_all(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse("in")(scope, receive, send)
+
+    guard = Guard(open_to_all, token=token, trusted_hosts=())
+
+    async def from_network(scope: Scope, receive: Receive, send: Send) -> None:
+        await guard({**scope, "state": {PEER: peer}}, receive, send)
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(from_network), base_url="http://localhost") as client:
+        answer = await client.get("/", headers=headers)
+
+    assert (answer.json()["error"]["kind"] if answer.status_code != 200 else None) == kind
+
+
+async def test_our_own_pages_are_served(ask: Callable[..., Any]) -> None:
+    assert (await ask(headers={"Origin": "http://127.0.0.1:8411"})).status_code == 200

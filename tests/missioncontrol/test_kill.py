@@ -1,0 +1,108 @@
+"""Killing the receiver at any moment loses nothing that it acknowledged, and stores nothing twice."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import httpx
+import pytest
+
+from exporter.core import digest
+from exporter.missioncontrol import queries
+from exporter.missioncontrol.store import Store
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+KILLS = 12
+SERVE = """
+import asyncio, sys
+from exporter.missioncontrol.app import create_app
+from exporter.missioncontrol.server import serve_http
+from exporter.missioncontrol.store import Store
+
+async def serve():
+    with Store(sys.argv[1]) as store:
+        server = await serve_http(create_app(store), "127.0.0.1", 0, explicit_port=True)
+        print(server.url, flush=True)
+        await server.wait()
+
+asyncio.run(serve())
+"""
+
+
+async def start(store_path: Path) -> tuple[asyncio.subprocess.Process, str]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", SERVE, str(store_path), stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    return process, (await process.stdout.readline()).decode().strip()
+
+
+class Uploader:
+    """Sends one session's events in order, again from what was acknowledged after each loss."""
+
+    def __init__(self, session: str, make_event: Callable[..., bytes]) -> None:
+        self.session = session
+        self.events = [make_event(f"{session}-{n}", data={"text": "x" * (n % 2000)}) for n in range(20_000)]
+        self.acknowledged = 0
+        self.kill_at = 0
+        self.reached = asyncio.Event()
+
+    async def send(self, url: str) -> None:
+        """Send until the receiver goes away."""
+        async with httpx.AsyncClient(base_url=url, headers={"Session-Exporter": "1"}) as client:
+            try:
+                await client.post("/agents/sessions", json={"id": self.session})
+                while self.acknowledged < len(self.events):
+                    some = self.events[self.acknowledged : self.acknowledged + 50]
+                    body = b'{"events":[' + b",".join(some) + b"]}"
+                    answer = await client.post(f"/agents/sessions/{self.session}/events", content=body)
+                    assert answer.status_code == 200
+                    self.acknowledged += len(some)
+                    if self.acknowledged >= self.kill_at:
+                        self.reached.set()
+                    assert answer.json()["ack"]["count"] == self.acknowledged
+            except httpx.TransportError:
+                return
+
+
+async def test_killed_under_load_it_keeps_all_it_acknowledged(
+    store_path: Path, make_event: Callable[..., bytes]
+) -> None:
+    chance = random.Random(20261118)
+    uploaders = [Uploader(f"s{number}", make_event) for number in range(4)]
+    for _ in range(KILLS):
+        process, url = await start(store_path)
+        watched = chance.choice(uploaders)
+        watched.kill_at = watched.acknowledged + chance.randrange(50, 800)
+        watched.reached.clear()
+        sending = asyncio.gather(*(uploader.send(url) for uploader in uploaders))
+        await watched.reached.wait()
+        await asyncio.sleep(chance.random() / 100)
+        os.kill(process.pid, signal.SIGKILL)
+        await process.wait()
+        await sending
+        check(store_path, uploaders)
+
+
+def check(store_path: Path, uploaders: list[Uploader]) -> None:
+    with Store(store_path) as store:
+        assert store.notices == []
+        for uploader in uploaders:
+            session = uploader.session
+            held = store.do(lambda database, id=session: queries.held(database, id, with_items=True))  # type: ignore[misc]
+            assert held.items is not None
+            stored = len(held.items)
+            assert uploader.acknowledged <= stored <= uploader.acknowledged + 50
+            expected = [(json.loads(raw)["id"], sha256(raw).hexdigest()) for raw in uploader.events[:stored]]
+            assert held.items == expected
+            assert held.ack.digest == digest.total((id, bytes.fromhex(hashed)) for id, hashed in held.items)
+            # The lost answer's batch is there whole, so the uploader may go on behind it.
+            assert stored in (uploader.acknowledged, uploader.acknowledged + 50)
+            uploader.acknowledged = stored

@@ -1,0 +1,176 @@
+"""The receiver on a real port."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from exporter.errors import ExporterError, SettingsError
+from exporter.missioncontrol.app import create_app
+from exporter.missioncontrol.peer import peer_of
+from exporter.missioncontrol.server import serve_http
+from exporter.missioncontrol.store import Store
+
+pytestmark = pytest.mark.anyio
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc/net/tcp is Linux's")
+as_root = pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="needs to become another user")
+
+
+@pytest.fixture
+async def app() -> AsyncIterator[Starlette]:
+    with Store(":memory:") as store:
+        yield create_app(store)
+
+
+async def get(url: str, **headers: str) -> int:
+    async with httpx.AsyncClient() as client:
+        return (await client.get(f"{url}/api/v1/sessions", headers=headers)).status_code
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+async def test_it_serves_on_every_form_of_loopback(app: Starlette, host: str) -> None:
+    server = await serve_http(app, host, 0, explicit_port=True)
+
+    assert await get(server.url) == 200
+
+    await server.stop()
+
+
+async def test_a_taken_port_is_replaced_by_the_next_free_one(app: Starlette) -> None:
+    first = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
+
+    second = await serve_http(app, "127.0.0.1", first.port, explicit_port=False)
+
+    assert second.port > first.port
+    assert await get(second.url) == 200
+    for server in (first, second):
+        await server.stop()
+
+
+async def test_a_taken_port_that_was_asked_for_is_an_error_with_a_hint(app: Starlette) -> None:
+    first = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
+
+    with pytest.raises(ExporterError, match=f"Port {first.port} .* is taken") as raised:
+        await serve_http(app, "127.0.0.1", first.port, explicit_port=True)
+
+    assert raised.value.hint
+    await first.stop()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])
+async def test_without_a_token_it_listens_on_loopback_only(app: Starlette, host: str) -> None:
+    with pytest.raises(SettingsError, match="without a token") as raised:
+        await serve_http(app, host, 0, explicit_port=True)
+
+    assert raised.value.hint
+
+
+async def test_signals_stay_with_the_program(app: Starlette) -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+
+    server = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
+
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    await server.stop()
+
+
+async def test_stopping_ends_open_streams_and_frees_the_port(app: Starlette) -> None:
+    server = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
+    async with httpx.AsyncClient(base_url=server.url) as client, client.stream("GET", "/api/v1/stream") as answer:
+        lines = answer.aiter_lines()
+        assert await anext(lines) == ": open"
+
+        async with asyncio.timeout(2):
+            await server.stop()
+            assert [line async for line in lines if line] == []
+
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", server.port)) != 0
+    await server.stop()
+
+
+async def test_half_a_body_stores_nothing(app: Starlette) -> None:
+    server = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
+    async with httpx.AsyncClient(base_url=server.url) as client:
+        await client.post("/agents/sessions", json={"id": "s"})
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    head = b"POST /agents/sessions/s/events HTTP/1.1\r\nHost: localhost\r\nSession-Exporter: 1\r\n"
+    writer.write(head + b"Content-Length: 999\r\n\r\n" + b'{"events":[{"type":"x","id":"a"}]')
+    await writer.drain()
+    writer.close()
+    await reader.read()
+
+    async with httpx.AsyncClient(base_url=server.url) as client:
+        assert (await client.get("/api/v1/sessions/s/digest")).json()["count"] == 0
+    await server.stop()
+
+
+@on_linux
+async def test_the_same_user_needs_no_token_unless_a_proxy_stands_between() -> None:
+    with Store(":memory:") as store:
+        server = await serve_http(create_app(store, token="right"), "127.0.0.1", 0, explicit_port=True)
+
+        plain = await get(server.url)
+        forwarded = await get(server.url, **{"X-Forwarded-For": "203.0.113.5"})
+        wrong_then = await get(server.url, **{"X-Forwarded-For": "203.0.113.5", "Authorization": "Bearer right"})
+        await server.stop()
+
+    assert (plain, forwarded, wrong_then) == (200, 401, 200)
+
+
+@on_linux
+@as_root
+async def test_another_user_on_loopback_is_refused_without_the_token() -> None:
+    with Store(":memory:") as store:
+        server = await serve_http(create_app(store, token="right"), "127.0.0.1", 0, explicit_port=True)
+
+        refused = await _get_as_other_user(server.port, "")
+        allowed = await _get_as_other_user(server.port, "Authorization: Bearer right\r\n")
+        health = await _get_as_other_user(server.port, "", path="/healthz")
+        await server.stop()
+
+    assert (refused, allowed, health) == ("403", "200", "200")
+
+
+async def _get_as_other_user(port: int, header: str, path: str = "/api/v1/sessions") -> str:
+    script = (
+        "import os, socket, sys; os.setuid(65534); s = socket.socket();"
+        "s.connect(('127.0.0.1', int(sys.argv[1])));"
+        "s.sendall(sys.argv[2].encode()); print(s.recv(4096).split()[1].decode())"
+    )
+    request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}\r\n"
+    run = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, str(port), request, stdout=subprocess.PIPE, cwd=Path("/")
+    )
+    printed, _ = await run.communicate()
+    return printed.decode().strip()
+
+
+@on_linux
+@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+async def test_a_connection_is_known_by_its_user(family: socket.AddressFamily, host: str) -> None:
+    with socket.socket(family) as listener, socket.socket(family) as client:
+        listener.bind((host, 0))
+        listener.listen()
+        client.connect(listener.getsockname())
+
+        ends = client.getsockname()[:2], listener.getsockname()[:2]
+        assert peer_of(*ends) == "same"
+        assert peer_of(*ends, own_uid=os.getuid() + 1) == "other"
+
+
+@on_linux
+@pytest.mark.parametrize(
+    ("client", "peer"),
+    [(("127.0.0.1", 1), "other"), (("203.0.113.5", 1), "remote"), (None, "remote"), (("unix", 1), "remote")],
+)
+async def test_a_connection_that_is_not_ours_is_not_taken_for_ours(client: tuple[str, int] | None, peer: str) -> None:
+    assert peer_of(client, ("127.0.0.1", 2)) == peer
