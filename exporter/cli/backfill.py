@@ -19,13 +19,7 @@ _COLUMNS = (
     Column("MASKED", right=True),
     Column("STATE", flex=True),
 )
-_TONES: dict[str, Tone] = {
-    "delivered": "good",
-    "done": "good",
-    "refused": "bad",
-    "unreachable": "bad",
-    "quarantined": "warn",
-}
+_TONES: dict[str, Tone] = {"delivered": "good", "refused": "bad", "waiting": "warn"}
 
 
 def _build(parser: ArgumentParser) -> None:

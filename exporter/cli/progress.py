@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, a plain line at most every second elsewhere."""
+"""Progress of long work: a bar on a terminal, elsewhere a plain line at most every second."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 PLAIN_INTERVAL_SECONDS: Final = 1.0
+UNCHANGED_INTERVAL_SECONDS: Final = 10.0
 
 
 def progress_text(report: Mapping[str, Any], elapsed_seconds: float) -> str:
@@ -39,7 +40,7 @@ class Progress:
         self._bar: Bar | None = None
         self._started = clock()
         self._shown_at = self._started
-        self._last: Mapping[str, Any] | None = None
+        self._shown: Mapping[str, Any] | None = None
 
     def __enter__(self) -> "Progress":
         return self
@@ -53,16 +54,17 @@ class Progress:
         """Takes a report in the shape of the control socket, with or without its `progress` wrapper."""
         if self._out.quiet:
             return
-        self._last = report.get("progress", report)
+        report = report.get("progress", report)
         if self._out.notices_on_terminal:
-            self._draw(self._last)
-        elif (now := self._clock()) - self._shown_at >= PLAIN_INTERVAL_SECONDS:
-            self._shown_at = now
-            self._out.notice(progress_text(self._last, now - self._started))
-            self._last = None
+            self._draw(report)
+            return
+        now = self._clock()
+        if now - self._shown_at >= (UNCHANGED_INTERVAL_SECONDS if report == self._shown else PLAIN_INTERVAL_SECONDS):
+            self._shown, self._shown_at = dict(report), now
+            self._out.notice(progress_text(report, now - self._started))
 
     def close(self) -> None:
-        """Ends the bar; what was reported since the last plain line is not repeated."""
+        """Ends the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

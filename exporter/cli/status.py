@@ -20,7 +20,7 @@ _SINKS = (
     Column("LAST ERROR", flex=True, spare=1),
 )
 _SOURCES = (Column("SOURCE"), Column("SESSIONS", right=True), Column("READING", right=True))
-_TONES: dict[str, Tone] = {"ok": "good", "idle": "good", "delivering": "good", "retrying": "warn", "waiting": "warn"}
+_TONES: dict[str, Tone] = {"ok": "good", "waiting": "warn", "not running": "dim", "never used": "dim"}
 
 
 def _build(_: ArgumentParser) -> None:
@@ -72,7 +72,7 @@ def _sink(sink: Mapping[str, Any], now: datetime) -> tuple[Cell, ...]:
 
 def _lag(sink: Mapping[str, Any]) -> Cell:
     if not sink.get("lag_events") and not sink.get("lag_bytes"):
-        return Cell("has everything", "good")
+        return Cell("nothing sent yet", "dim") if sink["state"] == "never used" else Cell("has everything", "good")
     parts = [count(sink.get("lag_events", 0), "event"), size(sink.get("lag_bytes", 0))]
     if sink.get("lag_seconds"):
         parts.append(duration(sink["lag_seconds"]))

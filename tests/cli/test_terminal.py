@@ -89,3 +89,13 @@ def test_elsewhere_progress_writes_at_most_a_line_a_second(capsys: pytest.Captur
     said = capsys.readouterr()
     assert said.out == ""
     assert [line.split(", ")[1] for line in said.err.splitlines()] == ["9 events", "19 events"]
+
+
+def test_elsewhere_progress_that_does_not_move_is_said_seldom(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = iter([0.0, *map(float, range(1, 25))])
+
+    with Progress(Output(as_json=False, quiet=False, color=True), clock=lambda: next(clock)) as progress:
+        for _ in range(24):
+            progress.update({"events": 3})
+
+    assert len(capsys.readouterr().err.splitlines()) == 3
