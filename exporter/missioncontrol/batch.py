@@ -16,6 +16,11 @@ from exporter.core.envelope import REFUSALS, Envelope, decode
 from exporter.core.scanner import NotJsonError, elements, members
 
 
+def key_of(id: str) -> int:
+    """Return the number that ids are looked up by; two ids may share one."""
+    return int.from_bytes(sha256(id.encode()).digest()[:8], "big", signed=True)
+
+
 class BadBodyError(ValueError):
     """The body is not a JSON object with an `events` array."""
 

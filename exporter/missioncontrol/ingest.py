@@ -11,11 +11,12 @@ import msgspec
 from exporter.core import digest
 from exporter.core.envelope import Envelope, decode
 from exporter.core.summary import TELLING_TYPES, Summary
-from exporter.missioncontrol.batch import Batch, Event
+from exporter.missioncontrol.batch import Batch, Event, key_of
 
 _IDS_PER_QUERY: Final = 500
 _INSERT: Final = (
-    "INSERT INTO events (session, hidden, id, type, timestamp, agent_id, sha256, body) VALUES (?, 0, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO events (session, hidden, key, id, type, timestamp, agent_id, sha256, body)"
+    " VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -88,14 +89,7 @@ def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now
     session = _load(database, session_id)
     retell = _hide(database, session, batch.rewound, now) > 0
     new, duplicates, shown_again = _new_events(database, session, batch.durable)
-    database.executemany(
-        _INSERT,
-        (
-            (session.n, envelope.id, envelope.type, envelope.timestamp, envelope.agentId, event.sha256, event.body)
-            for event in new
-            for envelope in (event.envelope,)
-        ),
-    )
+    database.executemany(_INSERT, (_row(session.n, event) for event in new))
     if new:
         session.count += len(new)
         session.digest = digest.add(session.digest, (event.item for event in new))
@@ -192,16 +186,23 @@ def _slices(ids: Iterable[str]) -> Iterator[tuple[str, ...]]:
         yield some
 
 
+def _row(n: int, event: Event) -> tuple[Any, ...]:
+    envelope = event.envelope
+    told = (envelope.id, envelope.type, envelope.timestamp, envelope.agentId)
+    return (n, key_of(envelope.id), *told, event.sha256, event.body)
+
+
 def _known(database: sqlite3.Connection, n: int, ids: Iterable[str]) -> dict[str, tuple[int, bool, bytes]]:
     """Return row, hidden and hash of those ids that the session has."""
     found: dict[str, tuple[int, bool, bytes]] = {}
-    for some in _slices(ids):
+    wanted = set(ids)
+    for some in _slices(wanted):
         marks = ",".join("?" * len(some))
         rows = database.execute(
-            f"SELECT id, n, hidden, sha256 FROM events WHERE session = ? AND id IN ({marks})",  # noqa: S608  marks only
-            (n, *some),
+            f"SELECT id, n, hidden, sha256 FROM events WHERE session = ? AND key IN ({marks})",  # noqa: S608  marks only
+            (n, *map(key_of, some)),
         )
-        found.update((id, (row, bool(hidden), hashed)) for id, row, hidden, hashed in rows)
+        found.update((id, (row, bool(hidden), hashed)) for id, row, hidden, hashed in rows if id in wanted)
     return found
 
 

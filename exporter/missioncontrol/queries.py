@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from exporter.core.summary import Summary
+from exporter.missioncontrol.batch import key_of
 from exporter.missioncontrol.ingest import Ack, DeletedSessionError, UnknownSessionError
 
 _PAGE_BYTES_MAX: Final = 16 << 20
@@ -161,7 +162,9 @@ def _missing(database: sqlite3.Connection, session_id: str) -> Exception:
 
 
 def _row_of(database: sqlite3.Connection, n: int, event_id: str) -> int:
-    row = database.execute("SELECT n FROM events WHERE session = ? AND id = ?", (n, event_id)).fetchone()
+    row = database.execute(
+        "SELECT n FROM events WHERE session = ? AND key = ? AND id = ?", (n, key_of(event_id), event_id)
+    ).fetchone()
     if row is None:
         raise BadCursorError(event_id)
     number: int = row[0]
