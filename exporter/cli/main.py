@@ -89,7 +89,12 @@ def _dispatch(arguments: Sequence[str], out: Output) -> int:
         out.write(help_text(parser, leaf))
         return Exit.DONE
     refuse_unknown_flags(parser, rest)
-    return leaf.run(Invocation(parser.parse_args(rest), out))
+    code = leaf.run(Invocation(parser.parse_args(rest), out))
+    if code != Exit.DONE:
+        from exporter.cli.help import EXIT_MEANINGS
+
+        out.notice(f"exit {code:d}: {EXIT_MEANINGS[Exit(code)]}")
+    return code
 
 
 def _without_command(rest: Sequence[str], out: Output) -> int:

@@ -67,10 +67,15 @@ def as_mapping(notice: Notice) -> dict[str, Any]:
 def notice_text(notice: Mapping[str, Any], palette: Palette) -> str:
     """One line: the message, then its fields as `name value`."""
     level = str(notice.get("level", "info"))
-    fields = [f"{words(k)} {plain(v)}" for k, v in notice.items() if k not in ("message", "level") and v is not None]
+    named = {name: value for name, value in notice.items() if name not in ("message", "level")}
+    fields = [f"{words(name)} {_shown(value)}" for name, value in named.items() if value not in (None, "")]
     text = f"{plain(notice.get('message', ''))}{' · ' if fields else ''}{', '.join(fields)}"
     tone = _TONES.get(level, "")
     return f"{palette.paint(f'{level}:', tone)} {text}" if tone else text
+
+
+def _shown(value: object) -> str:
+    return listing(map(plain, value)) if isinstance(value, list | tuple) else plain(value)
 
 
 def ready_text(ready: Mapping[str, Any], palette: Palette) -> str:

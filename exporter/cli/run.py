@@ -27,6 +27,8 @@ def _run(invocation: Invocation) -> int:
     from exporter import app
 
     with Notices(invocation.out, level=settings.log_level) as notices:
+        sinks = list(settings.mission_control) or ["local"]
+        notices({"message": "starting", "copilot_home": settings.copilot_home, "sinks": sinks})
         return asyncio.run(app.run(settings, session_ids=session_ids, until_idle=args.until_idle, on_notice=notices))
 
 

@@ -1,10 +1,14 @@
 """Runs the real program in a process of its own."""
 
+import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TIMEOUT_SECONDS: Final = 60
@@ -31,3 +35,20 @@ def exporter(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         timeout=TIMEOUT_SECONDS,
         check=False,
     )
+
+
+@contextmanager
+def up(
+    *arguments: str, stop_with: signal.Signals = signal.SIGTERM
+) -> "Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]":
+    """A running `exporter up` and what it said when it was ready; it has ended after the block."""
+    line = command("up", "--no-open", "--json", *arguments)
+    program = subprocess.Popen(
+        line, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
+    )
+    try:
+        assert program.stdout is not None
+        yield program, json.loads(program.stdout.readline())["ready"]
+    finally:
+        program.send_signal(stop_with)
+        program.communicate(timeout=TIMEOUT_SECONDS)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.cli.program import ROOT, TIMEOUT_SECONDS, environment
+from tests.cli.program import ROOT, TIMEOUT_SECONDS, environment, up
 
 HEAVY = {"httpx", "rich", "opentelemetry", "starlette", "uvicorn", "grpc", "detect_secrets", "tenacity"}
 RUNNER = """
@@ -57,3 +57,12 @@ def test_help_imports_no_command_but_its_own(line: str, command: str | None) -> 
     assert code == 0
     assert modules & commands == ({command} if command else set())
     assert modules & (HEAVY | {"msgspec"}) == set()
+
+
+def test_status_imports_nothing_heavy_whether_or_not_a_daemon_runs() -> None:
+    alone = imported_by("status")
+    with up():
+        beside_a_daemon = imported_by("status", "--json")
+
+    assert (alone[0], beside_a_daemon[0]) == (0, 0)
+    assert (alone[1] | beside_a_daemon[1]) & HEAVY == set()
