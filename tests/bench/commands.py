@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from tests.bench import measure
 from tests.bench.generate import EventStream
@@ -31,9 +33,9 @@ def rows(runs: int) -> list[Row]:
 
 
 def _times(place: Home, arguments: Sequence[str], runs: int) -> list[float]:
-    command = place.command(arguments)
-    if "--version" in arguments:
-        command = command[:-2]
+    installed = Path(sys.executable).with_name("exporter")
+    program = [str(installed)] if installed.exists() else [sys.executable, "-m", "exporter"]
+    command = [*program, *arguments, *([] if "--version" in arguments else ["--config", str(place.config)])]
     taken = []
     for _ in range(runs):
         began = time.monotonic()

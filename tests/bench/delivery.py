@@ -16,6 +16,8 @@ from tests.bench.syslog_ng import Delivery, delivery
 SPEED_RATIO_MIN = 1.1
 CPU_RATIO_MAX = 1.0
 TIMEOUT_SECONDS = 300
+REPEAT_MAX_SECONDS = 15
+"""A run that takes longer is not repeated: its figure is steady, and the machine is wanted by others."""
 
 PASS_THROUGH = (sys.executable, "-m", "tests.bench.passthrough")
 
@@ -26,10 +28,9 @@ def deliver(file: SessionFile, receiver: Receiver, *, pass_through: bool) -> Del
         place.add(file)
         place.configure(receiver.url)
         receiver.reset(file.durable)
-        command = [*PASS_THROUGH, str(place.config)] if pass_through else None
+        command = [*PASS_THROUGH, "run", "--config", str(place.config)] if pass_through else None
         with place.running("run", command=command) as program:
-            summary = receiver.summary(TIMEOUT_SECONDS)
-            program.check()
+            summary = receiver.summary(TIMEOUT_SECONDS, program.check)
             finished = program.stop()
         return delivery(file, summary, finished, program.started)
 
@@ -48,7 +49,8 @@ def rows(size_bytes: int, rounds: int) -> list[Row]:
             contestants["syslog-ng"] = lambda: peer.deliver(file, receiver)
         for _ in range(rounds):
             for name, run in contestants.items():
-                runs.setdefault(name, []).append(run())
+                if not any(earlier.seconds > REPEAT_MAX_SECONDS for earlier in runs.get(name, [])):
+                    runs.setdefault(name, []).append(run())
     reference = runs.get("syslog-ng", [])
     title = f"deliver {file.size_bytes / 1e6:.0f} MB"
     found = [_absolute(f"{title}: syslog-ng {peer.version()}", reference)] if peer is not None else []

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-FORMAT = 3
+FORMAT = 4
 """Part of the cache key: raised whenever the bytes for the same parameters change."""
 
 EPHEMERAL_SHARE = 0.2
@@ -26,6 +26,8 @@ SIZE_MEDIAN_BYTES = 1080
 SIZE_SIGMA = 1.2
 SIZE_MAX_BYTES = 1_000_000
 ENVELOPE_BYTES = 330
+SECRET_LIKE_EVERY = 600
+"""One line in so many looks like a secret at first sight; the real sessions at hand have about as many."""
 FIRST_TIMESTAMP = datetime(2026, 11, 18, 8, 0, tzinfo=UTC)
 
 _WORDS_TEXT = (
@@ -36,8 +38,8 @@ _WORDS_TEXT = (
     "naming → arrows über café 日本語 numbers like 42 or 1024 appear too error message explains what to do next"
 )
 _NAMES_TEXT = (
-    "reader buffer offset session event parser token_count api_key_name client batch retry deadline path index "
-    "value result config secret_name state cursor line_number handler queue worker header payload"
+    "reader buffer offset session event parser total counter client batch retry deadline path index "
+    "value result config owner state cursor line_number handler queue worker header payload"
 )
 _WORDS = tuple(_WORDS_TEXT.split())
 _NAMES = tuple(_NAMES_TEXT.split())
@@ -215,7 +217,6 @@ def _code_lines(source: random.Random) -> Iterator[str]:
         "        if self._{a}.{b}({c}) is None and {n} < len({a}):",
         '        {a} = {b}[{n}:{m}] + "{c}={n}\\n"  # {a} before {b}',
         '        raise ValueError(f"{a} {{{b}}} is not a {c}")',
-        '    api_key = os.environ["{a}"]; password = getpass("{b}: ")',
         "const {a} = await {b}.fetch(`https://example.org/{c}/${{{a}}}?page={n}`);",
         "",
     )
@@ -236,14 +237,16 @@ def _output_lines(source: random.Random) -> Iterator[str]:
 def _nested_lines(source: random.Random) -> Iterator[str]:
     shapes = (
         '{{"name": "{a}", "version": "{n}.{m}.0", "integrity": "sha512-{h}", "dev": true}},',
-        '  "{a}": {{"{b}": [{n}, {m}, null], "token": "<{c}>"}},',
+        '  "{a}": {{"{b}": [{n}, {m}, null], "{c}": "<{a}>"}},',
         '  "url": "https://registry.example.org/{a}/-/{b}-{n}.tgz",',
     )
     return _filled(source, shapes, 10_000)
 
 
 def _filled(source: random.Random, shapes: tuple[str, ...], count: int) -> Iterator[str]:
-    for _ in range(count):
+    for number in range(count):
+        if number % SECRET_LIKE_EVERY == 0:
+            yield 'api_key = os.environ["EXAMPLE_KEY"]; password = getpass("Password: ")'
         a, b, c = source.choices(_NAMES, k=3)
-        number, other = source.randint(10, 99), source.randint(100, 9999)
-        yield source.choice(shapes).format(a=a, b=b, c=c, n=number, m=other, h=f"{source.getrandbits(160):040x}")
+        two_digits, other = source.randint(10, 99), source.randint(100, 9999)
+        yield source.choice(shapes).format(a=a, b=b, c=c, n=two_digits, m=other, h=f"{source.getrandbits(160):040x}")

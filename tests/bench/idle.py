@@ -31,7 +31,7 @@ def rows(sessions: int, seconds: float) -> list[Row]:
         paths = [place.new_session(stream, EVENTS_EACH) for stream in streams]
         receiver.reset(sessions * EVENTS_EACH)
         with place.running("run") as first:
-            if not receiver.summary(TIMEOUT_SECONDS).complete:
+            if not receiver.summary(TIMEOUT_SECONDS, first.check).complete:
                 raise RuntimeError(f"{sessions} small sessions were not delivered: {first.log.read_text()[-2000:]}")
             first.stop()
         receiver.reset(1)
@@ -45,7 +45,7 @@ def rows(sessions: int, seconds: float) -> list[Row]:
             pss, descriptors = measure.pss_bytes(second.pid) / 1e6, measure.descriptors(second.pid)
             with paths[-1].open("ab") as file:
                 file.write(streams[-1].next_line())
-            if not receiver.summary(READY_TIMEOUT_SECONDS).complete:
+            if not receiver.summary(READY_TIMEOUT_SECONDS, second.check).complete:
                 raise RuntimeError("an event appended to an idle session did not arrive")
     at = f"{sessions:,} idle session files: "
     return [

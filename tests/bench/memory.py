@@ -38,8 +38,7 @@ def rows(size_bytes: int) -> list[Row]:
             sampler = threading.Thread(target=sample)
             sampler.start()
             try:
-                summary = receiver.summary(TIMEOUT_SECONDS)
-                program.check()
+                summary = receiver.summary(TIMEOUT_SECONDS, program.check)
             finally:
                 done.set()
                 sampler.join()

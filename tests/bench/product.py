@@ -95,10 +95,8 @@ class Home:
         return {"PATH": os.environ["PATH"], "HOME": str(self.directory), "LANG": "C.UTF-8"}
 
     def command(self, arguments: Sequence[str]) -> list[str]:
-        """The installed command where there is one, with this home's configuration."""
-        installed = Path(sys.executable).with_name("exporter")
-        program = [str(installed)] if installed.exists() else [sys.executable, "-m", "exporter"]
-        return [*program, *arguments, "--config", str(self.config)]
+        """The program of this tree, with this home's configuration."""
+        return [sys.executable, "-m", "exporter", *arguments, "--config", str(self.config)]
 
     @contextmanager
     def running(self, *arguments: str, command: Sequence[str] | None = None) -> Iterator[Running]:

@@ -23,11 +23,11 @@ def profile(size_bytes: int, *, pass_through: bool) -> int:
         place.add(file)
         place.configure(receiver.url)
         receiver.reset(file.durable)
-        module = [*PASS_THROUGH[1:], str(place.config)] if pass_through else ["-m", "exporter", *_run(place.config)]
+        program_module = PASS_THROUGH[-1] if pass_through else "exporter"
+        module = ["-m", program_module, "run", "--config", str(place.config)]
         command = [sys.executable, "-m", "cProfile", "-o", str(result), *module]
         with place.running("run", command=command) as program:
-            summary = receiver.summary(TIMEOUT_SECONDS)
-            program.check()
+            summary = receiver.summary(TIMEOUT_SECONDS, program.check)
             threads = _threads(program.pid)
             program.stop()
     seconds = summary.last_at - program.started
@@ -35,10 +35,6 @@ def profile(size_bytes: int, *, pass_through: bool) -> int:
     print(f"complete: {summary.complete}; {seconds:.2f} s and {size_bytes / 1e6 / seconds:.0f} MB/s under the profiler")
     print("CPU seconds by thread:", ", ".join(f"{name} {cpu:.2f}" for name, cpu in threads))
     return 0
-
-
-def _run(config: Path) -> list[str]:
-    return ["run", "--config", str(config)]
 
 
 def _threads(process: int) -> list[tuple[str, float]]:

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -67,8 +68,15 @@ class Receiver:
         """Forgets everything; the run is complete once `expected` different events have come."""
         self._control("POST", f"/bench/reset?{expected}")
 
-    def summary(self, timeout_seconds: float) -> Summary:
-        """Waits until the run is complete, at most `timeout_seconds`, and says what came."""
+    def summary(self, timeout_seconds: float, check: Callable[[], None] = lambda: None) -> Summary:
+        """Waits until the run is complete, at most `timeout_seconds`, and says what came.
+
+        `check` is called about twice a second; what it raises ends the waiting.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        while not self._control("POST", "/bench/wait?0.5") and (timeout_seconds := deadline - time.monotonic()) > 0:
+            check()
+        timeout_seconds = max(0.0, timeout_seconds)
         return Summary(**self._control("POST", f"/bench/summary?{timeout_seconds}", timeout_seconds + 30))
 
     def arrivals(self) -> dict[str, float]:
@@ -141,6 +149,11 @@ class Tally:
             self._last_at = now
             if self._count >= self._threshold:
                 self._reached.notify_all()
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Whether enough events came, duplicates not told apart; cheap enough to ask while a peer is measured."""
+        with self._lock:
+            return self._reached.wait_for(lambda: self._count >= self._threshold, timeout_seconds)
 
     def summary(self, timeout_seconds: float) -> Summary:
         deadline = time.monotonic() + timeout_seconds
@@ -255,6 +268,8 @@ class Connection:
             case "/bench/reset":
                 self._tally.reset(int(argument))
                 return {}
+            case "/bench/wait":
+                return self._tally.wait(float(argument))
             case "/bench/summary":
                 return asdict(self._tally.summary(float(argument)))
             case "/bench/arrivals":
