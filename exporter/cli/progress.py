@@ -16,18 +16,19 @@ UNCHANGED_INTERVAL_SECONDS: Final = 10.0
 
 
 def progress_text(report: Mapping[str, Any], elapsed_seconds: float) -> str:
-    """One report as a sentence: sessions, events, MB, MB/s, secrets masked, time left."""
+    """One report as a sentence: sessions, events, MB, MB/s, time left, secrets masked; what can be cut comes last."""
     done, total = report.get("bytes", 0), report.get("bytes_total", 0)
     rate = done / elapsed_seconds if elapsed_seconds > 0 else 0.0
     parts = [
         f"{number(report.get('sessions_done', 0))} of {count(report.get('sessions', 0), 'session')}",
         count(report.get("events", 0), "event"),
-        f"{size(done)} of {size(total)}" if total else size(done),
-        f"{size(rate)}/s",
-        f"{count(report.get('masked', 0), 'secret')} masked",
     ]
+    if total or done:
+        parts += [f"{size(done)} of {size(total)}" if total else size(done), f"{size(rate)}/s"]
     if rate > 0 and total > done:
         parts.append(f"{duration((total - done) / rate)} left")
+    if "masked" in report:
+        parts.append(f"{count(report['masked'], 'secret')} masked")
     return ", ".join(parts)
 
 
@@ -87,8 +88,11 @@ def _new_bar(*, colored: bool) -> "Bar":
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
+    from rich.table import Column
 
     console = Console(stderr=True, no_color=not colored, highlight=False)
-    return Bar(
-        BarColumn(bar_width=24), TextColumn("{task.fields[said]}", markup=False), console=console, transient=True
-    )
+    bar = BarColumn(
+        bar_width=12, table_column=Column(min_width=12)
+    )  # On a narrow terminal the text is cut, not the bar.
+    said = TextColumn("{task.fields[said]}", markup=False)
+    return Bar(bar, said, console=console, transient=True)

@@ -67,10 +67,9 @@ def _fit(heads: Sequence[Column], keep: list[int], widths: dict[int, int], width
         spare = max(keep, key=lambda i: heads[i].spare)
         keep = [i for i in keep if i != spare]
     over = sum(widths[i] for i in keep) + len(GAP) * (len(keep) - 1) - width
-    for index in sorted((i for i in keep if heads[i].flex), key=lambda i: -widths[i]):
-        cut = max(0, min(over, widths[index] - FLEX_MIN))
-        widths[index] -= cut
-        over -= cut
+    while over > 0 and (wide := [i for i in keep if heads[i].flex and widths[i] > FLEX_MIN]):
+        widths[max(wide, key=lambda i: widths[i])] -= 1
+        over -= 1
     return keep
 
 

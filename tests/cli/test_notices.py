@@ -64,9 +64,9 @@ def test_a_notice_of_the_core_is_one_line() -> None:
                 "bytes_total": 8_000_000,
                 "masked": 1,
             },
-            "3 of 12 sessions, 900 events, 2.0 MB of 8.0 MB, 1.0 MB/s, 1 secret masked, 6 s left",
+            "3 of 12 sessions, 900 events, 2.0 MB of 8.0 MB, 1.0 MB/s, 6 s left, 1 secret masked",
         ),
-        ({}, "0 of 0 sessions, 0 events, 0 B, 0 B/s, 0 secrets masked"),
+        ({"sessions": 2, "sessions_done": 1, "events": 118}, "1 of 2 sessions, 118 events"),
     ],
 )
 def test_progress_says_how_far_how_fast_and_how_long(report: dict[str, Any], said: str) -> None:
