@@ -6,11 +6,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from exporter.cli.output import Output
-from exporter.cli.text import count, duration, number, size
+from exporter.cli.text import count, duration, number, shorten, size
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
+BAR_WIDTH: Final = 14
 PLAIN_INTERVAL_SECONDS: Final = 1.0
 UNCHANGED_INTERVAL_SECONDS: Final = 10.0
 
@@ -80,7 +81,7 @@ class Progress:
             self._bar.task_ids[0],
             total=report.get("bytes_total") or None,
             completed=report.get("bytes", 0),
-            said=progress_text(report, elapsed),
+            said=shorten(progress_text(report, elapsed), self._bar.console.width - BAR_WIDTH - 2),
         )
 
 
@@ -88,11 +89,7 @@ def _new_bar(*, colored: bool) -> "Bar":
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
-    from rich.table import Column
 
     console = Console(stderr=True, no_color=not colored, highlight=False)
-    bar = BarColumn(
-        bar_width=12, table_column=Column(min_width=12)
-    )  # On a narrow terminal the text is cut, not the bar.
     said = TextColumn("{task.fields[said]}", markup=False)
-    return Bar(bar, said, console=console, transient=True)
+    return Bar(BarColumn(bar_width=BAR_WIDTH), said, console=console, transient=True)

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import select
 import struct
 import subprocess
@@ -73,6 +74,12 @@ def test_long_work_draws_a_bar_on_a_terminal() -> None:
     shown = on_terminal([sys.executable, "-c", LONG_WORK.format(quiet=False)], width=200)
 
     assert "2 of 2 sessions, 100 events" in shown
+
+
+def test_the_bar_stays_on_a_narrow_terminal() -> None:
+    shown = on_terminal([sys.executable, "-c", LONG_WORK.format(quiet=False)], width=40)
+
+    assert "━━ 2 of 2 sessions" in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
 
 
 def test_quiet_draws_nothing() -> None:
