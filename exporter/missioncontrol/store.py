@@ -1,7 +1,8 @@
 """Where the receiver keeps what it was sent: one thread writes in group commits, others read beside it.
 
 A write is answered only after the transaction that holds it is committed and synced. Jobs that wait together share
-one commit, and a job that fails takes nothing of another one with it.
+one commit, and a job that fails takes nothing of another one with it. A job may be run twice, so it must do nothing
+but read and write the database.
 """
 
 import asyncio
@@ -114,34 +115,38 @@ class Store:
                 return
 
     def _commit(self, jobs: list[_Queued]) -> None:
-        outcomes: list[tuple[_Queued, Any, BaseException | None]] = []
+        """Run the jobs in one transaction; when one fails, run each in its own.
+
+        A savepoint per job would do the same, but SQLite then keeps a copy of every page that a job touches.
+        """
+        try:
+            results = self._transaction(jobs)
+        except Exception as error:  # a task's edge: who asked gets the error, the writer lives on
+            if len(jobs) == 1:
+                _answer(jobs[0], None, error)
+                return
+            for queued in jobs:
+                self._commit([queued])
+            return
+        for queued, result in zip(jobs, results, strict=True):
+            _answer(queued, result, None)
+
+    def _transaction(self, jobs: list[_Queued]) -> list[Any]:
         try:
             self._database.execute("BEGIN IMMEDIATE")
-            for queued in jobs:
-                outcomes.append((queued, *self._run(queued.job)))
+            results = [queued.job(self._database) for queued in jobs]
             self._database.execute("COMMIT")
-        except sqlite3.Error as error:
+        except BaseException:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
-            outcomes = [(queued, None, error) for queued in jobs]
-        for queued, result, failure in outcomes:
-            if not queued.answer.set_running_or_notify_cancel():
-                continue
-            if failure is None:
-                queued.answer.set_result(result)
-            else:
-                queued.answer.set_exception(failure)
+            raise
+        return results
 
-    def _run(self, job: Job[Any]) -> tuple[Any, BaseException | None]:
-        """Run one job so that its failure undoes only its own writes."""
-        self._database.execute("SAVEPOINT job")
-        try:
-            result = job(self._database)
-        except Exception as error:  # a task's edge: the one who asked gets the error, the writer lives on
-            if not self._database.in_transaction:
-                raise sqlite3.OperationalError(str(error)) from error
-            self._database.execute("ROLLBACK TO job")
-            self._database.execute("RELEASE job")
-            return None, error
-        self._database.execute("RELEASE job")
-        return result, None
+
+def _answer(queued: _Queued, result: object, failure: Exception | None) -> None:
+    if not queued.answer.set_running_or_notify_cancel():
+        return
+    if failure is None:
+        queued.answer.set_result(result)
+    else:
+        queued.answer.set_exception(failure)
