@@ -57,7 +57,11 @@ def _linear(pattern: re.Pattern[str]) -> re.Pattern[str]:
 
 
 def _spans(pattern: re.Pattern[str], text: str, *, in_group: bool) -> Hits:
+    # Matches within what the last one was widened to say nothing new, and widening each would take quadratic time.
+    covered = 0
     for match in pattern.finditer(text):
+        if match.end() <= covered:
+            continue
         if in_group and pattern.groups and match.group(1):
             yield match.span(1)
             continue
@@ -67,7 +71,7 @@ def _spans(pattern: re.Pattern[str], text: str, *, in_group: bool) -> Hits:
         if end > start and text[end - 1] in DELIMITERS:
             end -= 1
         elif (rest := REST.match(text, end)) is not None:
-            end = rest.end()
+            covered = end = rest.end()
         if end > start:
             yield start, end
 
@@ -95,9 +99,9 @@ def _rule(name: str, provider: str, original: re.Pattern[str]) -> Rule:
     def find(text: str) -> Hits:
         return _spans(pattern, text, in_group=in_group)
 
-    hint = ASSIGNMENT_HINT if SPACING in original.pattern else None
+    hint = ASSIGNMENT_HINT.search if SPACING in original.pattern else None
     if name in {"discord", "mailchimp", "telegram_token", "twilio"}:
-        hint = pattern
+        hint = pattern.search
     return Rule(
         f"detect-secrets.{name.replace('_', '-')}", provider, "", NEEDLES.get(name, ("",)), find, "medium", hint
     )

@@ -27,12 +27,12 @@ KEYS = re.compile(
     + VALUE
     + rb"|(?<=[a-z0-9_.\- ]k)ey"
     + NAMED
-    + rb"|(?<=private k)ey|(?<=user-k)ey-file|(?<=slack)\.com/)"
+    + rb"|(?<=_authtok)en\s*=|(?<=private k)ey|(?<=user-k)ey-file|(?<=slack)\.com/)"
 )
 WORDS = re.compile(rb"w(?:(?<=passw)(?:or)?d" + NAMED + rb"|(?<=pw)d" + NAMED + rb"|(?<=aw)s.{0,120}?[0-9a-z/+]{40})")
 BEARERS = re.compile(rb"b(?:earer[\s%\"'\\]{1,8}[^\s\"'\\]{6}|asic[ \\t]{1,4}[a-z0-9+/_-]{8})")
 PASSES = re.compile(rb"pass(?:phrase)?" + NAMED)
-SECRETS = re.compile(rb"(?:secret|credential|contrase)" + NAMED)
+SECRETS = re.compile(rb"secret" + NAMED)
 # On the line as it is.
 WEB_TOKENS = re.compile(rb"J(?<=eyJ)[A-Za-z0-9_=-]")
 ACCESS_KEYS = re.compile(rb"A(?:[KSBC][IC]A[0-9A-Z]{16}|3T[A-Z0-9]{17}|KC[a-zA-Z0-9]{10}|P[0-9A-F][a-zA-Z0-9]{8})")
@@ -47,9 +47,11 @@ NAMES = (b"key", b"pwd", b"pw", b"pass", b"password", b"token")
 ADDRESSES = (b"webhooks/", b"soap/v3")
 BEFORE_LENGTH = 96
 INTRODUCED = (b".", b":")
+LETTERS_ONLY_MIN = 34  # no shorter token can be without a digit or a hyphen
+CALL_ID = re.compile(rb"(?:call|toolu|chatcmpl|msg|resp|fc|req)[_-][A-Za-z0-9]{20,48}+")
 HIDDEN = re.compile(rb"\\u00(?:1[bB]|[2-7])")
-ANSI = re.compile(rb"\\+u001[bB]\[[0-9;?]{0,24}[A-Za-z]")
-ESCAPED = re.compile(rb"\\+u00([2-7][0-9a-fA-F])")
+ANSI = re.compile(rb"(?<!\\)\\++u001[bB]\[[0-9;?]{0,24}[A-Za-z]")
+ESCAPED = re.compile(rb"(?<!\\)\\++u00([2-7][0-9a-fA-F])")
 
 
 def revealed(line: bytes) -> bytes:
@@ -67,6 +69,13 @@ def _is_introduced(line: bytes, start: int) -> bool:
     return name.endswith(NAMES) or (before.endswith(b"/") and any(address in before for address in ADDRESSES))
 
 
+def _is_token(run: bytes) -> bool:
+    # Identifiers of code and ids of calls are by far the most frequent runs, and quick to tell.
+    if (len(run) < LETTERS_ONLY_MIN and run.isalpha()) or CALL_ID.fullmatch(run):
+        return False
+    return PREFIX.search(run) is not None
+
+
 def _has_token(line: bytes, words: bytes, shape: bytes) -> bool:
     """Whether one of the long runs, which `words` shows as runs of `a`, begins or is introduced as a token is."""
     start = words.find(RUN)
@@ -74,10 +83,20 @@ def _has_token(line: bytes, words: bytes, shape: bytes) -> bool:
         run = REST_OF_RUN.match(words, start)
         end = run.end() if run is not None else start
         is_uuid = end - start == len(UUID) and shape.startswith(UUID, start)
-        if not is_uuid and (PREFIX.search(line, start, end) or _is_introduced(line, start)):
+        if not is_uuid and (_is_introduced(line, start) or _is_token(line[start:end])):
             return True
         start = words.find(RUN, end)
     return False
+
+
+def assigns(lowered: bytes) -> bool:
+    """Whether the lower-cased line gives a value to a name that looks secret."""
+    return (
+        KEYS.search(lowered) is not None
+        or WORDS.search(lowered) is not None
+        or (b"pass" in lowered and PASSES.search(lowered) is not None)
+        or (b"secret" in lowered and SECRETS.search(lowered) is not None)
+    )
 
 
 class Gate:
@@ -98,16 +117,11 @@ class Gate:
             return True
         lowered = line.lower()
         return (
-            KEYS.search(lowered) is not None
-            or WORDS.search(lowered) is not None
+            assigns(lowered)
             or BEARERS.search(lowered) is not None
             or b"xox" in lowered
-            or b"sq0csp-" in lowered
             or WEB_TOKENS.search(line) is not None
             or ACCESS_KEYS.search(line) is not None
             or (b"@" in line and USERINFO.search(line) is not None)
-            or (b"pass" in lowered and PASSES.search(lowered) is not None)
-            or (b"secret" in lowered and SECRETS.search(lowered) is not None)
-            or (b"credential" in lowered and SECRETS.search(lowered) is not None)
-            or any(value in line for value in self._known)
+            or (bool(self._known) and any(map(line.__contains__, self._known)))
         )

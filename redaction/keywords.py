@@ -3,10 +3,11 @@ member's key."""
 
 import re
 
+from redaction.gate import assigns
 from redaction.placeholders import looks_secret
 from redaction.rules import Hits, Rule
 
-PASSWORD_NAMES = r"pass(?:word|wd|phrase)|pwd|(?<![a-z])pass(?![a-z])|contrase[nñ]a|secret|credentials?"
+PASSWORD_NAMES = r"pass(?:word|wd|phrase)|pwd|(?<![a-z])pass(?![a-z])|secret"
 KEY_NAMES = (
     r"api[_\-. ]?key|(?:access|auth|account|private|secret|client|service|db|database|encryption|signing|master|admin"
     r"|shared|license)[_\-.]?key"
@@ -24,7 +25,7 @@ ASSIGNMENT = re.compile(
     """
 )
 MEMBER = re.compile(rf"(?i)(?:{PASSWORD_NAMES}|{KEY_NAMES})(?:[_\-]?(?!id$)\w{{0,20}})?$|{TOKEN_NAMES}$")
-NEEDLES = ("pass", "pwd", "contrase", "secret", "credential", "key", "token")
+NEEDLES = ("pass", "pwd", "secret", "key", "token")
 PASSWORD_LENGTH_MIN = 8
 
 
@@ -55,4 +56,8 @@ def is_secret_member(key: str, value: str) -> bool:
     return looks_secret(value, strict=is_token)
 
 
-KEYWORD_RULE = Rule("keyword", "assignment", "password = D", NEEDLES, find_assignments, "medium")
+def _hint(line: str) -> bool:
+    return assigns(line.lower().encode("utf-8", "surrogatepass"))
+
+
+KEYWORD_RULE = Rule("keyword", "assignment", "password = D", NEEDLES, find_assignments, "medium", _hint)

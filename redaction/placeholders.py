@@ -12,7 +12,7 @@ PLACEHOLDER = re.compile(
     | .*(?:your|example|placeholder|changeme|change[-_]me|replace|redacted|dummy|insert|todo|sample|undefined).*
     | .*(?:xxxx|\*\*\*|\.\.\.).*
     | (.)\1*                                                                  # one character repeated
-    | [-+]?\d+(?:[.,:_]\d+)*[a-z%]{0,3}                                       # numbers, dates, sizes
+    | [-+]?\d+(?:[.,:_/-]\d+)*[a-z%]{0,3}                                       # numbers, dates, sizes
     | (?:~|\.{1,2})?/[\w./~-]* | [a-z]:\\.*                                   # paths
     | [a-z_$][\w$]*(?:\.[a-z_$][\w$]*)+\(?.*[()\[\]]                          # calls
     )$"""

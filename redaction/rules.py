@@ -23,7 +23,7 @@ class Rule:
     needles: tuple[str, ...]
     find: Callable[[str], Hits]
     confidence: str = "high"
-    hint: re.Pattern[str] | None = None  # must be found in the line too, where the needles say little
+    hint: Callable[[str], object] | None = None  # asked about the whole line too, where the needles say little
 
 
 def by_pattern(pattern: re.Pattern[str]) -> Callable[[str], Hits]:
@@ -87,7 +87,7 @@ ROWS: tuple[tuple[str, str, str, str, str], ...] = (
         "Azure",
         "AccountKey=D",
         "accountkey= accesskey= sharedaccesskey=",
-        r"(?i)(?:account|access)key=([a-z0-9+/%]{20,}+=*)",
+        r"(?i)(?:account|access)key=([a-z0-9+/%=]{20,}+)",
     ),
     (
         "npmrc-auth",
@@ -156,6 +156,6 @@ def token_rules() -> tuple[Rule, ...]:
     rules = []
     for name, provider, example, needles, source in ROWS:
         pattern = re.compile(source)
-        hint = pattern if name in SELF_EVIDENT else None
+        hint = pattern.search if name in SELF_EVIDENT else None
         rules.append(Rule(name, provider, example, tuple(needles.split()), by_pattern(pattern), "high", hint))
     return tuple(rules)

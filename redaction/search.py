@@ -82,7 +82,7 @@ class Search:
         return tuple(
             rule
             for rule in self.rules
-            if any(needle in lowered for needle in rule.needles) and (rule.hint is None or rule.hint.search(line))
+            if any(map(lowered.__contains__, rule.needles)) and (rule.hint is None or rule.hint(line))
         )
 
     def text_spans(self, text: str, deadline: Deadline) -> list[Span]:
@@ -96,7 +96,7 @@ class Search:
         found: list[Span] = []
         if "\\" not in text and "\x1b" not in text:
             lowered = text.lower()
-            rules = [rule for rule in rules if any(needle in lowered for needle in rule.needles)]
+            rules = [rule for rule in rules if any(map(lowered.__contains__, rule.needles))]
             if not rules and not is_secret and not self.known:
                 return found
         for _ in range(ROUNDS_MAX):
@@ -117,7 +117,7 @@ class Search:
             lowered = view.text.lower()
             for rule in rules:
                 deadline.check()
-                if any(needle in lowered for needle in rule.needles):
+                if any(map(lowered.__contains__, rule.needles)):
                     for hit in rule.find(view.text):
                         found.extend(self._span(rule, view, *hit))
             deadline.check()

@@ -13,7 +13,7 @@ WINDOW = 4096
 # header, a key's BEGIN.
 CONTEXT = re.compile(
     r"""(?ix)
-    (?: (?:pass\w*|pwd|contrase\w*|secret\w*|credential\w*|key\w*|token)[\w-]{0,20}["'`\\\]]*+[\ \t=:>]*+
+    (?: (?:pass\w*|pwd|secret\w*|key\w*|token)[\w-]{0,20}["'`\\\]]*+[\ \t=:>]*+
         ["'`\\]{0,8}[^\s"'`\\,;]*+
       | (?:bearer|basic)[\ \t"'\\]*+[^\s"']*+
       | aws[^\n]{0,120}
@@ -22,6 +22,7 @@ CONTEXT = re.compile(
     )\Z"""
 )
 CONTEXT_LENGTH = 640
+SPAN_CONTEXT_LENGTH = 160
 WORD_CHARACTERS = string.ascii_letters + string.digits + "_.-"
 TOKEN_REST = re.compile(r"[A-Za-z0-9_.+/=~%-]*+")
 KEY_PROOF_LENGTH = 400  # after so many characters without key material a BEGIN is mere talk
@@ -53,7 +54,9 @@ class DeltaStream:
         cut = self._safe_length()
         for span in spans:
             if span.end > cut or span.end == len(self._held):
-                cut = min(cut, span.start)
+                # What made it a secret stays with it, else the next look would not know it again.
+                line = self._held.rfind("\n", 0, span.start) + 1
+                cut = min(cut, max(line, span.start - SPAN_CONTEXT_LENGTH))
         if len(self._held) - cut > WINDOW:
             cut = max(cut, self._forced(spans))
         return self._release(cut, spans)

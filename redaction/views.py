@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 SIMPLE = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 # Terminal control sequences, with the escape character itself or as shells and sources spell it.
-ANSI = re.compile(r"(?:\x1b|\\+(?:x1b|u001b|033|e))(?:\[[0-9;?]{0,24}[A-Za-z]|\][^\x07\x1b\\\n]{0,256}\x07)")
+ANSI = re.compile(r"(?:\x1b|(?<!\\)\\++(?:x1b|u001b|033|e))(?:\[[0-9;?]{0,24}[A-Za-z]|\][^\x07\x1b\\\n]{0,256}\x07)")
 LEVELS_MAX = 4
 
 Replacement = tuple[int, int, str]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from redaction.engine import CLEAN, Engine, Masked, Redactor, Refused
@@ -142,11 +142,13 @@ def test_everything_that_detect_secrets_matches_is_masked(number: int) -> None:
         match = pattern.search(text)
         assert match is not None
         secret = _secret_of(name, match)
+        assume(secret != "npm_")  # a prefix with nothing behind it is no secret
         result = ENGINE.redact(event(text), BUDGET_MS)
         assert isinstance(result, Masked), text
         content = str(content_of(result.line))
-        # The same characters may stand elsewhere in the text too.
-        assert content.count(secret) < text.count(secret)
+        in_group = name in SECRET_IN_GROUP and pattern.groups > 0 and bool(match[1])
+        start = text.index(secret, match.start(1 if in_group else 0))
+        assert not content.startswith(text[: start + len(secret)])
 
     check()
 
@@ -248,7 +250,7 @@ def test_a_recorded_session_leaves_without_its_secrets() -> None:
         }
 
 
-@settings(max_examples=60)
+@settings(max_examples=300)
 @given(
     kind=st.sampled_from(sorted(KINDS)), seed=st.integers(0, 10**9), lengths=st.lists(st.integers(1, 60), min_size=1)
 )

@@ -1,0 +1,62 @@
+"""Known values are gathered from where they are said to be, and harmless ones are never masked."""
+
+from pathlib import Path
+
+import pytest
+
+from redaction.known import KnownValues, from_environ, from_files, is_worth_knowing
+
+GLOBS = ("*TOKEN*", "*SECRET*", "*_KEY")
+
+
+def test_variables_are_chosen_by_name_whatever_the_case() -> None:
+    environ = {"GH_TOKEN": "one", "my_secret_x": "two", "DEPLOY_KEY": "three", "KEYBOARD": "four", "HOME": "five"}
+
+    assert from_environ(environ, GLOBS) == ["one", "two", "three"]
+
+
+def test_files_give_their_lines_and_missing_ones_nothing(tmp_path: Path) -> None:
+    (tmp_path / "token").write_bytes(b"first-17-value\n\n  second-18-value \xff\n")
+    (tmp_path / "huge").write_bytes(b"x" * 100_000)
+
+    values = from_files([tmp_path / "token", tmp_path / "missing", tmp_path / "huge", tmp_path])
+
+    assert values == ["first-17-value", "second-18-value \udcff"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            "",
+            "short",
+            "12345678901",
+            "1.234.567",
+            "2026-11-18",
+            "aaaaaaaaaaaa",
+            "/home/made/path",
+            "~/x/y/z1234",
+            "C:\\Users\\me",
+        ),
+        *(
+            "${TOKEN_FROM_VAULT}",
+            "$MY_TOKEN_VALUE",
+            "<your-token-here>",
+            "changeme-please",
+            "password",
+            "production",
+            "localhost",
+        ),
+    ],
+)
+def test_values_that_would_blank_a_log_are_ignored(value: str) -> None:
+    assert not is_worth_knowing(value)
+    assert not KnownValues([value])
+
+
+@pytest.mark.parametrize("value", ["zz-made-env-value-12345", "correct horse 9 battery", "Xk29fjQ1", b"bytes-value-77"])
+def test_values_that_look_like_secrets_are_known(value: str | bytes) -> None:
+    known = KnownValues([value])
+    text = value.decode() if isinstance(value, bytes) else value
+
+    assert list(known.find(f"a {text} b {text}"))[:1] == [(2, 2 + len(text))]
