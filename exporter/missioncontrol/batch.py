@@ -46,6 +46,7 @@ class Event:
     body: bytes
     sha256: bytes
     item: int
+    key: int
     masked: bool = False
 
 
@@ -116,7 +117,9 @@ def sort_out(
             batch.rejected.append(envelope.id)
         else:
             hashed = sha256(body).digest()
-            batch.durable.append(Event(envelope, body, hashed, item(envelope.id, hashed), was_masked))
+            batch.durable.append(
+                Event(envelope, body, hashed, item(envelope.id, hashed), key_of(envelope.id), was_masked)
+            )
     return batch
 
 

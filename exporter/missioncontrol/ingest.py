@@ -13,7 +13,7 @@ from exporter.core.envelope import Envelope, decode
 from exporter.core.summary import TELLING_TYPES, Summary
 from exporter.missioncontrol.batch import Batch, Event, key_of
 
-_IDS_PER_QUERY: Final = 500
+_KEYS_PER_QUERY: Final = 500
 _INSERT: Final = (
     "INSERT INTO events (session, hidden, key, id, type, timestamp, agent_id, sha256, body)"
     " VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?)"
@@ -180,35 +180,34 @@ def _save(database: sqlite3.Connection, session: _Session, now: str) -> None:
     )
 
 
-def _slices(ids: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    remaining = iter(ids)
-    while some := tuple(islice(remaining, _IDS_PER_QUERY)):
+def _slices(keys: Iterable[int]) -> Iterator[tuple[int, ...]]:
+    remaining = iter(keys)
+    while some := tuple(islice(remaining, _KEYS_PER_QUERY)):
         yield some
 
 
 def _row(n: int, event: Event) -> tuple[Any, ...]:
     envelope = event.envelope
     told = (envelope.id, envelope.type, envelope.timestamp, envelope.agentId)
-    return (n, key_of(envelope.id), *told, event.sha256, event.body)
+    return (n, event.key, *told, event.sha256, event.body)
 
 
-def _known(database: sqlite3.Connection, n: int, ids: Iterable[str]) -> dict[str, tuple[int, bool, bytes]]:
-    """Return row, hidden and hash of those ids that the session has."""
+def _known(database: sqlite3.Connection, n: int, keys: dict[str, int]) -> dict[str, tuple[int, bool, bytes]]:
+    """Return row, hidden and hash of those ids, given with their keys, that the session has."""
     found: dict[str, tuple[int, bool, bytes]] = {}
-    wanted = set(ids)
-    for some in _slices(wanted):
+    for some in _slices(keys.values()):
         marks = ",".join("?" * len(some))
         rows = database.execute(
             f"SELECT id, n, hidden, sha256 FROM events WHERE session = ? AND key IN ({marks})",  # noqa: S608  marks only
-            (n, *map(key_of, some)),
+            (n, *some),
         )
-        found.update((id, (row, bool(hidden), hashed)) for id, row, hidden, hashed in rows if id in wanted)
+        found.update((id, (row, bool(hidden), hashed)) for id, row, hidden, hashed in rows if id in keys)
     return found
 
 
 def _hide(database: sqlite3.Connection, session: _Session, ids: list[str], now: str) -> int:
     """Hide the ids that the session shows, keep the fact, and return how many they are."""
-    shown = {id: row for id, row in _known(database, session.n, ids).items() if not row[1]}
+    shown = {id: row for id, row in _known(database, session.n, {id: key_of(id) for id in ids}).items() if not row[1]}
     if not shown:
         return 0
     database.executemany("UPDATE events SET hidden = 1 WHERE n = ?", ((row[0],) for row in shown.values()))
@@ -226,7 +225,7 @@ def _hide(database: sqlite3.Connection, session: _Session, ids: list[str], now: 
 
 def _new_events(database: sqlite3.Connection, session: _Session, events: list[Event]) -> tuple[list[Event], int, bool]:
     """Return the events to insert, how many are repeats, and whether a hidden one is among the new."""
-    known = _known(database, session.n, (event.envelope.id for event in events))
+    known = _known(database, session.n, {event.envelope.id: event.key for event in events})
     new: dict[str, Event] = {}
     again: list[int] = []
     for event in events:

@@ -22,6 +22,8 @@ from exporter.missioncontrol.receiver import Receiver
 _PORTS_TRIED: Final = 64
 _STOP_SECONDS: Final = 1.0
 _BACKLOG: Final = 512
+# Longer than an uploader waits between two batches, so that it does not run into a closing connection.
+_KEEP_ALIVE_SECONDS: Final = 75
 
 
 @dataclass(slots=True)
@@ -74,6 +76,7 @@ async def serve_http(app: Starlette, host: str, port: int, *, explicit_port: boo
         server_header=False,
         lifespan="on",
         ws="none",
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(_STOP_SECONDS),
     )
     server = _QuietServer(config)
