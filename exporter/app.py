@@ -2,11 +2,12 @@
 
 import asyncio
 import os
+import re
 import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -59,7 +60,9 @@ def make_redaction(settings: "Settings") -> Redaction:
     for sink in settings.mission_control.values():
         known += [sink.token] if sink.token else from_files([Path(sink.token_file)] if sink.token_file else [])
     allowed = [
-        Allowed(value=one.value, regex=one.regex, rule=one.rule) for one in settings.redaction.allow if not one.path
+        Allowed(one.value, re.compile(one.regex) if one.regex else None, one.rule)
+        for one in settings.redaction.allow
+        if not one.path
     ]
     engine = Engine(_redaction_key(Path(settings.state_dir)), known, allowed)
     return adapt(engine, settings.redaction.budget_ms)
@@ -257,10 +260,8 @@ def _token_of(one: "MissionControlSettings") -> Callable[[], str | None]:
     last: list[str | None] = [read_token(one)]
 
     def token() -> str | None:
-        try:
+        with suppress(ConfigError):
             last[0] = read_token(one)
-        except ConfigError:
-            pass
         return last[0]
 
     return token

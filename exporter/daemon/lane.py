@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final, assert_never
 
 from exporter.core.delivery import Again, Delivery, Done, Leave, Quarantine, Send, Settled
@@ -190,6 +191,15 @@ class Lane:
             self._trouble("store_unwritable", "the state directory cannot be written; waiting", why=str(error))
             await asyncio.sleep(STORE_RETRY_SECONDS)
             return True
+
+    def failed(self, error: Exception) -> None:
+        """Note a defect of ours; the text of the error may hold content and is not repeated."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "?"
+        self._ahead = None
+        self._trouble("defect", "a defect stopped this session; it is tried again", error=type(error).__name__, at=place)
 
     async def _step(self) -> bool:
         if self._ask_again and not (await self._register() and await self._resync()):

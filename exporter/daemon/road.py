@@ -96,7 +96,8 @@ class Road:
         slice_end = time.perf_counter() + _SLICE_SECONDS
         try:
             while not builder.full and reader.fill():
-                index = builder.take(reader.lines, reader.index, reader.index + _LINES_PER_SLICE)
+                until = min(len(reader.lines), reader.index + _LINES_PER_SLICE)
+                index = builder.take(reader.lines, reader.index, until)
                 if index == reader.index:
                     break
                 self.events_read += index - reader.index

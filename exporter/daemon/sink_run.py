@@ -81,6 +81,8 @@ class SinkRun:
         more = False
         try:
             more = await lane.turn()
+        except Exception as error:  # a task's edge: a defect stops this session for a while, and nothing else
+            lane.failed(error)
         finally:
             lane.busy = False
             self.outlet.gate.unused()
