@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 FORMAT = 4
@@ -110,10 +111,7 @@ class EventStream:
     def __init__(self, seed: int, *, ephemeral_share: float = EPHEMERAL_SHARE) -> None:
         self._random = random.Random(seed)
         self._share = ephemeral_share
-        self._prose = _Corpus(_prose_lines(random.Random(101)))
-        self._code = _Corpus(_code_lines(random.Random(102)))
-        self._output = _Corpus(_output_lines(random.Random(103)))
-        self._nested = _Corpus(_nested_lines(random.Random(104)))
+        self._prose, self._code, self._output, self._nested = _corpora()
         self._parent: str | None = None
         self._milliseconds = 0
         self.session_id = self._uuid()
@@ -204,6 +202,14 @@ class _Corpus:
         while len(lines) < wanted:
             lines += self._lines[: wanted - len(lines)]
         return "\\n".join(lines)
+
+
+@cache
+def _corpora() -> tuple[_Corpus, _Corpus, _Corpus, _Corpus]:
+    """The texts that all streams of this process cut from: prose, code, tool output, JSON."""
+    makers = (_prose_lines, _code_lines, _output_lines, _nested_lines)
+    prose, code, output, nested = (_Corpus(make(random.Random(seed))) for seed, make in enumerate(makers, start=101))
+    return prose, code, output, nested
 
 
 def _prose_lines(source: random.Random) -> Iterator[str]:
