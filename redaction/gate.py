@@ -7,13 +7,17 @@ ordinary line only the UUIDs do.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 
 WORD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 WORDS_AS_A = bytes.maketrans(WORD, b"a" * len(WORD))
 HEX_AS_H = bytes.maketrans(b"0123456789abcdef", b"h" * 16)
 RUN_LENGTH = 24
 RUN = b"a" * RUN_LENGTH
+# A long known value in base64 needs a run that ordinary text does not have.
+BASE64 = WORD + b"+/"
+BASE64_AS_A = bytes.maketrans(BASE64, b"a" * len(BASE64))
+LONG = 40
 UUID = b"hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh"
 
 VALUE = (
@@ -102,10 +106,11 @@ def assigns(lowered: bytes) -> bool:
 class Gate:
     """Answers whether a line needs a closer look; never says no to a line in which a rule would find something."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_long")
 
-    def __init__(self, known: Iterable[bytes] = ()) -> None:
-        self._known = tuple(known)
+    def __init__(self, known: Collection[bytes] = ()) -> None:
+        self._long = tuple(value for value in known if len(value) >= LONG and not value.translate(None, BASE64))
+        self._known = tuple(value for value in known if value not in self._long)
 
     def suspects(self, line: bytes) -> bool:
         """Whether anything in the line resembles a secret or holds a known value."""
@@ -116,12 +121,18 @@ class Gate:
         if words.count(RUN) != shape.count(UUID) and _has_token(line, words, shape):
             return True
         lowered = line.lower()
-        return (
+        return bool(
             assigns(lowered)
             or BEARERS.search(lowered) is not None
             or b"xox" in lowered
             or WEB_TOKENS.search(line) is not None
             or ACCESS_KEYS.search(line) is not None
             or (b"@" in line and USERINFO.search(line) is not None)
-            or (bool(self._known) and any(map(line.__contains__, self._known)))
+            or ((self._known or self._long) and self._holds_known(line))
         )
+
+    def _holds_known(self, line: bytes) -> bool:
+        if any(map(line.__contains__, self._known)):
+            return True
+        has_run = bool(self._long) and b"a" * LONG in line.translate(BASE64_AS_A)
+        return has_run and any(map(line.__contains__, self._long))

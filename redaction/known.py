@@ -4,18 +4,22 @@ in."""
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import quote
 
 from redaction.placeholders import looks_made
+from redaction.views import LEVELS_MAX
 
 LENGTH_MIN = 8
 FILE_SIZE_MAX = 64 * 1024
 # The part of a value that is the same however the value is written; known by it, a line is looked at closer.
 STEADY = re.compile(r"[A-Za-z0-9_.~-]+")
+# The same of a value that has no such part, in JSON of any depth.
+UNESCAPED = re.compile(r"[ !#-\[\]-~]+")
 STEADY_MIN = 4
+UNESCAPED_MIN = 2  # costs speed, but such values are rare
 WORD_ONLY = re.compile(r"[A-Za-z]+(?:[-_. ][A-Za-z]+)*")
 COMMON = frozenset(
     {"password", "localhost", "production", "development", "undefined", "disabled", "anonymous", "x-access-token"}
@@ -63,6 +67,23 @@ def _base64_cores(value: str) -> Iterator[str]:
         yield core.replace("+", "-").replace("/", "_")
 
 
+def _longest(pattern: re.Pattern[str], value: str, least: int) -> str:
+    found = max(pattern.findall(value), key=len, default="")
+    return found if len(found) >= least else ""
+
+
+def _needles(value: str, written: Sequence[str]) -> Sequence[str]:
+    """Strings of which one is in every raw line that holds the value in plain, JSON or address form."""
+    if steady := _longest(STEADY, value, STEADY_MIN):
+        return (steady,)
+    if unescaped := _longest(UNESCAPED, value, UNESCAPED_MIN):
+        return (unescaped, quote(value, safe=""), quote(value))
+    levels = [value]
+    for _ in range(LEVELS_MAX):
+        levels.append(json.dumps(levels[-1])[1:-1])
+    return (*written, *levels)
+
+
 class KnownValues:
     """The values worth knowing, ready to be looked for."""
 
@@ -79,8 +100,7 @@ class KnownValues:
             written = (value, escaped, json.dumps(value, ensure_ascii=False)[1:-1], quote(value, safe=""), quote(value))
             forms.update(dict.fromkeys(written))
             cores.update(dict.fromkeys(_base64_cores(value)))
-            steady = max(STEADY.findall(value), key=len, default="")
-            sought = (steady,) if len(steady) >= STEADY_MIN else (*written, json.dumps(escaped)[1:-1])
+            sought = _needles(value, written)
             needles.update(dict.fromkeys(form.encode("utf-8", "surrogateescape") for form in sought))
         needles.update(dict.fromkeys(core.encode() for core in cores))
         self._forms = tuple(forms)

@@ -11,6 +11,7 @@ PLACEHOLDER = re.compile(
       [.\[].*
     | .*(?:your|example|placeholder|changeme|change[-_]me|replace|redacted|dummy|insert|todo|sample|undefined).*
     | .*(?:xxxx|\*\*\*|\.\.\.).*
+    | [a-z_$]+\d{0,2}(?:\.[a-z_$]+\d{0,2})+                                   # attributes of attributes
     | (.)\1*                                                                  # one character repeated
     | [-+]?\d+(?:[.,:_/-]\d+)*[a-z%]{0,3}                                       # numbers, dates, sizes
     | (?:~|\.{1,2})?/[\w./~-]* | [a-z]:\\.*                                   # paths

@@ -94,7 +94,7 @@ ROWS: tuple[tuple[str, str, str, str, str], ...] = (
         "npm",
         "//registry.example/:_authToken=D",
         "_authtoken _auth= _password=",
-        r"""(?i)_(?:authtoken|auth|password)\s*+=\s*+["']?(?!\$)(npm_[^\s"'\\\x00]++|[^\s"'\\\x00]{8,}+)""",
+        r"""(?i)(?:_authtoken|(?<![\w.\-])_(?:auth|password))\s*+=\s*+["']?(?!\$)(npm_[^\s"'\\\x00]++|[^\s"'\\\x00]{8,}+)""",
     ),
     ("npm-token", "npm", "npm_D", "npm_", r"npm_[A-Za-z0-9]{30,}+"),
     ("pypi-token", "PyPI", "pypi-AgEIcHlwaS5vcmcD", "pypi-", r"pypi-Ag[A-Za-z0-9_-]{50,}+"),

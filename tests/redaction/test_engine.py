@@ -1,5 +1,6 @@
 """The floor engine keeps the contract, whatever wraps a secret, and finds all that detect-secrets' detectors find."""
 
+import base64
 import importlib
 import json
 import os
@@ -12,12 +13,14 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
+from urllib.parse import quote
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from redaction.engine import CLEAN, Engine, Masked, Redactor, Refused
+from redaction.known import is_worth_knowing
 from redaction.search import Allowed
 from tests.redaction.contract import BUDGET_MS, RedactorContract
 from tests.redaction.events import content_of, event
@@ -151,6 +154,31 @@ def test_everything_that_detect_secrets_matches_is_masked(number: int) -> None:
         assert not content.startswith(text[: start + len(secret)])
 
     check()
+
+
+@settings(max_examples=500)
+@given(
+    value=st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF), min_size=8, max_size=90).filter(
+        is_worth_knowing
+    ),
+    before=st.binary(max_size=7),
+    form=st.sampled_from(("plain", "JSON", "address", "base64", "address-safe base64")),
+)
+def test_known_values_are_found_whatever_they_are_made_of(value: str, before: bytes, form: str) -> None:
+    engine = Engine(KEY, [value])
+    data = before + value.encode() + b"after"
+    written = {
+        "plain": value,
+        "JSON": json.dumps({"x": json.dumps(value)}),
+        "address": quote(value, safe=""),
+        "base64": base64.b64encode(data).decode(),
+        "address-safe base64": base64.urlsafe_b64encode(data).decode(),
+    }[form]
+
+    result = engine.redact(event(f"see {written} there"), BUDGET_MS)
+
+    assert isinstance(result, Masked)
+    assert written not in str(content_of(result.line))
 
 
 def test_nothing_connects(monkeypatch: pytest.MonkeyPatch) -> None:
