@@ -114,21 +114,24 @@ class Gate:
 
     def suspects(self, line: bytes) -> bool:
         """Whether anything in the line resembles a secret or holds a known value."""
-        line = revealed(line)
+        if (self._known or self._long) and self._holds_known(line):
+            return True
+        recorded, line = line, revealed(line)
+        if line is not recorded and self._holds_known(line):
+            return True
         words = line.translate(WORDS_AS_A)
         # Every UUID is one run, so with equal counts there is no run besides them.
         shape = line.translate(HEX_AS_H)
         if words.count(RUN) != shape.count(UUID) and _has_token(line, words, shape):
             return True
         lowered = line.lower()
-        return bool(
+        return (
             assigns(lowered)
             or BEARERS.search(lowered) is not None
             or b"xox" in lowered
             or WEB_TOKENS.search(line) is not None
             or ACCESS_KEYS.search(line) is not None
             or (b"@" in line and USERINFO.search(line) is not None)
-            or ((self._known or self._long) and self._holds_known(line))
         )
 
     def _holds_known(self, line: bytes) -> bool:
