@@ -86,9 +86,8 @@ class Answers:
             lane = run.lanes.get(file.session)
             mark = lane.mark if lane else run.outlet.store.mark(file.session, run.outlet.sink_id)
             counts = run.outlet.store.masked(file.session, run.outlet.sink_id)
-            described["masked"] = max(
-                int(described.get("masked") or 0), sum(sum(rules.values()) for rules in counts.values())
-            )
+            masked = sum(sum(rules.values()) for rules in counts.values())
+            described["masked"] = max(int(described.get("masked") or 0), masked)
             delivered = mark.delivered if mark else 0
             lag = max(0, int(described["events"]) - delivered)
             sinks.append({"name": run.name, "delivered": delivered, "lag_events": lag})
@@ -159,8 +158,8 @@ class Answers:
         return {"sessions": msgspec.to_builtins(rows), "exit": int(ended)}
 
     async def _would_send(self, run: SinkRun, file: SessionFile, from_start: bool) -> BackfillRow:
-        lane = Lane(file, run.outlet, live=False, mark=run.outlet.store.mark(file.session, run.outlet.sink_id))
-        events, size, masked = await lane.count_ahead(from_start=from_start)
+        mark = None if from_start else run.outlet.store.mark(file.session, run.outlet.sink_id)
+        events, size, masked = await Lane(file, run.outlet, live=False, mark=mark).count_ahead()
         return BackfillRow(file.session, run.name, events, size, masked, "would send" if events else "nothing to send")
 
     async def _verify(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:

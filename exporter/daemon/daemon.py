@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from exporter.core.notice import Level, Notice
-from exporter.daemon.lane import Lane, Outlet
+from exporter.daemon.lane import Lane
+from exporter.daemon.outlet import Outlet
 from exporter.daemon.road import Road
 from exporter.daemon.sink_run import SinkRun
 from exporter.errors import Exit
@@ -18,6 +19,7 @@ from exporter.store.quarantine import Quarantine
 
 LIVE_SECONDS: Final = 600.0
 _TICK_SECONDS: Final = 0.02
+_LOOK_SECONDS: Final = 0.1
 _DAY_SECONDS: Final = 86_400.0
 
 
@@ -33,6 +35,9 @@ class Scope:
         if self.sessions:
             return file.session in self.sessions
         return file.modified >= now - self.history_days * _DAY_SECONDS
+
+
+_NOTHING: Final = Scope(0, frozenset(("",)))
 
 
 class Daemon:
@@ -99,8 +104,10 @@ class Daemon:
 
     # ---- life -----------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Begin to follow and to deliver."""
+    def start(self, *, deliver: bool = True) -> None:
+        """Begin to follow and to deliver; without `deliver` only what is asked for by `backfill` is delivered."""
+        if not deliver:
+            self.scope = _NOTHING
         for run in self.runs:
             run.start()
         self.source.start()
@@ -145,6 +152,29 @@ class Daemon:
             )
         )
         return Exit.PARTIAL if kept else Exit.DONE
+
+    async def catch_up(
+        self, seconds: float, stop: asyncio.Event, progress: Callable[[dict[str, int]], None]
+    ) -> dict[str, int]:
+        """Wait until what was there is delivered, for so long at most; return how much there is."""
+        end = time.monotonic() + seconds
+        while True:
+            counts = self._counts()
+            progress(counts)
+            if time.monotonic() > end or stop.is_set() or all(run.idle() for run in self.runs):
+                return counts
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _counts(self) -> dict[str, int]:
+        lanes = list(self.runs[-1].lanes.values())
+        return {
+            "sessions": len(lanes),
+            "sessions_done": sum(1 for lane in lanes if lane.settled),
+            "events": sum(lane.mark.delivered for lane in lanes),
+            "bytes": sum(lane.position.offset for lane in lanes),
+            "bytes_total": sum(lane.file.size for lane in lanes),
+            "masked": sum(lane.masked() for lane in lanes),
+        }
 
     def _gave_up(self, run: SinkRun) -> bool:
         gate = run.outlet.gate

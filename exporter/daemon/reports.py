@@ -54,7 +54,7 @@ class Reports:
                 last_exporter = now
 
     async def _session(self, run: SinkRun, lane: Lane | None) -> None:
-        if lane is None or lane.mark is None or lane.mark.remote_id is None:
+        if lane is None or lane.mark.remote_id is None:
             return
         directory = lane.file.directory
         facts = workspace_facts(read_workspace(str(directory / WORKSPACE_NAME)))

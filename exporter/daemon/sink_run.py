@@ -7,7 +7,8 @@ from typing import Final
 
 from exporter.core.gate import Closed, Go, Hold
 from exporter.core.schedule import Schedule
-from exporter.daemon.lane import Lane, Outlet
+from exporter.daemon.lane import Lane
+from exporter.daemon.outlet import Outlet
 
 TOKEN_LOOK_SECONDS: Final = 1.0
 TROUBLE_SECONDS: Final = 5.0

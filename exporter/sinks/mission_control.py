@@ -133,12 +133,14 @@ class MissionControl:
         """Remember that a body of this size was too large."""
         self._body_bytes_max = max(1_024, min(size // 2, self._body_bytes_max or size))
 
-    async def register(self, session: str, remote_id: str | None) -> Registration:
-        """Make the session known, or find it again under the id it has there."""
+    async def register(self, session: str, remote_id: str | None, *, restore: bool = False) -> Registration:
+        """Make the session known, or find it again under the id it has there; `restore` undoes a deletion there."""
         if remote_id is not None:
             answer = await self._ask("GET", f"/sessions/{quote(remote_id, safe='')}", b"")
         else:
             body: dict[str, object] = {"id": session, "agent_task_id": session}
+            if restore:
+                body["restore"] = True
             if self._owner_and_repo is not None:
                 body["owner_id"], body["repo_id"] = (
                     int(part) if part.isdigit() else part for part in self._owner_and_repo

@@ -1,0 +1,37 @@
+"""The status of an exporter that does not run, from what it remembers; imports no client of anything."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from exporter.status import DaemonStatus, SinkStatus, SourceStatus, Status
+from exporter.store.marks import FOLLOWING, Store
+from exporter.store.quarantine import Quarantine
+
+_GUESSED_EVENT_BYTES: Final = 1_800
+
+
+def status_asleep(root: Path, marks: Path, quarantine: Path, sinks: Mapping[str, str]) -> Status:
+    """Say how far every sink (name to URL) is behind the session files below `root`. Makes no file."""
+    sizes = {path.parent.name: path.stat().st_size for path in root.glob("*/events.jsonl") if path.is_file()}
+    source = SourceStatus("files", len(sizes), 0.0, [])
+    if not marks.exists() or not quarantine.exists():
+        never = [SinkStatus(name, "never used", 0, 0, 0.0, None, None, 0, 0) for name in sinks]
+        return Status(DaemonStatus(False), [source], never)
+    store, kept = Store(marks), Quarantine(quarantine, bytes_max=1, days_max=36_500)
+    try:
+        found = [_sink(store, kept, sizes, name, url) for name, url in sinks.items()]
+    finally:
+        store.close()
+        kept.close()
+    return Status(DaemonStatus(False), [source], found)
+
+
+def _sink(store: Store, kept: Quarantine, sizes: Mapping[str, int], name: str, url: str) -> SinkStatus:
+    behind = sum(
+        max(0, sizes[session] - mark.position.offset)
+        for session, mark in store.marks(store.sink_id(name, url)).items()
+        if session in sizes and mark.state == FOLLOWING
+    )
+    events = -(-behind // _GUESSED_EVENT_BYTES)
+    return SinkStatus(name, "not running", events, behind, 0.0, None, None, 0, kept.count(sink=name))

@@ -1,0 +1,295 @@
+"""The dealings with one sink about one session: registering it, sending segments, following the answers."""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias, assert_never
+
+from exporter.core.delivery import Again, Delivery, Done, Leave, Quarantine, Send, Settled
+from exporter.core.notice import Level
+from exporter.core.segment import Segment, Unsendable
+from exporter.core.verdict import (
+    CEILING_SECONDS,
+    Accepted,
+    Conflict,
+    Deleted,
+    Later,
+    LessCompression,
+    Missing,
+    Smaller,
+    Suspect,
+    Unauthorized,
+    Verdict,
+)
+from exporter.daemon.outlet import Outlet
+from exporter.sinks.mission_control import Registered, Sent
+from exporter.store.marks import DELETED_THERE, FOLLOWING, Mark, StoreUnwritableError
+
+STORE_RETRY_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """The sink has the segment, except for the events at these indexes, which are in quarantine."""
+
+    refused: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """Nothing can be done now: the sink's gate says when, or the session has stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeginAgain:
+    """The sink has exactly these ids, whatever was believed before: compare the file with them."""
+
+    known: dict[str, bytes]
+
+
+Dealt: TypeAlias = Handed | Blocked | BeginAgain
+
+
+class Handover:
+    """Holds the mark of one session at one sink and is the only one to change it.
+
+    At most one request is under way. What concerns the sink as a whole is noted at its outlet.
+    """
+
+    def __init__(self, session: str, outlet: Outlet, mark: Mark | None) -> None:
+        self.session = session
+        self.outlet = outlet
+        self.mark = mark or Mark()
+        self.known = mark is not None
+        self.ask_again = False
+        self.unwritable = False
+        self._registered = False
+        self._restore = False
+        self._setbacks = 0
+        self._showing: asyncio.Task[None] | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Tell whether nothing will be sent until a person asks for it."""
+        return self.mark.state != FOLLOWING
+
+    def forget(self) -> None:
+        """Read the mark again: the store was lost and begun anew."""
+        outlet = self.outlet
+        outlet.sink_id = outlet.store.sink_id(outlet.sink.name, outlet.sink.url)
+        mark = outlet.store.mark(self.session, outlet.sink_id)
+        self.mark, self.known, self._registered = mark or Mark(), mark is not None, False
+
+    def delivered(self) -> dict[str, bytes]:
+        """Return what the sink has, as we remember it."""
+        return self.outlet.store.delivered(self.session, self.outlet.sink_id)
+
+    # ---- asking the sink ------------------------------------------------------------------------------------
+
+    async def prepare(self) -> Handed | Blocked | BeginAgain:
+        """Make sure that the sink knows the session, and that we know what it has. `Handed` means: go on."""
+        if not self._registered:
+            answer = await self.outlet.sink.register(self.session, self.mark.remote_id, restore=self._restore)
+            if not isinstance(answer, Registered):
+                if isinstance(answer, Missing) and self.mark.remote_id is None:
+                    answer = Later("no Mission Control at this address (404)", CEILING_SECONDS, alarm=True)
+                return self.follow(answer)
+            self.outlet.succeeded()
+            self._registered, self._restore = True, False
+            if self.mark.remote_id != answer.remote_id:
+                await self.commit(replace(self.mark, remote_id=answer.remote_id))
+            if answer.ack is not None and answer.ack.count != self.mark.delivered:
+                self.ask_again = True
+        return await self._ask() if self.ask_again else Handed(frozenset())
+
+    async def _ask(self) -> Blocked | BeginAgain:
+        """Ask the receiver what it has; one at the floor cannot say and is sent everything again."""
+        assert self.mark.remote_id is not None
+        if not self.outlet.sink.capabilities.digest:
+            return BeginAgain({})
+        items = await self.outlet.sink.items(self.mark.remote_id)
+        if isinstance(items, dict):
+            self.outlet.succeeded()
+            return BeginAgain(items)
+        self._registered = False
+        return self.follow(items)
+
+    def start_over(self) -> None:
+        """Register the session anew before anything is sent, even if somebody deleted it there."""
+        self._restore = self.stopped
+        self._registered = False
+        if self._restore:
+            self.mark = Mark()
+
+    def begin_again(self, known: dict[str, bytes]) -> None:
+        """Take these ids for what the sink has, durably, and forget how far it was."""
+        mark = Mark(remote_id=self.mark.remote_id)
+        self.mark = self.outlet.store.replace_delivered(self.session, self.outlet.sink_id, mark, known)
+        self.known, self.ask_again = True, False
+
+    async def rewound(self, gone: list[str]) -> Dealt:
+        """Tell the sink that these ids are gone from the file; one that cannot hide them is told nothing."""
+        prepared = await self.prepare()
+        if not isinstance(prepared, Handed) or not self.outlet.sink.capabilities.rewound:
+            return prepared
+        assert self.mark.remote_id is not None
+        sent = await self.outlet.sink.send(self.mark.remote_id, [], [], gone)
+        if not isinstance(sent.verdict, Accepted):
+            return self.follow(sent.verdict)
+        self.outlet.succeeded()
+        return prepared
+
+    def show(self, live: list[bytes]) -> None:
+        """Show ephemeral events, if the last ones are through; else they are dropped."""
+        if live and self.mark.remote_id is not None and (self._showing is None or self._showing.done()):
+            self._showing = asyncio.create_task(self.outlet.sink.live(self.mark.remote_id, live))
+
+    # ---- sending --------------------------------------------------------------------------------------------
+
+    async def hand_over(self, segment: Segment, meanwhile: Callable[[], Awaitable[None]]) -> Dealt:
+        """Carry out steps 1 and 2 of the order of effects (`core/delivery.py`) for one segment.
+
+        `meanwhile` is awaited once while the first request is under way.
+        """
+        delivery = Delivery([len(line) for line in segment.lines])
+        first_request = True
+        while True:
+            match delivery.ready(self.outlet.sink.limits()):
+                case Done():
+                    return Handed(frozenset(delivery.refused))
+                case Quarantine(index, reason):
+                    self._refuse(segment, index, reason)
+                case Send(first, end):
+                    sending = asyncio.ensure_future(self._send(segment, first, end))
+                    try:
+                        if first_request:
+                            first_request = False
+                            await asyncio.sleep(0)  # the request is on its way before anything else is done
+                            await meanwhile()
+                        sent = await sending
+                    finally:
+                        sending.cancel()
+                    left = self._answered(segment, delivery, sent, first, end)
+                    if left is not None:
+                        return left
+
+    async def _send(self, segment: Segment, first: int, end: int) -> Sent:
+        assert self.mark.remote_id is not None
+        whole = end - first == len(segment.ids)
+        ids = segment.ids if whole else segment.ids[first:end]
+        lines = segment.lines if whole else segment.lines[first:end]
+        return await self.outlet.sink.send(self.mark.remote_id, ids, lines)
+
+    def _answered(
+        self, segment: Segment, delivery: Delivery, sent: Sent, first: int, end: int
+    ) -> Blocked | BeginAgain | None:
+        """Follow the answer to one batch; return None to go on with the segment."""
+        rejected = set(sent.rejected)
+        for index in range(first, end) if rejected else ():
+            if segment.ids[index] in rejected:
+                delivery.refused.add(index)
+                self._refuse(segment, index, "rejected_by_receiver")
+        if isinstance(sent.verdict, LessCompression):
+            return None
+        outcome = delivery.answered(sent.verdict)
+        if delivery.batch_bytes_refused is not None:
+            self.outlet.sink.body_refused(delivery.batch_bytes_refused)
+            delivery.batch_bytes_refused = None
+        match outcome:
+            case Settled():
+                self.outlet.succeeded()
+                if not sent.trusted:
+                    self.ask_again = True
+                    return self._setback("the receiver acknowledged something else than was sent")
+                self._setbacks = 0
+            case Again():
+                self.outlet.retries += 1
+            case Quarantine(index, reason):
+                self._refuse(segment, index, reason)
+            case Leave(verdict):
+                return self.follow(verdict)
+            case _:
+                assert_never(outcome)
+        return None
+
+    async def send_one(self, event: Unsendable) -> str | None:
+        """Send one event out of quarantine; return why the sink has it not, None when it has."""
+        assert event.id is not None
+        if not isinstance(await self.prepare(), Handed):
+            return self.outlet.last_error or "the sink does not take it now"
+        assert self.mark.remote_id is not None
+        sent = await self.outlet.sink.send(self.mark.remote_id, [event.id], [event.raw])
+        if not isinstance(sent.verdict, Accepted) or sent.rejected:
+            return f"the sink refuses it: {type(sent.verdict).__name__.lower()}"
+        if event.id not in self.delivered():
+            await self.commit(self.mark, [event.id], [hashlib.sha256(event.raw).digest()])
+        return None
+
+    # ---- what follows ---------------------------------------------------------------------------------------
+
+    async def commit(
+        self,
+        mark: Mark,
+        ids: list[str] | None = None,
+        hashes: list[bytes] | None = None,
+        masked: dict[tuple[str, str], int] | None = None,
+    ) -> None:
+        """Step 3: remember the mark and what led to it, or wait until that can be written. Nothing is sent before."""
+        outlet = self.outlet
+        while True:
+            try:
+                self.mark = outlet.store.commit(
+                    self.session, outlet.sink_id, mark, ids or [], hashes or [], masked or {}
+                )
+            except StoreUnwritableError as error:
+                if not self.unwritable:
+                    outlet.say(Level.ERROR, "the mark cannot be written; waiting", self.session, why=str(error))
+                self.unwritable = True
+                await asyncio.sleep(STORE_RETRY_SECONDS)
+            else:
+                self.known, self.unwritable = True, False
+                return
+
+    def follow(self, verdict: Verdict) -> Blocked | BeginAgain:
+        """Do what a verdict on the sink or the session demands."""
+        outlet = self.outlet
+        match verdict:
+            case Later():
+                outlet.failed(verdict, self.session)
+            case Unauthorized(status):
+                outlet.refused(status, self.session)
+            case Missing():
+                outlet.succeeded()
+                outlet.say(Level.WARNING, "the session is not there any more; it is made again", self.session)
+                self.mark, self._registered = Mark(), False
+                self._setback("the session is made and then not found")
+                return BeginAgain({})
+            case Deleted():
+                outlet.succeeded()
+                outlet.say(Level.WARNING, "the session was deleted there; it is not sent again", self.session)
+                mark = replace(self.mark, state=DELETED_THERE)
+                self.mark = outlet.store.commit(self.session, outlet.sink_id, mark, [], [], {})
+            case Conflict():
+                outlet.succeeded()
+                self.ask_again = True
+                return self._setback("the receiver says that it holds something else")
+            case Accepted() | Smaller() | Suspect() | LessCompression():
+                # Not about events, so there is nothing to halve or to doubt: as good as no answer.
+                reason = f"unexpected answer: {type(verdict).__name__.lower()}"
+                outlet.failed(Later(reason, CEILING_SECONDS, alarm=True), self.session)
+            case _:
+                assert_never(verdict)
+        return Blocked()
+
+    def _setback(self, why: str) -> Blocked:
+        """Slow down when asking or beginning again did not help: the second time in a row is a failure of the sink."""
+        self._setbacks += 1
+        if self._setbacks > 1:
+            self.outlet.failed(Later(why, None, alarm=True), self.session)
+        return Blocked()
+
+    def _refuse(self, segment: Segment, index: int, reason: str) -> None:
+        line = segment.lines[index]
+        what = Unsendable(segment.offsets[index], line, len(line), reason, segment.ids[index])
+        self.outlet.keep(self.session, [what], for_all_sinks=False)

@@ -1,0 +1,64 @@
+"""What all sessions on their way to one sink share."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from exporter.core.gate import Gate
+from exporter.core.notice import Level, Notice
+from exporter.core.segment import Unsendable
+from exporter.core.verdict import Later
+from exporter.daemon.road import Road
+from exporter.sinks.mission_control import MissionControl, retry_delay_seconds
+from exporter.store.marks import Store
+from exporter.store.quarantine import Quarantine
+
+
+@dataclass(slots=True)
+class Outlet:
+    """One sink with its gate, and the stores and the road that it shares with the other sinks."""
+
+    sink: MissionControl
+    sink_id: int
+    gate: Gate
+    store: Store
+    quarantine: Quarantine
+    road: Road
+    notice: Callable[[Notice], None]
+    shared: bool = False
+    keep_live: bool = False
+    last_success: float | None = None
+    last_error: str | None = None
+    retries: int = 0
+
+    def succeeded(self) -> None:
+        """Note an answer that shows that the sink is well."""
+        self.gate.succeeded()
+        self.last_success = time.time()
+        self.last_error = None
+
+    def failed(self, later: Later, session: str) -> None:
+        """Note that the sink could not take something now, and for how long it is left alone."""
+        self.retries += 1
+        self.last_error = later.reason
+        delay = retry_delay_seconds(self.gate.failures + 1, later)
+        self.gate.failed(time.monotonic(), delay, alarm=later.alarm)
+        if later.alarm:
+            self.say(Level.ERROR, "the sink needs a person", session, why=later.reason)
+
+    def refused(self, status: int, session: str) -> None:
+        """Note that the sink does not take our token."""
+        self.last_error = f"answered {status}"
+        self.gate.unauthorized(self.sink.token())
+        self.say(Level.ERROR, "the sink refuses the token; nothing is sent until it changes", session, status=status)
+
+    def keep(self, session: str, what: list[Unsendable], *, for_all_sinks: bool) -> None:
+        """Put events in quarantine, durably, before anything moves past them."""
+        if self.quarantine.add(session, None if for_all_sinks else self.sink.name, what):
+            for reason, count in Counter(one.reason for one in what).items():
+                self.say(Level.WARNING, "put in quarantine", session, reason=reason, events=count)
+
+    def say(self, level: Level, message: str, session: str, **fields: object) -> None:
+        """Report something about a session and this sink."""
+        self.notice(Notice(level, message, session, self.sink.name, fields))

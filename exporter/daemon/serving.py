@@ -1,0 +1,71 @@
+"""What goes on around a running daemon: signals, the control socket, reports, and the page if there is one."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any, Protocol
+
+from exporter.daemon.control import Answer, ControlServer
+from exporter.daemon.reports import Reports
+
+
+class Page(Protocol):
+    """A page that is being served."""
+
+    async def stop(self) -> None: ...
+
+
+def stop_on_signals() -> asyncio.Event:
+    """Return an event that the first SIGTERM or SIGINT sets; the second one ends the process at once."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def asked(number: int) -> None:
+        if stop.is_set():
+            os._exit(128 + number)  # every mark is safe at any instant
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, asked, number)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda number, _: loop.call_soon_threadsafe(asked, number))
+    return stop
+
+
+async def first_of(stop: asyncio.Event, work: Coroutine[Any, Any, int]) -> int | None:
+    """Return what `work` returns, or None when it is time to stop before that."""
+    stopping, working = asyncio.create_task(stop.wait()), asyncio.create_task(work)
+    await asyncio.wait((stopping, working), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if working.done():
+        return working.result()
+    working.cancel()
+    return None
+
+
+class Serving:
+    """While in the block: the page is there, the control socket answers, and reports go out."""
+
+    def __init__(
+        self, state_dir: Path, answer: Answer, reports: Reports, open_page: Callable[[], Awaitable[Page]] | None
+    ) -> None:
+        self._control = ControlServer(state_dir, answer)
+        self._reports = reports
+        self._open_page = open_page
+        self._page: Page | None = None
+        self._reporting: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> None:
+        if self._open_page is not None:
+            self._page = await self._open_page()
+        await self._control.start()
+        self._reporting = asyncio.create_task(self._reports.run())
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._reporting is not None:
+            self._reporting.cancel()
+        await self._control.close()
+        if self._page is not None:
+            await self._page.stop()
