@@ -6,7 +6,6 @@ Parts are imported where they are joined, so that a command pays only for those 
 import asyncio
 import os
 import re
-import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from exporter.core.notice import Level, Notice
-from exporter.errors import Exit, LockedError, UsageError
+from exporter.errors import Exit
 
 if TYPE_CHECKING:
     from config.load import Loaded
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 
 _MARKS: Final = "marks.db"
 _QUARANTINE: Final = "quarantine.db"
-_RECEIVER: Final = "mission_control.db"
-_KEY: Final = "redaction.key"
 _READY_SECONDS: Final = 8.0
 
 Say: TypeAlias = Callable[[Any], None]
@@ -53,6 +50,7 @@ class Redaction:
 
 def make_redaction(settings: "Settings") -> Redaction:
     """Compile the redactor with this installation's key and the values that must never leave."""
+    from exporter.store.key import redaction_key
     from redaction.engine import Engine
     from redaction.known import from_environ, from_files
     from redaction.search import Allowed
@@ -69,7 +67,7 @@ def make_redaction(settings: "Settings") -> Redaction:
         for one in rules.allow
         if not one.path
     ]
-    return adapt(Engine(_redaction_key(Path(settings.state_dir)), known, allowed), rules.budget_ms)
+    return adapt(Engine(redaction_key(Path(settings.state_dir)), known, allowed), rules.budget_ms)
 
 
 def adapt(engine: "Redactor", budget_ms: float) -> Redaction:
@@ -88,19 +86,6 @@ def adapt(engine: "Redactor", budget_ms: float) -> Redaction:
         return Refused(result.reason if isinstance(result, results.Refused) else "redactor_failed")
 
     return Redaction(event, engine.redact_text)
-
-
-def _redaction_key(state_dir: Path) -> bytes | None:
-    """Return the key of this installation's markers, made at the first use; None where nothing may be written."""
-    path = state_dir / _KEY
-    try:
-        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(32))
-    except FileExistsError:
-        pass
-    except OSError:
-        return None
-    return path.read_bytes() or None
 
 
 # ---- joining the parts --------------------------------------------------------------------------------------
@@ -209,19 +194,9 @@ def build(
 
 
 def _embedded(settings: "Settings") -> "tuple[ReceiverStore, Any]":
-    from exporter.missioncontrol.app import create_app
-    from exporter.missioncontrol.store import Store as ReceiverStore
+    from exporter.missioncontrol.opening import open_embedded
 
-    own: list[RedactEvent] = []
-
-    def redact(line: bytes, /) -> "Redacted":
-        # The receiver redacts, on a thread of its own, what other uploaders send: an engine is for one thread.
-        if not own:
-            own.append(make_redaction(settings).event)
-        return own[0](line)
-
-    store = ReceiverStore(Path(settings.state_dir) / _RECEIVER)
-    return store, create_app(store, redactor=redact)
+    return open_embedded(Path(settings.state_dir), lambda: make_redaction(settings).event)
 
 
 def _sink_name(name: str) -> str:
@@ -276,11 +251,11 @@ def _serving(running: Running, settings: "Settings", port: int | None = None) ->
     from exporter.daemon.reports import Reports
     from exporter.daemon.serving import Serving
 
-    async def open_page() -> "Page":
-        from exporter.missioncontrol.server import serve_http
+    async def open_it() -> "Page":
+        from exporter.missioncontrol.opening import open_page
 
         chosen = settings.port if port is None else port
-        page = await serve_http(running.receiver, "127.0.0.1", chosen, explicit_port=port is not None)
+        page = await open_page(running.receiver, chosen, explicit_port=port is not None)
         running.url = f"{page.url}/"
         return page
 
@@ -288,7 +263,7 @@ def _serving(running: Running, settings: "Settings", port: int | None = None) ->
         Path(settings.state_dir),
         running.answers().answer,
         Reports(running.daemon, running.redaction.text, running.host),
-        open_page if running.receiver is not None else None,
+        open_it if running.receiver is not None else None,
     )
 
 
@@ -315,17 +290,18 @@ async def run(settings: "Settings", *, session_ids: Sequence[str], until_idle: b
 
 async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_browser: bool, on_notice: Say) -> int:
     """Show this machine's sessions: start (or find) the embedded Mission Control, deliver the last days, follow."""
-    from exporter.daemon.serving import stop_on_signals
+    from exporter.daemon.control import page_of_daemon
+    from exporter.daemon.serving import open_in_browser, stop_on_signals
     from exporter.demo.replay import replay
 
     settings = msgspec.structs.replace(loaded.settings, history_days=days)
     if demo:
         settings = _demo_settings(settings)
     facts = {"found_not_used": loaded.found_not_used, "leaves": sorted(map(_sink_name, settings.mission_control))}
-    url = await _page_of_daemon(settings)
+    url = await page_of_daemon(Path(settings.state_dir))
     if url is not None:
         on_notice({"ready": {**facts, "url": url, "attached": True}})
-        _open(url, open_browser)
+        open_in_browser(url if open_browser else None)
         return Exit.DONE
     with _locked(settings):
         stop = stop_on_signals()
@@ -336,7 +312,7 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
                 playing = asyncio.create_task(replay(Path(settings.copilot_home), speed=1.0)) if demo else None
                 counts = await running.daemon.catch_up(_READY_SECONDS, stop, lambda told: on_notice({"progress": told}))
                 on_notice({"ready": {**facts, **counts, "url": running.url, "days": days, "demo": demo}})
-                _open(running.url, open_browser)
+                open_in_browser(running.url if open_browser else None)
                 await stop.wait()
                 if playing is not None:
                     playing.cancel()
@@ -353,60 +329,23 @@ def _demo_settings(settings: "Settings") -> "Settings":
     )
 
 
-async def _page_of_daemon(settings: "Settings") -> str | None:
-    """Return the address of the page that a running daemon serves, None when no daemon runs."""
-    from exporter.daemon.control import ask_daemon
-
-    answer = await ask_daemon(Path(settings.state_dir), {"do": "url"}, lambda _: None)
-    if answer is None:
-        return None
-    if not answer.get("url"):
-        raise LockedError(
-            "an exporter runs already, and it has no page: it delivers to its sinks only",
-            hint="see `exporter status`, or stop it and run `exporter up`",
-        )
-    return str(answer["url"])
-
-
-def _open(url: str | None, wanted: bool) -> None:
-    if url and wanted:
-        import threading
-        import webbrowser
-
-        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
-
-
 async def serve(settings: "Settings", *, host: str, port: int, store: str | None, token_file: str | None) -> int:
     """Run the receiver and its page alone until a signal."""
     from exporter.daemon.serving import stop_on_signals
-    from exporter.missioncontrol.app import create_app
-    from exporter.missioncontrol.server import serve_http
-    from exporter.missioncontrol.store import Store as ReceiverStore
+    from exporter.missioncontrol.opening import NAME, serve_alone
     from exporter.store.lock import prepare_state_dir
 
     state = Path(settings.state_dir)
     prepare_state_dir(state)
-    token = _token_in(Path(token_file)) if token_file is not None else None
-    stop = stop_on_signals()
-    with ReceiverStore(Path(store) if store else state / _RECEIVER) as opened:
-        app = create_app(opened, redactor=make_redaction(settings).event, token=token, trusted_hosts=[host])
-        server = await serve_http(app, host, port, explicit_port=True)
-        print(f"{server.url}/", flush=True)  # noqa: T201  the one result of this command
-        try:
-            await stop.wait()
-        finally:
-            await server.stop()
+    await serve_alone(
+        Path(store) if store else state / NAME,
+        make_redaction(settings).event,
+        host=host,
+        port=port,
+        token_file=Path(token_file) if token_file else None,
+        stop=stop_on_signals(),
+    )
     return Exit.DONE
-
-
-def _token_in(file: Path) -> str:
-    try:
-        token = file.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise UsageError(f"--token-file {file} cannot be read: {error.strerror}") from error
-    if not token:
-        raise UsageError(f"--token-file {file} is empty", hint="put the token in it")
-    return token
 
 
 async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from exporter.errors import Exit, ExporterError
+from exporter.errors import Exit, ExporterError, LockedError
 
 NAME: Final = "control.sock"
 _PATH_LENGTH_MAX: Final = 100
@@ -99,11 +99,9 @@ async def ask_daemon(
     state_dir: Path, request: dict[str, Any], progress: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any] | None:
     """Ask the daemon of a state directory; return None when none runs there."""
-    if not state_dir.is_dir():
-        return None
     try:
         reader, writer = await asyncio.open_unix_connection(str(socket_path(state_dir)), limit=1 << 30)
-    except (FileNotFoundError, ConnectionRefusedError):
+    except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
         return None
     try:
         writer.write(msgspec.json.encode(request) + b"\n")
@@ -118,3 +116,16 @@ async def ask_daemon(
     finally:
         writer.close()
     raise _OtherError({"kind": "unexpected", "message": "the daemon ended before it answered", "hint": "ask again"})
+
+
+async def page_of_daemon(state_dir: Path) -> str | None:
+    """Return the address of the page that a running daemon serves, None when no daemon runs."""
+    answer = await ask_daemon(state_dir, {"do": "url"}, lambda _: None)
+    if answer is None:
+        return None
+    if not answer.get("url"):
+        raise LockedError(
+            "an exporter runs already, and it has no page: it delivers to its sinks only",
+            hint="see `exporter status`, or stop it and run `exporter up`",
+        )
+    return str(answer["url"])

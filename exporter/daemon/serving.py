@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import threading
+import webbrowser
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol
@@ -69,3 +71,9 @@ class Serving:
         await self._control.close()
         if self._page is not None:
             await self._page.stop()
+
+
+def open_in_browser(url: str | None) -> None:
+    """Open an address in the person's browser, if there is one of either; never waits for it."""
+    if url is not None:
+        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()

@@ -1,0 +1,62 @@
+"""A receiver opened: inside the exporter, or alone for a team."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from starlette.applications import Starlette
+
+from exporter.core.redacted import RedactEvent, Redacted
+from exporter.errors import UsageError
+from exporter.missioncontrol.app import create_app
+from exporter.missioncontrol.server import ServerHandle, serve_http
+from exporter.missioncontrol.store import Store
+
+NAME: Final = "mission_control.db"
+
+
+def open_embedded(state_dir: Path, make_redactor: Callable[[], RedactEvent]) -> tuple[Store, Starlette]:
+    """Open the receiver of this state directory; the caller closes the store.
+
+    The redactor is made when another uploader than ours sends something, because an engine is for one thread only.
+    """
+    made: list[RedactEvent] = []
+
+    def redact(line: bytes, /) -> Redacted:
+        if not made:
+            made.append(make_redactor())
+        return made[0](line)
+
+    store = Store(state_dir / NAME)
+    return store, create_app(store, redactor=redact)
+
+
+async def open_page(receiver: Starlette, port: int, *, explicit_port: bool) -> ServerHandle:
+    """Serve an embedded receiver on loopback; see `serve_http` for a port that is taken."""
+    return await serve_http(receiver, "127.0.0.1", port, explicit_port=explicit_port)
+
+
+async def serve_alone(
+    store: Path, redact: RedactEvent, *, host: str, port: int, token_file: Path | None, stop: asyncio.Event
+) -> None:
+    """Serve a receiver until `stop`, and print its address on stdout once it listens."""
+    token = _token_in(token_file) if token_file is not None else None
+    with Store(store) as opened:
+        app = create_app(opened, redactor=redact, token=token, trusted_hosts=[host])
+        server = await serve_http(app, host, port, explicit_port=True)
+        print(f"{server.url}/", flush=True)  # noqa: T201  the one result of this command
+        try:
+            await stop.wait()
+        finally:
+            await server.stop()
+
+
+def _token_in(file: Path) -> str:
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--token-file {file} cannot be read: {error}") from error
+    if not token:
+        raise UsageError(f"--token-file {file} is empty", hint="put the token in it")
+    return token
