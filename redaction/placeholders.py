@@ -9,7 +9,8 @@ PLACEHOLDER = re.compile(
     | .*[({\[]                                                                # the beginning of an expression
     | (?:process|os|env|import|self|this|config|settings|secrets|vars|args|request|props|params|options|local|var|data)
       [.\[].*
-    | .*(?:your|example|placeholder|changeme|change[-_]me|replace|redacted|dummy|insert|todo|sample|undefined).*
+    | .*(?:example|placeholder|changeme|change[-_]me|redacted|undefined).*
+    | .*(?<![a-z0-9])(?:your|replace|dummy|insert|todo|sample).*
     | .*(?:xxxx|\*\*\*|\.\.\.).*
     | [a-z_$]+\d{0,2}(?:\.[a-z_$]+\d{0,2})+                                   # attributes of attributes
     | (.)\1*                                                                  # one character repeated

@@ -128,7 +128,7 @@ ROWS: tuple[tuple[str, str, str, str, str], ...] = (
     ("google-api-key", "Google", "AIzaD", "aiza", r"AIza[0-9A-Za-z_-]{35,}+"),
     ("google-oauth-secret", "Google", "GOCSPX-D", "gocspx-", r"GOCSPX-[A-Za-z0-9_-]{20,}+"),
     ("google-oauth-token", "Google", "ya29.D", "ya29.", r"ya29\.[A-Za-z0-9_-]{24,}+(?:\.[A-Za-z0-9_-]+)*"),
-    ("huggingface-token", "Hugging Face", "hf_D", "hf_", r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{30,}+"),
+    ("huggingface-token", "Hugging Face", "hf_D", "hf_", r"hf_[A-Za-z0-9]{30,}+"),
     ("groq-key", "Groq", "gsk_D", "gsk_", r"gsk_[A-Za-z0-9]{40,}+"),
     ("xai-key", "xAI", "xai-D", "xai-", r"xai-[A-Za-z0-9]{60,}+"),
     ("perplexity-key", "Perplexity", "pplx-D", "pplx-", r"pplx-[A-Za-z0-9]{40,}+"),

@@ -13,9 +13,7 @@ WINDOW = 4096
 # header, a key's BEGIN.
 CONTEXT = re.compile(
     r"""(?ix)
-    (?: (?:pass\w*|pwd|secret\w*|key\w*|token)[\w-]{0,20}["'`\\\]]*+[\ \t=:>]*+
-        ["'`\\]{0,8}[^\s"'`\\,;]*+
-      | (?:bearer|basic)[\ \t"'\\]*+[^\s"']*+
+    (?: (?:pass|pwd|secret|key|token|bearer|basic)[^\s]{0,128}[\ \t=:>]{0,16}\S*+
       | aws[^\n]{0,120}
       | -[-\ ]{0,5}B?E?G?I?N?[A-Z\ 0-9]{0,40}-{0,5}
       | BEGIN[A-Z\ 0-9]{0,40}
@@ -52,7 +50,7 @@ class DeltaStream:
             return ""
         spans = self._search.text_spans(self._held, NEVER)
         cut = self._safe_length()
-        for span in spans:
+        for span in reversed(spans):  # each may move the place to cut into the one before it
             if span.end > cut or span.end == len(self._held):
                 # What made it a secret stays with it, else the next look would not know it again.
                 line = self._held.rfind("\n", 0, span.start) + 1

@@ -3,7 +3,6 @@
 import base64
 import json
 import random
-import re
 from collections.abc import Sequence
 from urllib.parse import quote
 
@@ -11,10 +10,9 @@ import pytest
 
 from redaction.engine import CLEAN, Engine, Masked, Redaction, Redactor, Refused
 from tests.redaction.events import EVENT, SESSION, content_of, event, line
-from tests.redaction.made_up import KINDS, MadeUp, make, survivors
+from tests.redaction.made_up import KINDS, MARKER, MadeUp, make, survivors
 
 BUDGET_MS = 60_000.0
-MARKER = re.compile(r"\[REDACTED:[a-z0-9.-]+:[0-9a-f]{8}\]")
 
 CLEAN_TEXTS = (
     "The build passed: 214 tests, 3 warnings.",

@@ -3,6 +3,7 @@
 import base64
 import json
 import random
+import re
 import string
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ UPPER = string.ascii_uppercase + string.digits
 LOWER = string.ascii_lowercase + string.digits
 HEX = "0123456789abcdef"
 BASE64 = ALNUM + "+/"
+MARKER = re.compile(r"\[REDACTED:[a-z0-9.-]+:[0-9a-f]{8}\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,7 @@ def make(kind: str, seed: int) -> MadeUp:
 
 def survivors(secret: MadeUp, text: str, longest: int = 4) -> list[str]:
     """Runs of the secret's random parts, longer than allowed, that are still in the text."""
+    text = MARKER.sub("", text)
     found = []
     for part in secret.parts:
         for start in range(len(part) - longest):
