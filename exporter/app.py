@@ -8,8 +8,7 @@ import os
 import re
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -22,10 +21,9 @@ if TYPE_CHECKING:
     from config.load import Loaded
     from config.settings import MissionControl as MissionControlSettings
     from config.settings import Settings
-    from exporter.core.redacted import Redacted, RedactEvent
-    from exporter.daemon.answers import Answers
-    from exporter.daemon.daemon import Daemon
-    from exporter.daemon.serving import Page, Serving
+    from exporter.core.redacted import Redacted
+    from exporter.daemon.running import Redaction, Running
+    from exporter.daemon.serving import Serving
     from exporter.missioncontrol.store import Store as ReceiverStore
     from exporter.sinks.mission_control import MissionControl
     from redaction.engine import Redactor
@@ -40,15 +38,7 @@ Say: TypeAlias = Callable[[Any], None]
 # ---- redaction ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Redaction:
-    """What the parts use of the redactor: one for events, one for single texts."""
-
-    event: "RedactEvent"
-    text: Callable[[str], str]
-
-
-def make_redaction(settings: "Settings") -> Redaction:
+def make_redaction(settings: "Settings") -> "Redaction":
     """Compile the redactor with this installation's key and the values that must never leave."""
     from exporter.store.key import redaction_key
     from redaction.engine import Engine
@@ -70,9 +60,10 @@ def make_redaction(settings: "Settings") -> Redaction:
     return adapt(Engine(redaction_key(Path(settings.state_dir)), known, allowed), rules.budget_ms)
 
 
-def adapt(engine: "Redactor", budget_ms: float) -> Redaction:
+def adapt(engine: "Redactor", budget_ms: float) -> "Redaction":
     """Join an engine of the package `redaction` to what the core asks of one."""
     from exporter.core.redacted import Masked, Refused
+    from exporter.daemon.running import Redaction
     from redaction import engine as results
 
     clean, masked, redact = results.CLEAN, results.Masked, engine.redact
@@ -91,46 +82,14 @@ def adapt(engine: "Redactor", budget_ms: float) -> Redaction:
 # ---- joining the parts --------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Running:
-    """The parts of one exporter."""
-
-    daemon: "Daemon"
-    redaction: Redaction
-    host: str
-    line_bytes_max: int
-    receiver: Any = None
-    receiver_store: "ReceiverStore | None" = None
-    url: str | None = None
-
-    def answers(self) -> "Answers":
-        """Return what answers the requests of commands."""
-        from exporter.daemon.answers import Answers
-
-        return Answers(
-            self.daemon,
-            self.redaction.event,
-            self.redaction.text,
-            line_bytes_max=self.line_bytes_max,
-            host=self.host,
-            url=lambda: self.url,
-        )
-
-    async def close(self) -> None:
-        """Stop the daemon, then the embedded receiver."""
-        await self.daemon.stop()
-        if self.receiver_store is not None:
-            self.receiver_store.close()
-
-
 def build(
     settings: "Settings",
     say: Say,
     *,
     local: bool = False,
     session_ids: Sequence[str] = (),
-    redaction: Redaction | None = None,
-) -> Running:
+    redaction: "Redaction | None" = None,
+) -> "Running":
     """Join the parts; needs the state lock and a running event loop, and starts nothing.
 
     `local` adds the embedded Mission Control; it is also added when no other sink is configured. `redaction`
@@ -140,6 +99,7 @@ def build(
     from exporter.daemon.daemon import Daemon, Scope
     from exporter.daemon.outlet import Outlet
     from exporter.daemon.road import Road
+    from exporter.daemon.running import Running
     from exporter.observe import Observer
     from exporter.sources.files import WATCHED_NAMES, FileSource
     from exporter.sources.session_file import OpenFiles
@@ -237,33 +197,12 @@ def _token_of(one: "MissionControlSettings") -> Callable[[], str | None]:
     return token
 
 
-@contextmanager
-def _locked(settings: "Settings") -> Iterator[None]:
-    from exporter.store.lock import StateLock, prepare_state_dir
+def _serving(running: "Running", settings: "Settings", port: int | None = None) -> "Serving":
+    from exporter.missioncontrol.opening import open_page
 
-    state = Path(settings.state_dir)
-    prepare_state_dir(state)
-    with StateLock(state):
-        yield
-
-
-def _serving(running: Running, settings: "Settings", port: int | None = None) -> "Serving":
-    from exporter.daemon.reports import Reports
-    from exporter.daemon.serving import Serving
-
-    async def open_it() -> "Page":
-        from exporter.missioncontrol.opening import open_page
-
-        chosen = settings.port if port is None else port
-        page = await open_page(running.receiver, chosen, explicit_port=port is not None)
-        running.url = f"{page.url}/"
-        return page
-
-    return Serving(
-        Path(settings.state_dir),
-        running.answers().answer,
-        Reports(running.daemon, running.redaction.text, running.host),
-        open_it if running.receiver is not None else None,
+    chosen = settings.port if port is None else port
+    return running.serving(
+        Path(settings.state_dir), lambda receiver: open_page(receiver, chosen, explicit_port=port is not None)
     )
 
 
@@ -273,8 +212,9 @@ def _serving(running: Running, settings: "Settings", port: int | None = None) ->
 async def run(settings: "Settings", *, session_ids: Sequence[str], until_idle: bool, on_notice: Say) -> int:
     """Follow and deliver until a signal, or with `until_idle` until everything is delivered or in quarantine."""
     from exporter.daemon.serving import first_of, stop_on_signals
+    from exporter.store.lock import owned
 
-    with _locked(settings):
+    with owned(Path(settings.state_dir)):
         stop = stop_on_signals()
         running = build(settings, on_notice, session_ids=session_ids)
         try:
@@ -293,17 +233,21 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
     from exporter.daemon.control import page_of_daemon
     from exporter.daemon.serving import open_in_browser, stop_on_signals
     from exporter.demo.replay import replay
+    from exporter.store.lock import owned
 
     settings = msgspec.structs.replace(loaded.settings, history_days=days)
     if demo:
-        settings = _demo_settings(settings)
+        home = Path(settings.state_dir) / "demo"
+        settings = msgspec.structs.replace(
+            settings, state_dir=str(home / "state"), copilot_home=str(home / "copilot"), mission_control={}, otel={}
+        )
     facts = {"found_not_used": loaded.found_not_used, "leaves": sorted(map(_sink_name, settings.mission_control))}
     url = await page_of_daemon(Path(settings.state_dir))
     if url is not None:
         on_notice({"ready": {**facts, "url": url, "attached": True}})
         open_in_browser(url if open_browser else None)
         return Exit.DONE
-    with _locked(settings):
+    with owned(Path(settings.state_dir)):
         stop = stop_on_signals()
         running = build(settings, on_notice, local=True)
         try:
@@ -319,14 +263,6 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
                 return Exit.DONE
         finally:
             await running.close()
-
-
-def _demo_settings(settings: "Settings") -> "Settings":
-    """Return settings under which the demo keeps everything of its own below the state directory."""
-    home = Path(settings.state_dir) / "demo"
-    return msgspec.structs.replace(
-        settings, state_dir=str(home / "state"), copilot_home=str(home / "copilot"), mission_control={}, otel={}
-    )
 
 
 async def serve(settings: "Settings", *, host: str, port: int, store: str | None, token_file: str | None) -> int:
@@ -362,7 +298,9 @@ async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -
         sinks = {_sink_name(name): one.url for name, one in settings.mission_control.items()} or {"local": "local"}
         root = Path(settings.copilot_home) / "session-state"
         return dict(msgspec.to_builtins(status_asleep(root, state / _MARKS, state / _QUARANTINE, sinks)))
-    with _locked(settings):
+    from exporter.store.lock import owned
+
+    with owned(state):
         running = build(settings, lambda _: None)
         try:
             running.daemon.start(deliver=False)

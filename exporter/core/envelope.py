@@ -14,7 +14,8 @@ from exporter.core.scanner import NotJsonError, members, skip_whitespace
 ID_LENGTH_MAX: Final = 512
 _ENVELOPE_START: Final = b'{"type":"'
 _ENVELOPE_KEYS: Final = frozenset((b"type", b"id", b"timestamp"))
-_CANDIDATES_MAX: Final = 64
+# How often the rest of a line may be read over again in search of a whole event: linear, whatever the line holds.
+_READINGS_MAX: Final = 4
 
 
 class Envelope(msgspec.Struct, frozen=True, gc=False):
@@ -46,7 +47,11 @@ class Piece:
     envelope: Envelope | Unreadable
 
 
-_decode: Final = msgspec.json.Decoder(Envelope).decode
+decode_envelope: Final = msgspec.json.Decoder(Envelope).decode
+"""Decodes one line known to be valid UTF-8, at full speed; raises one of `REFUSALS` for what msgspec does not read.
+
+The caller checks that the id is usable.
+"""
 _decode_text: Final = msgspec.json.Decoder(str).decode
 # What msgspec raises on bytes it does not read; everything else would be a defect and is not caught.
 REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -63,14 +68,6 @@ def is_utf8(line: bytes) -> bool:
     return True
 
 
-def decode_ascii(line: bytes) -> Envelope:
-    """Decode one line known to be valid UTF-8; raise one of `REFUSALS` where msgspec does not read it.
-
-    The caller checks that the id is not empty: see `usable_id`.
-    """
-    return _decode(line)
-
-
 def usable_id(text: str) -> bool:
     """Tell whether an id can be a key: not empty, not huge, and representable in UTF-8."""
     if not 0 < len(text) <= ID_LENGTH_MAX:
@@ -83,7 +80,7 @@ def decode(line: bytes) -> Envelope | Unreadable:
     if not is_utf8(line):
         return Unreadable("not_utf8")
     try:
-        envelope = _decode(line)
+        envelope = decode_envelope(line)
     except REFUSALS:
         found = pieces(line)
         return found[0].envelope if len(found) == 1 else Unreadable("not_json")
@@ -117,23 +114,27 @@ def pieces(line: bytes) -> list[Piece]:
 
 def _next_event(line: bytes, position: int) -> int:
     """Return where the next whole event begins, or the end of the line when none does."""
-    for _ in range(_CANDIDATES_MAX):
-        position = line.find(_ENVELOPE_START, position)
-        if position < 0:
-            break
+    budget = _READINGS_MAX * (len(line) - position)
+    while budget > 0 and (position := line.find(_ENVELOPE_START, position)) >= 0:
         try:
             fields, end = members(line, position)
-        except NotJsonError:
+        except NotJsonError as error:
+            budget -= error.position - position
             position += 1
             continue
         rest = skip_whitespace(line, end)
-        if fields.keys() >= _ENVELOPE_KEYS and (rest == len(line) or line[rest : rest + 1] == b"{"):
+        # An event that something else follows is part of what that belongs to.
+        if fields.keys() >= _ENVELOPE_KEYS and (rest == len(line) or line[rest] in b"{\0"):
             return position
-        position += 1
+        budget -= end - position
+        position = end
     return len(line)
 
 
 def _from_fields(line: bytes, fields: dict[bytes, tuple[int, int]]) -> Envelope | Unreadable:
+    if any(b"\\" in key for key in fields):
+        fields = {_plain_key(key): span for key, span in fields.items()}
+
     def text(name: bytes) -> str | None:
         start, end = fields.get(name, (0, 0))
         if line[start : start + 1] != b'"':
@@ -159,3 +160,11 @@ def _from_fields(line: bytes, fields: dict[bytes, tuple[int, int]]) -> Envelope 
         ephemeral=line[start:end] == b"true",
         data=msgspec.Raw(line[data_start:data_end]),
     )
+
+
+def _plain_key(key: bytes) -> bytes:
+    """Return a key without escapes; as it is when it is no text."""
+    try:
+        return _decode_text(b'"' + key + b'"').encode()
+    except REFUSALS:
+        return key

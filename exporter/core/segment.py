@@ -10,13 +10,23 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Final
 
-from exporter.core.envelope import REFUSALS, Envelope, Piece, Unreadable, decode_ascii, is_utf8, pieces, usable_id
+from exporter.core.envelope import (
+    ID_LENGTH_MAX,
+    REFUSALS,
+    Envelope,
+    Piece,
+    Unreadable,
+    decode_envelope,
+    is_utf8,
+    pieces,
+)
 from exporter.core.lines import Oversized
 from exporter.core.position import Position, tail_hash
 from exporter.core.redacted import Masked, RedactEvent, Refused
 
 EVENTS_MAX: Final = 500
 BYTES_MAX: Final = 1_000_000
+_WHITESPACE: Final = b" \t\r"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +42,10 @@ class Unsendable:
 
 @dataclass(slots=True)
 class Segment:
-    """Events between two positions of a file. `ids`, `lines` and `offsets` run in parallel."""
+    """Events between two positions of a file. `ids`, `lines` and `offsets` run in parallel.
+
+    `masked` counts by day and rule.
+    """
 
     start: Position
     end: Position
@@ -41,12 +54,11 @@ class Segment:
     offsets: list[int] = field(default_factory=list)
     unsendable: list[Unsendable] = field(default_factory=list)
     live: list[bytes] = field(default_factory=list)
-    masked: Counter[str] = field(default_factory=Counter)
+    masked: Counter[tuple[str, str]] = field(default_factory=Counter)
     chain_breaks: int = 0
     ephemeral: int = 0
     skipped: int = 0
     size: int = 0
-    last_timestamp: str = ""
     _hashes: list[bytes] = field(default_factory=list)
 
     def hashes(self) -> list[bytes]:
@@ -61,7 +73,8 @@ class SegmentBuilder:
     """Fills one segment from whole lines; `take` until it is full, then `finish`.
 
     `skip` holds ids that this reader's sink has already: their events are passed over without being redacted.
-    `keep_live` asks for redacted ephemeral events as well, which are never part of what is delivered.
+    `seen` collects the id of every durable event. `keep_live` asks for redacted ephemeral events as well, which are
+    never part of what is delivered.
     """
 
     def __init__(
@@ -69,47 +82,70 @@ class SegmentBuilder:
         start: Position,
         redact: RedactEvent,
         *,
+        events_max: int = EVENTS_MAX,
+        bytes_max: int = BYTES_MAX,
         last_id: str | None = None,
-        skip: Container[str] = frozenset(),
+        skip: Container[str] | None = None,
         keep_live: bool = False,
         seen: set[str] | None = None,
     ) -> None:
         self.segment = Segment(start, start)
         self.offset = start.offset
-        self.last_id = last_id
+        self.full = False
         self._redact = redact
+        self._events_max = events_max
+        self._bytes_max = bytes_max
+        self._last_id = last_id
         self._skip = skip
         self._keep_live = keep_live
         self._seen = seen
-        self._closed = False
 
-    @property
-    def full(self) -> bool:
-        """Tell whether the segment has reached one of its limits."""
-        return self._closed or self.segment.size >= BYTES_MAX or len(self.segment.ids) >= EVENTS_MAX
+    def take(self, lines: list[bytes | Oversized], index: int, until: int, *, is_ascii: bool = False) -> int:
+        """Take lines from `index` up to `until` while there is room; return the index of the first not taken.
 
-    def take(self, lines: list[bytes | Oversized], index: int, until: int) -> int:
-        """Take lines from `index` up to `until` while there is room; return the index of the first not taken."""
-        segment = self.segment
-        size_left = BYTES_MAX - segment.size
-        events_left = EVENTS_MAX - len(segment.ids)
-        while index < until and events_left > 0:
+        `is_ascii` promises that all of them are ASCII. This loop is where the time of the program goes: the common
+        case, a durable event in which nothing is masked, is handled in place; everything else in methods.
+        """
+        segment, redact, decode = self.segment, self._redact, decode_envelope
+        ids, events, offsets = segment.ids, segment.lines, segment.offsets
+        plain = self._skip is None and self._seen is None
+        offset, size, last_id = self.offset, segment.size, self._last_id
+        bytes_max, events_max = self._bytes_max, self._events_max
+        while index < until:
             line = lines[index]
-            if isinstance(line, Oversized):
-                self._unsendable(line.offset, line.head, line.size, "line_too_long", None)
-                self.offset = line.offset + line.size + 1
-                self.last_id = None
-                index += 1
-                continue
-            if segment.ids and len(line) > size_left:
-                self._closed = True  # what does not fit begins the next segment
+            if line.__class__ is not bytes or len(ids) >= events_max:
                 break
-            before = segment.size
-            self._line(line)
-            self.offset += len(line) + 1
-            size_left -= segment.size - before
-            events_left = EVENTS_MAX - len(segment.ids)
+            length = len(line)
+            if ids and size + length > bytes_max:
+                self.full = True
+                break
+            try:
+                envelope = decode(line)
+            except REFUSALS:
+                break
+            identity = envelope.id
+            if not (plain and identity.isascii() and 0 < len(identity) <= ID_LENGTH_MAX) or envelope.ephemeral:
+                break
+            if not is_ascii and not is_utf8(line):
+                break
+            event = line.strip(_WHITESPACE)
+            redacted = redact(event)
+            if redacted is not event:
+                break
+            if envelope.parentId != last_id and last_id is not None:
+                segment.chain_breaks += 1
+            last_id = identity
+            ids.append(identity)
+            events.append(event)
+            offsets.append(offset)
+            offset += length + 1
+            size += length + 1
             index += 1
+        self.offset, segment.size, self._last_id = offset, size, last_id
+        self.full = self.full or len(ids) >= events_max or size >= bytes_max
+        if index < until and not self.full:
+            self._take_one(lines[index])
+            return index + 1
         return index
 
     def finish(self, tail: bytes) -> Segment:
@@ -117,59 +153,55 @@ class SegmentBuilder:
         self.segment.end = Position(self.offset, tail_hash(tail))
         return self.segment
 
-    def _line(self, line: bytes) -> None:
-        try:
-            envelope = decode_ascii(line)
-        except REFUSALS:
-            self._pieces(line)
+    def _take_one(self, line: bytes | Oversized) -> None:
+        """Take one line of any kind."""
+        if isinstance(line, Oversized):
+            self._unsendable(line.offset, line.head, line.size, "line_too_long", None)
+            self.offset = line.offset + line.size + 1
+            self._last_id = None
             return
-        if usable_id(envelope.id) and (line.isascii() or is_utf8(line)):
-            self._event(self.offset, line.strip(b" \t\r"), envelope)
-        else:
-            self._pieces(line)
-
-    def _pieces(self, line: bytes) -> None:
         for piece in pieces(line):
             if isinstance(piece.envelope, Unreadable):
                 self._rubbish(piece, piece.envelope)
             else:
                 self._event(self.offset + piece.start, piece.raw, piece.envelope)
+        self.offset += len(line) + 1
 
     def _rubbish(self, piece: Piece, why: Unreadable) -> None:
         self._unsendable(self.offset + piece.start, piece.raw, len(piece.raw), why.reason, why.id)
-        self.last_id = None
+        self._last_id = None
 
     def _event(self, offset: int, raw: bytes, envelope: Envelope) -> None:
-        segment = self.segment
-        identity = envelope.id
-        if envelope.parentId != self.last_id and self.last_id is not None:
+        segment, identity = self.segment, envelope.id
+        if envelope.parentId != self._last_id and self._last_id is not None:
             segment.chain_breaks += 1
-        self.last_id = identity
+        self._last_id = identity
         if envelope.ephemeral:
             segment.ephemeral += 1
             if self._keep_live:
-                shown = self._redact(raw)
-                if not isinstance(shown, Refused):
-                    segment.live.append(shown.line if isinstance(shown, Masked) else shown)
+                self._show(raw)
             return
         if self._seen is not None:
             self._seen.add(identity)
-        if identity in self._skip:
+        if self._skip is not None and identity in self._skip:
             segment.skipped += 1
             return
         line = self._redact(raw)
-        if line is not raw:
-            if isinstance(line, Refused):
-                self._unsendable(offset, raw, len(raw), line.reason, identity)
-                return
-            if isinstance(line, Masked):
-                segment.masked.update(line.rules)
-                line = line.line
+        if isinstance(line, Refused):
+            self._unsendable(offset, raw, len(raw), line.reason, identity)
+            return
+        if isinstance(line, Masked):
+            segment.masked.update((envelope.timestamp[:10], rule) for rule in line.rules)
+            line = line.line
         segment.ids.append(identity)
         segment.lines.append(line)
         segment.offsets.append(offset)
         segment.size += len(line) + 1
-        segment.last_timestamp = envelope.timestamp
+
+    def _show(self, raw: bytes) -> None:
+        shown = self._redact(raw)
+        if not isinstance(shown, Refused):
+            self.segment.live.append(shown.line if isinstance(shown, Masked) else shown)
 
     def _unsendable(self, offset: int, raw: bytes, size: int, reason: str, identity: str | None) -> None:
         self.segment.unsendable.append(Unsendable(offset, raw, size, reason, identity))

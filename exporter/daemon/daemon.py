@@ -180,8 +180,8 @@ class Daemon:
         gate = run.outlet.gate
         if gate.failures == 0:
             return False
-        last = run.outlet.last_success
-        quiet = time.monotonic() - self._start if last is None else time.time() - last
+        since = run.outlet.last_success_monotonic
+        quiet = time.monotonic() - (self._start if since is None else since)
         return quiet >= self._give_up_seconds
 
     def incomplete(self, file: SessionFile) -> int | None:

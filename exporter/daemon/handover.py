@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, assert_never
 
@@ -233,7 +233,7 @@ class Handover:
         mark: Mark,
         ids: list[str] | None = None,
         hashes: list[bytes] | None = None,
-        masked: dict[tuple[str, str], int] | None = None,
+        masked: Mapping[tuple[str, str], int] | None = None,
     ) -> None:
         """Step 3: remember the mark and what led to it, or wait until that can be written. Nothing is sent before."""
         outlet = self.outlet

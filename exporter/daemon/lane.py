@@ -216,9 +216,7 @@ class Lane:
             last = ids[-1] if ids else mark.last_id
             mark = replace(mark, position=segment.end, identity=self.file.identity, last_id=last)
         if ids or segment.unsendable or refused:  # what is ephemeral alone moves no mark
-            day = segment.last_timestamp[:10]
-            masked = {(day, rule): count for rule, count in segment.masked.items()}
-            await self._handover.commit(mark, ids, hashes, masked)
+            await self._handover.commit(mark, ids, hashes, segment.masked)
         progress = self.progress
         progress.events += len(ids)
         progress.bytes += segment.size
@@ -296,7 +294,8 @@ class Lane:
             last_id,
             shared=self.outlet.shared and reconciling is None,
             keep_live=self.outlet.keep_live,
-            skip=reconciling.skip if reconciling else frozenset(),
+            skip=reconciling.skip if reconciling else None,
+            limits=self.outlet.segment_limits(),
             seen=reconciling.seen if reconciling else None,
         )
 

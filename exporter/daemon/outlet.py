@@ -4,15 +4,19 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from exporter.core.gate import Gate
 from exporter.core.notice import Level, Notice
-from exporter.core.segment import Unsendable
+from exporter.core.segment import BYTES_MAX, EVENTS_MAX, Unsendable
 from exporter.core.verdict import Later
 from exporter.daemon.road import Road
 from exporter.sinks.mission_control import MissionControl, retry_delay_seconds
 from exporter.store.marks import Store
 from exporter.store.quarantine import Quarantine
+
+# A body is a little longer than its events.
+_BODY_SPARE_BYTES: Final = 4_096
 
 
 @dataclass(slots=True)
@@ -29,13 +33,22 @@ class Outlet:
     shared: bool = False
     keep_live: bool = False
     last_success: float | None = None
+    last_success_monotonic: float | None = None
     last_error: str | None = None
     retries: int = 0
+
+    def segment_limits(self) -> tuple[int, int]:
+        """Return how many events and bytes to read at once: what the sink takes, or the floor when sinks share."""
+        if self.shared:
+            return EVENTS_MAX, BYTES_MAX
+        limits = self.sink.limits()
+        return limits.events_max, limits.bytes_max - _BODY_SPARE_BYTES
 
     def succeeded(self) -> None:
         """Note an answer that shows that the sink is well."""
         self.gate.succeeded()
         self.last_success = time.time()
+        self.last_success_monotonic = time.monotonic()
         self.last_error = None
 
     def failed(self, later: Later, session: str) -> None:

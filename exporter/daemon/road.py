@@ -8,7 +8,7 @@ from typing import Final
 
 from exporter.core.position import Position
 from exporter.core.redacted import RedactEvent
-from exporter.core.segment import Segment, SegmentBuilder
+from exporter.core.segment import BYTES_MAX, EVENTS_MAX, Segment, SegmentBuilder
 from exporter.sources.session_file import OpenFiles, PastChangedError, Reader, SessionFile
 
 _READERS_MAX: Final = 8
@@ -50,8 +50,9 @@ class Road:
         *,
         shared: bool = False,
         keep_live: bool = False,
-        skip: Container[str] = frozenset(),
+        skip: Container[str] | None = None,
         seen: set[str] | None = None,
+        limits: tuple[int, int] = (EVENTS_MAX, BYTES_MAX),
     ) -> Segment | None:
         """Return the next segment from `position`, None at the end of the file.
 
@@ -60,14 +61,14 @@ class Road:
         """
         key = (file, file.generation, position.offset)
         if not shared:
-            return await self._make(file, position, last_id, keep_live, skip, seen)
+            return await self._make(file, position, last_id, keep_live, skip, seen, limits)
         while (making := self._making.get(key)) is not None:
             await making.wait()
         if (kept := self._cache.get(key)) is not None:
             return kept
         making = self._making[key] = asyncio.Event()
         try:
-            made = await self._make(file, position, last_id, keep_live, skip, seen)
+            made = await self._make(file, position, last_id, keep_live, skip, seen, limits)
         finally:
             del self._making[key]
             making.set()
@@ -87,17 +88,27 @@ class Road:
         position: Position,
         last_id: str | None,
         keep_live: bool,
-        skip: Container[str],
+        skip: Container[str] | None,
         seen: set[str] | None,
+        limits: tuple[int, int],
     ) -> Segment | None:
         reader = self._reader(file, position)
-        builder = SegmentBuilder(position, self._redact, last_id=last_id, skip=skip, keep_live=keep_live, seen=seen)
+        builder = SegmentBuilder(
+            position,
+            self._redact,
+            events_max=limits[0],
+            bytes_max=limits[1],
+            last_id=last_id,
+            skip=skip,
+            keep_live=keep_live,
+            seen=seen,
+        )
         tail: bytes | None = None
         slice_end = time.perf_counter() + _SLICE_SECONDS
         try:
             while not builder.full and reader.fill():
                 until = min(len(reader.lines), reader.index + _LINES_PER_SLICE)
-                index = builder.take(reader.lines, reader.index, until)
+                index = builder.take(reader.lines, reader.index, until, is_ascii=reader.is_ascii)
                 if index == reader.index:
                     break
                 self.events_read += index - reader.index

@@ -16,6 +16,9 @@ from exporter.daemon.reports import Reports
 class Page(Protocol):
     """A page that is being served."""
 
+    @property
+    def url(self) -> str: ...
+
     async def stop(self) -> None: ...
 
 

@@ -18,7 +18,10 @@ from exporter.sinks.transport import Answer, NoAnswerError, Transport
 from exporter.version import VERSION
 
 FLOOR_EVENTS_MAX: Final = 500
-FLOOR_BODY_BYTES: Final = 1_100_000
+FLOOR_BODY_BYTES: Final = 1_004_096
+# Above the floor a receiver may offer more; larger bodies than this save nothing and cost memory.
+EVENTS_MAX: Final = 2_000
+BODY_BYTES_MAX: Final = 2 << 20
 FLOOR_EVENT_BYTES_MAX: Final = 8 << 20
 _COMPRESS_FROM_BYTES: Final = 1_024
 _ENCODINGS: Final = ("zstd", "gzip")
@@ -125,13 +128,15 @@ class MissionControl:
     def limits(self) -> Limits:
         """Return what one request may hold, by the floor, the capabilities and what a 413 has taught."""
         offer = self.capabilities
-        body = min(FLOOR_BODY_BYTES, offer.max_body or FLOOR_BODY_BYTES, self._body_bytes_max or FLOOR_BODY_BYTES)
+        body = min(BODY_BYTES_MAX, offer.max_body or FLOOR_BODY_BYTES)
+        if self._body_bytes_max is not None:
+            body = min(body, self._body_bytes_max)
         event = offer.max_event_bytes or self._event_bytes_max
-        return Limits(min(FLOOR_EVENTS_MAX, offer.max_events or FLOOR_EVENTS_MAX), body, event)
+        return Limits(min(EVENTS_MAX, offer.max_events or FLOOR_EVENTS_MAX), body, event)
 
     def body_refused(self, size: int) -> None:
         """Remember that a body of this size was too large."""
-        self._body_bytes_max = max(1_024, min(size // 2, self._body_bytes_max or size))
+        self._body_bytes_max = max(8_192, min(size // 2, self._body_bytes_max or size))
 
     async def register(self, session: str, remote_id: str | None, *, restore: bool = False) -> Registration:
         """Make the session known, or find it again under the id it has there; `restore` undoes a deletion there."""

@@ -138,6 +138,7 @@ class Reader:
         self.position = position
         self.lines: list[bytes | Oversized] = []
         self.index = 0
+        self.is_ascii = False
         self._files = files
         self._splitter = LineSplitter(position.offset, line_bytes_max)
         self._read_to = position.offset
@@ -167,6 +168,8 @@ class Reader:
                 chunk[-TAIL_BYTES:] if len(chunk) >= TAIL_BYTES else (self._read_tail + chunk)[-TAIL_BYTES:]
             )
             self._read_to += len(chunk)
+            # A line that was held belongs to the chunk before as well.
+            self.is_ascii = chunk.isascii() and (self.is_ascii or not self._splitter.held)
             self.lines = self._splitter.feed(chunk)
             self.index = 0
         return True

@@ -3,6 +3,8 @@
 import os
 import stat
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -96,3 +98,11 @@ class StateLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+@contextmanager
+def owned(state_dir: Path) -> Iterator[None]:
+    """Own a state directory while in the block, made first if need be."""
+    prepare_state_dir(state_dir)
+    with StateLock(state_dir):
+        yield

@@ -6,15 +6,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from exporter import app
+from exporter.daemon.running import Redaction
 from exporter.__main__ import main
 
 if TYPE_CHECKING:
     from config.settings import Settings
 
 
-def looks_at_nothing(settings: Settings) -> app.Redaction:
+def looks_at_nothing(settings: Settings) -> Redaction:
     """Every event and text is clean."""
-    return app.Redaction(event=lambda line: line, text=lambda text: text)
+    return Redaction(event=lambda line: line, text=lambda text: text)
 
 
 if __name__ == "__main__":

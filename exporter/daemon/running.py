@@ -1,0 +1,65 @@
+"""The joined parts of one exporter, from when they are built until they are closed."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from exporter.core.redacted import RedactEvent
+from exporter.daemon.answers import Answers
+from exporter.daemon.daemon import Daemon
+from exporter.daemon.reports import Reports
+from exporter.daemon.serving import Page, Serving
+
+if TYPE_CHECKING:
+    from exporter.missioncontrol.store import Store as ReceiverStore
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """What the parts use of the redactor: one for events, one for single texts."""
+
+    event: RedactEvent
+    text: Callable[[str], str]
+
+
+@dataclass(slots=True)
+class Running:
+    """See the module. `receiver` is the embedded Mission Control, `url` where its page is once it is served."""
+
+    daemon: Daemon
+    redaction: Redaction
+    host: str
+    line_bytes_max: int
+    receiver: Any = None
+    receiver_store: "ReceiverStore | None" = None
+    url: str | None = None
+
+    def answers(self) -> Answers:
+        """Return what answers the requests of commands."""
+        redaction = self.redaction
+        return Answers(
+            self.daemon,
+            redaction.event,
+            redaction.text,
+            line_bytes_max=self.line_bytes_max,
+            host=self.host,
+            url=lambda: self.url,
+        )
+
+    def serving(self, state_dir: Path, open_page: Callable[[Any], Awaitable[Page]]) -> Serving:
+        """Return what goes on around the daemon, as a block to be in."""
+
+        async def open_ours() -> Page:
+            page = await open_page(self.receiver)
+            self.url = f"{page.url}/"
+            return page
+
+        reports = Reports(self.daemon, self.redaction.text, self.host)
+        return Serving(state_dir, self.answers().answer, reports, open_ours if self.receiver is not None else None)
+
+    async def close(self) -> None:
+        """Stop the daemon, then the embedded receiver."""
+        await self.daemon.stop()
+        if self.receiver_store is not None:
+            self.receiver_store.close()
