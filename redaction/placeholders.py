@@ -11,7 +11,7 @@ PLACEHOLDER = re.compile(
       [.\[].*
     | .*(?:example|placeholder|changeme|change[-_]me|redacted|undefined).*
     | .*(?<![a-z0-9])(?:your|replace|dummy|insert|todo|sample).*
-    | .*(?:xxxx|\*\*\*|\.\.\.).*
+    | .*(?:x{8}|(?<![a-z0-9])x{4}|\*\*\*|\.\.\.).*
     | [a-z_$]+\d{0,2}(?:\.[a-z_$]+\d{0,2})+                                   # attributes of attributes
     | (.)\1*                                                                  # one character repeated
     | [-+]?\d+(?:[.,:_/-]\d+)*[a-z%]{0,3}                                       # numbers, dates, sizes
