@@ -16,6 +16,7 @@ from exporter.core.envelope import (
     Envelope,
     Piece,
     Unreadable,
+    decode,
     decode_envelope,
     is_utf8,
     pieces,
@@ -106,9 +107,9 @@ class SegmentBuilder:
         `is_ascii` promises that all of them are ASCII. This loop is where the time of the program goes: the common
         case, a durable event in which nothing is masked, is handled in place; everything else in methods.
         """
-        segment, redact, decode = self.segment, self._redact, decode_envelope
+        segment, redact, read = self.segment, self._redact, decode_envelope
         ids, events, offsets = segment.ids, segment.lines, segment.offsets
-        plain = self._skip is None and self._seen is None
+        plain, keep_live = self._skip is None and self._seen is None, self._keep_live
         offset, size, last_id = self.offset, segment.size, self._last_id
         bytes_max, events_max = self._bytes_max, self._events_max
         while index < until:
@@ -120,14 +121,22 @@ class SegmentBuilder:
                 self.full = True
                 break
             try:
-                envelope = decode(line)
+                envelope = read(line)
             except REFUSALS:
                 break
             identity = envelope.id
-            if not (plain and identity.isascii() and 0 < len(identity) <= ID_LENGTH_MAX) or envelope.ephemeral:
+            if not (plain and identity.isascii() and 0 < len(identity) <= ID_LENGTH_MAX):
                 break
-            if not is_ascii and not is_utf8(line):
+            if not (is_ascii or line.isascii()) and not is_utf8(line):
                 break
+            if envelope.ephemeral:
+                if keep_live:
+                    break
+                segment.ephemeral += 1
+                last_id = identity
+                offset += length + 1
+                index += 1
+                continue
             event = line.strip(_WHITESPACE)
             redacted = redact(event)
             if redacted is not event:
@@ -160,7 +169,9 @@ class SegmentBuilder:
             self.offset = line.offset + line.size + 1
             self._last_id = None
             return
-        for piece in pieces(line):
+        envelope = decode(line)
+        whole = [Piece(0, line.strip(_WHITESPACE), envelope)] if isinstance(envelope, Envelope) else pieces(line)
+        for piece in whole:
             if isinstance(piece.envelope, Unreadable):
                 self._rubbish(piece, piece.envelope)
             else:
