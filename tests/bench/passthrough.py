@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from exporter import app
-from exporter.daemon.running import Redaction
 from exporter.__main__ import main
+from exporter.daemon.running import Redaction
 
 if TYPE_CHECKING:
     from config.settings import Settings

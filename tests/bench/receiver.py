@@ -79,10 +79,6 @@ class Receiver:
         timeout_seconds = max(0.0, timeout_seconds)
         return Summary(**self._control("POST", f"/bench/summary?{timeout_seconds}", timeout_seconds + 30))
 
-    def arrivals(self) -> dict[str, float]:
-        """For each event id the moment its first 2xx answer was written."""
-        return dict(self._control("POST", "/bench/arrivals?0", 30))
-
     def _control(self, method: str, path: str, timeout_seconds: float = 10) -> Any:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_seconds)
         try:
@@ -90,15 +86,6 @@ class Receiver:
             return json.loads(connection.getresponse().read())
         finally:
             connection.close()
-
-
-@dataclass(slots=True)
-class Body:
-    """Where one events body is kept, and when its answer was written."""
-
-    start: int
-    end: int
-    answered_at: float
 
 
 class Tally:
@@ -117,8 +104,8 @@ class Tally:
             self._expected = self._threshold = expected
             self._used = self._count = self._requests = self._bytes = 0
             self._first_at = self._last_at = 0.0
-            self._bodies: list[Body] = []
-            self._overflow: dict[str, float] = {}
+            self._bodies: list[tuple[int, int]] = []
+            self._spilled_ids: set[str] = set()
             self._cpu = _cpu_seconds()
 
     def reserve(self, length: int) -> int | None:
@@ -139,9 +126,9 @@ class Tally:
             count = self.arena.count(ID_TAIL, place, place + length)
         with self._lock:
             if place is None:
-                self._overflow.update((item.decode(), now) for item in ids if item.decode() not in self._overflow)
+                self._spilled_ids.update(item.decode() for item in ids)
             else:
-                self._bodies.append(Body(place, place + length, now))
+                self._bodies.append((place, place + length))
             self._requests += 1
             self._bytes += length
             self._count += count
@@ -163,7 +150,7 @@ class Tally:
                     lambda: self._count >= self._threshold, max(0.0, deadline - time.monotonic())
                 )
                 cpu = _cpu_seconds() - self._cpu
-                ids = set(self.arrivals())
+                ids = self._ids()
                 if not reached or len(ids) >= self._expected:
                     break
                 self._threshold = self._count + self._expected - len(ids)
@@ -179,12 +166,9 @@ class Tally:
                 cpu,
             )
 
-    def arrivals(self) -> dict[str, float]:
-        found = dict(self._overflow)
-        for body in self._bodies:
-            for item in EVENT_ID.findall(self.arena, body.start, body.end):
-                found.setdefault(item.decode(), body.answered_at)
-        return found
+    def _ids(self) -> set[str]:
+        kept = (EVENT_ID.findall(self.arena, start, end) for start, end in self._bodies)
+        return self._spilled_ids | {item.decode() for ids in kept for item in ids}
 
 
 class Connection:
@@ -272,8 +256,6 @@ class Connection:
                 return self._tally.wait(float(argument))
             case "/bench/summary":
                 return asdict(self._tally.summary(float(argument)))
-            case "/bench/arrivals":
-                return self._tally.arrivals()
         wanted = json.loads(body)["id"] if method == "POST" and path.endswith("/sessions") else path.rpartition("/")[2]
         answer: dict[str, object] = {"id": wanted, "task_id": wanted}
         return answer | ({"capabilities": self._capabilities} if self._capabilities else {})
