@@ -1,16 +1,16 @@
 """`exporter doctor`: checks with a verdict and a remedy each."""
 
+import asyncio
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from config.errors import ConfigError
 from exporter.cli.commands import Example, Leaf
 from exporter.cli.invocation import Invocation
 from exporter.cli.table import Palette, Tone
 from exporter.cli.text import columns, count, listing, plain
-from exporter.errors import Exit
+from exporter.errors import Exit, SettingsError
 
 _MARKS: Final[dict[str, tuple[str, Tone]]] = {
     "ok": ("ok", "good"),
@@ -33,11 +33,13 @@ def _build(parser: ArgumentParser) -> None:
 
 def _run(invocation: Invocation) -> int:
     args, out = invocation.args, invocation.out
-    bundle = str(Path(args.bundle).absolute()) if args.bundle else None
+    bundle = Path(args.bundle).absolute() if args.bundle else None
+    from exporter import app
+
     try:
-        answer = invocation.ask({"do": "doctor", "schema": args.schema, "bundle": bundle})
+        answer = asyncio.run(app.doctor(invocation.load(), schema=args.schema, bundle=bundle))
         code = _code(answer["checks"])
-    except ConfigError as error:
+    except SettingsError as error:
         failed = {"name": "configuration", "verdict": "failed", "detail": str(error), "remedy": error.hint}
         answer, code = {"checks": [failed]}, Exit.CONFIGURATION
     out.result(answer, lambda: doctor_text(answer["checks"], width=out.width, palette=out.palette))

@@ -23,7 +23,7 @@ from exporter.core.envelope import (
 )
 from exporter.core.lines import Oversized
 from exporter.core.position import Position, tail_hash
-from exporter.core.redacted import Masked, RedactEvent, Refused
+from exporter.core.redacted import Masked, Redacted, RedactEvent, Refused
 
 EVENTS_MAX: Final = 500
 BYTES_MAX: Final = 1_000_000
@@ -100,21 +100,33 @@ class SegmentBuilder:
         self._skip = skip
         self._keep_live = keep_live
         self._seen = seen
+        self._redacted: Redacted | None = None  # of the line at hand, when that is not the line itself
 
     def take(self, lines: list[bytes | Oversized], index: int, until: int, *, is_ascii: bool = False) -> int:
         """Take lines from `index` up to `until` while there is room; return the index of the first not taken.
 
-        `is_ascii` promises that all of them are ASCII. This loop is where the time of the program goes: the common
-        case, a durable event in which nothing is masked, is handled in place; everything else in methods.
+        `is_ascii` promises that all of them are ASCII.
+        """
+        index = self._take_clean(lines, index, until, is_ascii)
+        self.full = self.full or len(self.segment.ids) >= self._events_max or self.segment.size >= self._bytes_max
+        if index < until and not self.full:
+            self._take_one(lines[index])
+            index += 1
+        return index
+
+    def _take_clean(self, lines: list[bytes | Oversized], index: int, until: int, is_ascii: bool) -> int:
+        """Take lines for as long as they are the common case: whole events in which nothing is masked.
+
+        This loop is where the time of the program goes, so everything else is left to `_take_one`.
         """
         segment, redact, read = self.segment, self._redact, decode_envelope
         ids, events, offsets = segment.ids, segment.lines, segment.offsets
         plain, keep_live = self._skip is None and self._seen is None, self._keep_live
         offset, size, last_id = self.offset, segment.size, self._last_id
-        bytes_max, events_max = self._bytes_max, self._events_max
-        while index < until:
+        bytes_max, room = self._bytes_max, self._events_max - len(ids)
+        while index < until and room > 0:
             line = lines[index]
-            if line.__class__ is not bytes or len(ids) >= events_max:
+            if line.__class__ is not bytes:
                 break
             length = len(line)
             if ids and size + length > bytes_max:
@@ -129,32 +141,27 @@ class SegmentBuilder:
                 break
             if not (is_ascii or line.isascii()) and not is_utf8(line):
                 break
-            if envelope.ephemeral:
-                if keep_live:
+            if not envelope.ephemeral:
+                event = line.strip(_WHITESPACE)
+                redacted = redact(event)
+                if redacted is not event:
+                    self._redacted = redacted
                     break
-                segment.ephemeral += 1
-                last_id = identity
-                offset += length + 1
-                index += 1
-                continue
-            event = line.strip(_WHITESPACE)
-            redacted = redact(event)
-            if redacted is not event:
+                if envelope.parentId != last_id and last_id is not None:
+                    segment.chain_breaks += 1
+                ids.append(identity)
+                events.append(event)
+                offsets.append(offset)
+                size += length + 1
+                room -= 1
+            elif keep_live:
                 break
-            if envelope.parentId != last_id and last_id is not None:
-                segment.chain_breaks += 1
+            else:
+                segment.ephemeral += 1
             last_id = identity
-            ids.append(identity)
-            events.append(event)
-            offsets.append(offset)
             offset += length + 1
-            size += length + 1
             index += 1
         self.offset, segment.size, self._last_id = offset, size, last_id
-        self.full = self.full or len(ids) >= events_max or size >= bytes_max
-        if index < until and not self.full:
-            self._take_one(lines[index])
-            return index + 1
         return index
 
     def finish(self, tail: bytes) -> Segment:
@@ -197,7 +204,8 @@ class SegmentBuilder:
         if self._skip is not None and identity in self._skip:
             segment.skipped += 1
             return
-        line = self._redact(raw)
+        line = self._redact(raw) if self._redacted is None else self._redacted
+        self._redacted = None
         if isinstance(line, Refused):
             self._unsendable(offset, raw, len(raw), line.reason, identity)
             return

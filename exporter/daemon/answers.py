@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from exporter.core.envelope import Envelope, decode
+from exporter.core.position import START
 from exporter.core.redacted import Masked, RedactEvent, Refused
 from exporter.core.segment import Unsendable
 from exporter.daemon.daemon import Daemon
@@ -158,8 +159,15 @@ class Answers:
         return {"sessions": msgspec.to_builtins(rows), "exit": int(ended)}
 
     async def _would_send(self, run: SinkRun, file: SessionFile, from_start: bool) -> BackfillRow:
-        mark = None if from_start else run.outlet.store.mark(file.session, run.outlet.sink_id)
-        events, size, masked = await Lane(file, run.outlet, live=False, mark=mark).count_ahead()
+        """Read what a backfill would send, redact it, and throw it away."""
+        outlet = run.outlet
+        skip = {} if from_start else outlet.store.delivered(file.session, outlet.sink_id)
+        events = size = masked = 0
+        position = START
+        while (segment := await outlet.road.segment(file, position, None, skip=skip)) is not None:
+            events, size = events + len(segment.ids), size + segment.size
+            masked += sum(segment.masked.values())
+            position = segment.end
         return BackfillRow(file.session, run.name, events, size, masked, "would send" if events else "nothing to send")
 
     async def _verify(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:

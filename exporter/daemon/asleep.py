@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from exporter.core.names import LOCAL, MARKS, QUARANTINE, sink_name
 from exporter.status import DaemonStatus, SinkStatus, SourceStatus, Status
 from exporter.store.marks import FOLLOWING, Store
 from exporter.store.quarantine import Quarantine
@@ -11,8 +12,10 @@ from exporter.store.quarantine import Quarantine
 _GUESSED_EVENT_BYTES: Final = 1_800
 
 
-def status_asleep(root: Path, marks: Path, quarantine: Path, sinks: Mapping[str, str]) -> Status:
-    """Say how far every sink (name to URL) is behind the session files below `root`. Makes no file."""
+def status_asleep(root: Path, state_dir: Path, configured: Mapping[str, str]) -> Status:
+    """Say how far every configured Mission Control (name to URL) is behind the files below `root`. Makes no file."""
+    sinks = {sink_name(name): url for name, url in configured.items()} or {LOCAL: LOCAL}
+    marks, quarantine = state_dir / MARKS, state_dir / QUARANTINE
     sizes = {path.parent.name: path.stat().st_size for path in root.glob("*/events.jsonl") if path.is_file()}
     source = SourceStatus("files", len(sizes), 0.0, [])
     if not marks.exists() or not quarantine.exists():

@@ -9,7 +9,8 @@ ids do, so that a crash in the middle repeats nothing.
 import asyncio
 import sqlite3
 import time
-from dataclasses import dataclass, field, replace
+import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -18,31 +19,13 @@ from exporter.core.position import START, Position
 from exporter.core.segment import Segment, Unsendable
 from exporter.daemon.handover import STORE_RETRY_SECONDS, BeginAgain, Dealt, Handed, Handover
 from exporter.daemon.outlet import Outlet
+from exporter.daemon.progress import Progress, Reconciling
 from exporter.sources.session_file import SessionFile
 from exporter.store.marks import Mark, StoreDamagedError, StoreUnwritableError
 from exporter.store.quarantine import QuarantineFullError
 
 GATHER_SECONDS: Final = 0.005
 _GATHER_BYTES_MAX: Final = 65_536
-
-
-@dataclass(slots=True)
-class Progress:
-    """What one lane has done since the daemon started, and what troubles it."""
-
-    events: int = 0
-    bytes: int = 0
-    masked: int = 0
-    chain_breaks: int = 0
-    bytes_gone: int = 0
-    problem: str | None = None
-
-
-@dataclass(slots=True)
-class _Reconciling:
-    known: dict[str, bytes]
-    skip: set[str]
-    seen: set[str] = field(default_factory=set)
 
 
 class Lane:
@@ -63,7 +46,7 @@ class Lane:
         self._epoch = outlet.store.epoch
         self._generation: int | None = None
         self._last_id: str | None = None
-        self._reconciling: _Reconciling | None = None
+        self._reconciling: Reconciling | None = None
         self._ahead: Segment | None = None
         self._last_sent = 0.0
 
@@ -97,17 +80,6 @@ class Lane:
         """Forget what this sink has of the session and send it again from its first event."""
         self._handover.start_over()
         self._begin_again({})
-
-    async def count_ahead(self) -> tuple[int, int, int]:
-        """Return how many events and bytes would be sent now, and how many secrets would be masked."""
-        events = size = masked = 0
-        self._take_position()
-        while (segment := await self._read(self.position, None)) is not None:
-            events += len(segment.ids)
-            size += segment.size
-            masked += sum(segment.masked.values())
-            self.position = segment.end
-        return events, size, masked
 
     async def send_one(self, event: Unsendable) -> str | None:
         """Send one event out of quarantine; return why the sink has it not, None when it has."""
@@ -151,10 +123,8 @@ class Lane:
 
     def failed(self, error: Exception) -> None:
         """Note a defect of ours; the text of the error may hold content and is not repeated."""
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "?"
+        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+        place = f"{Path(frame.f_code.co_filename).name}:{line}"
         self._ahead = None
         self._trouble(
             "defect", "a defect stopped this session; it is tried again", error=type(error).__name__, at=place
@@ -249,7 +219,7 @@ class Lane:
     def _reconcile(self, known: dict[str, bytes]) -> None:
         quarantined = self.outlet.quarantine.ids(self.file.session, self.outlet.sink.name)
         self._generation = self.file.generation
-        self._reconciling = _Reconciling(known, set(known) | quarantined)
+        self._reconciling = Reconciling(known, set(known) | quarantined)
         self.position, self._last_id, self._ahead = START, None, None
         if known:
             self._say(Level.INFO, "reading the session again from its first event", delivered=len(known))

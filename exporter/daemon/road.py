@@ -103,30 +103,34 @@ class Road:
             keep_live=keep_live,
             seen=seen,
         )
-        tail: bytes | None = None
-        slice_end = time.perf_counter() + _SLICE_SECONDS
         try:
-            while not builder.full and reader.fill():
-                until = min(len(reader.lines), reader.index + _LINES_PER_SLICE)
-                index = builder.take(reader.lines, reader.index, until, is_ascii=reader.is_ascii)
-                if index == reader.index:
-                    break
-                self.events_read += index - reader.index
-                tail = reader.take(index)
-                if time.perf_counter() > slice_end:
-                    await asyncio.sleep(0)
-                    slice_end = time.perf_counter() + _SLICE_SECONDS
-                    if reader.generation != file.generation:
-                        return None
+            tail = await self._fill(reader, builder)
         except PastChangedError:
             file.rewritten(self.files)
             return None
-        if tail is None:
-            self._put_back(reader, position.offset)
+        if reader.generation != file.generation:
             return None
-        segment = builder.finish(tail)
-        self._put_back(reader, segment.end.offset)
+        segment = builder.finish(tail) if tail is not None else None
+        self._put_back(reader, position.offset if segment is None else segment.end.offset)
         return segment
+
+    async def _fill(self, reader: Reader, builder: SegmentBuilder) -> bytes | None:
+        """Fill the builder; return the raw bytes before the place reached, None when there was nothing to read."""
+        tail: bytes | None = None
+        slice_end = time.perf_counter() + _SLICE_SECONDS
+        while not builder.full and reader.fill():
+            until = min(len(reader.lines), reader.index + _LINES_PER_SLICE)
+            index = builder.take(reader.lines, reader.index, until, is_ascii=reader.is_ascii)
+            if index == reader.index:
+                break
+            self.events_read += index - reader.index
+            tail = reader.take(index)
+            if time.perf_counter() > slice_end:
+                await asyncio.sleep(0)
+                slice_end = time.perf_counter() + _SLICE_SECONDS
+                if reader.generation != reader.file.generation:
+                    break
+        return tail
 
     def _reader(self, file: SessionFile, position: Position) -> Reader:
         reader = self._readers.pop((file, position.offset), None)

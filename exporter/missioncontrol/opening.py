@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.applications import Starlette
 
-from exporter.core.redacted import RedactEvent, Redacted
+from exporter.core.redacted import Redacted, RedactEvent
 from exporter.errors import UsageError
 from exporter.missioncontrol.app import create_app
 from exporter.missioncontrol.server import ServerHandle, serve_http

@@ -1,13 +1,12 @@
 """Mission Control sinks made from plain facts, as the settings hold them."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
+from exporter.core.names import LOCAL
 from exporter.sinks.mission_control import MissionControl
 from exporter.sinks.transport import HttpTransport, InProcessTransport
-
-LOCAL: Final = "local"
 
 
 def http_sink(

@@ -1,0 +1,13 @@
+"""Names that files and sinks have, in one place because several parts must agree on them."""
+
+from typing import Final
+
+MARKS: Final = "marks.db"
+QUARANTINE: Final = "quarantine.db"
+LOCAL: Final = "local"
+"""The sink that is the embedded Mission Control."""
+
+
+def sink_name(configured: str) -> str:
+    """Return the name as a sink of a Mission Control that the settings call `configured`."""
+    return "mission_control" if configured == "default" else f"mission_control.{configured}"

@@ -1,0 +1,24 @@
+"""What a lane has done, and what it compares while it reconciles."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Progress:
+    """What one lane has done since the daemon started, and what troubles it."""
+
+    events: int = 0
+    bytes: int = 0
+    masked: int = 0
+    chain_breaks: int = 0
+    bytes_gone: int = 0
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class Reconciling:
+    """`known` is what the sink has, `skip` also what is in quarantine; `seen` is what the file was found to hold."""
+
+    known: dict[str, bytes]
+    skip: set[str]
+    seen: set[str] = field(default_factory=set)

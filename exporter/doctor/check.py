@@ -1,0 +1,56 @@
+"""One check: what was looked at, what was found, and what to do about it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+Verdict: TypeAlias = Literal["ok", "note", "warning", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`remedy` is empty where nothing needs to be done."""
+
+    name: str
+    verdict: Verdict
+    detail: str
+    remedy: str = ""
+
+
+def attempt(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
+    """Return what a look finds; one that breaks is itself a failed check, so that the others are still made."""
+    try:
+        return list(look())
+    except Exception as error:  # the edge: whatever is broken here is what the doctor was called for
+        return [broken(name, error)]
+
+
+def broken(name: str, error: BaseException) -> Check:
+    """Return the check that stands for one that could not be made."""
+    return Check(
+        name, "failed", f"could not be checked: {described(error)}", "run it again with --bundle FILE and report it"
+    )
+
+
+def described(error: BaseException) -> str:
+    """Say an error in one line; the system's own words where it is one of the system's."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def shown_url(url: str) -> str:
+    """Return an address without anything in it that may be secret: no user, no password, no parameters."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return "(not an address)"
+    host = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path}"
+
+
+def counted(amount: int, noun: str) -> str:
+    """Return `1 session`, `2 sessions`."""
+    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"

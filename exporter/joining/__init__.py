@@ -1,0 +1,1 @@
+"""The concrete parts made from the settings; only `app.py` calls these modules."""

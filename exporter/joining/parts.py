@@ -1,0 +1,139 @@
+"""A daemon and its parts, joined as the settings say."""
+
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from config.errors import ConfigError
+from config.token import read_token
+from exporter.core.gate import Gate
+from exporter.core.names import MARKS, QUARANTINE, sink_name
+from exporter.core.notice import Level, Notice
+from exporter.daemon.daemon import Daemon, Scope
+from exporter.daemon.outlet import Outlet
+from exporter.daemon.road import Road
+from exporter.daemon.running import Redaction, Running
+from exporter.observe import Observer
+from exporter.sinks.configured import http_sink, local_sink
+from exporter.sources.files import WATCHED_NAMES, FileSource
+from exporter.sources.session_file import OpenFiles
+from exporter.sources.watch import best_watcher
+from exporter.store.marks import Store
+from exporter.store.quarantine import Quarantine
+
+if TYPE_CHECKING:
+    from config.settings import MissionControl as MissionControlSettings
+    from config.settings import Settings
+    from exporter.sinks.mission_control import MissionControl
+
+
+def join(
+    settings: "Settings",
+    say: Callable[[Any], None],
+    redaction: Redaction,
+    make_redaction: Callable[[], Redaction],
+    *,
+    local: bool,
+    session_ids: Sequence[str],
+) -> Running:
+    """Join the parts; needs the state lock and a running event loop, and starts nothing.
+
+    `local` adds the embedded Mission Control; it is also added when no other sink is configured.
+    """
+    notice = Observer(Level[settings.log_level.upper()], say)
+    store, quarantine = _stores(settings, notice)
+    receiver_store, receiver = None, None
+    if local or not settings.mission_control:
+        from exporter.missioncontrol.opening import open_embedded
+
+        receiver_store, receiver = open_embedded(Path(settings.state_dir), lambda: make_redaction().event)
+    limits = settings.limits
+    files = OpenFiles(limits.open_files)
+    road = Road(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
+    daemon = Daemon(
+        make_source=_source(settings, files, session_ids),
+        road=road,
+        store=store,
+        quarantine=quarantine,
+        outlets=_outlets(_sinks(settings, receiver), store, quarantine, road, notice),
+        scope=Scope(settings.history_days, frozenset(session_ids)),
+        notice=notice,
+        drain_seconds=settings.drain_seconds,
+        give_up_seconds=settings.give_up_seconds,
+        incomplete_line_seconds=limits.incomplete_line_seconds,
+    )
+    host = settings.host_name or socket.gethostname()
+    return Running(daemon, redaction, host, limits.max_line_bytes, receiver, receiver_store)
+
+
+def _stores(settings: "Settings", notice: Callable[[Notice], None]) -> tuple[Store, Quarantine]:
+    state, limits = Path(settings.state_dir), settings.limits
+    store = Store(state / MARKS)
+    quarantine = Quarantine(state / QUARANTINE, bytes_max=limits.quarantine_bytes, days_max=limits.quarantine_days)
+    for aside in (store.set_aside, quarantine.set_aside):
+        if aside is not None:
+            notice(Notice(Level.ERROR, "a database could not be read and was set aside", fields={"as": aside.name}))
+    return store, quarantine
+
+
+def _source(settings: "Settings", files: OpenFiles, session_ids: Sequence[str]) -> Callable[[Daemon], FileSource]:
+    root, poll_seconds = Path(settings.copilot_home) / "session-state", settings.limits.poll_seconds
+    return lambda daemon: FileSource(
+        root,
+        best_watcher(str(root), poll_seconds, WATCHED_NAMES),
+        files,
+        daemon.on_change,
+        daemon.on_workspace,
+        poll_seconds=poll_seconds,
+        only=session_ids,
+    )
+
+
+def _outlets(
+    sinks: "Iterator[tuple[MissionControl, int, bool]]",
+    store: Store,
+    quarantine: Quarantine,
+    road: Road,
+    notice: Callable[[Notice], None],
+) -> list[tuple[Outlet, int]]:
+    outlets = [
+        (
+            Outlet(sink, store.sink_id(sink.name, sink.url), Gate(), store, quarantine, road, notice, keep_live=live),
+            connections,
+        )
+        for sink, connections, live in sinks
+    ]
+    for outlet, _ in outlets:
+        outlet.shared = len(outlets) > 1
+    return outlets
+
+
+def _sinks(settings: "Settings", receiver: Any) -> "Iterator[tuple[MissionControl, int, bool]]":
+    for name, one in settings.mission_control.items():
+        sink = http_sink(
+            sink_name(name),
+            one.url,
+            token=_token_of(one),
+            connections=one.connections,
+            timeout_seconds=one.timeout_seconds,
+            compression=one.compression == "auto",
+            event_bytes_max=one.max_event_bytes,
+            owner_and_repo=(one.owner_id, one.repo_id) if one.owner_id and one.repo_id else None,
+        )
+        yield sink, one.connections, one.live
+    if receiver is not None:
+        yield local_sink(receiver), 2, True
+
+
+def _token_of(one: "MissionControlSettings") -> Callable[[], str | None]:
+    """Return what reads the token before every request; one that cannot be read now stays what it was."""
+    last = [read_token(one)]
+
+    def token() -> str | None:
+        with suppress(ConfigError):
+            last[0] = read_token(one)
+        return last[0]
+
+    return token
