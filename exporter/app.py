@@ -4,6 +4,7 @@ Parts are imported where they are used, so that a command pays only for its own.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -80,7 +81,7 @@ async def run(settings: "Settings", *, session_ids: Sequence[str], until_idle: b
 
 async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_browser: bool, on_notice: Say) -> int:
     """Show this machine's sessions: start (or find) the embedded Mission Control, deliver the last days, follow."""
-    from exporter.core.names import sink_name
+    from exporter.core.names import host_of, sink_name
     from exporter.daemon.control import page_of_daemon
     from exporter.daemon.serving import open_in_browser, stop_on_signals
     from exporter.demo.replay import replay
@@ -92,7 +93,8 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
         settings = msgspec.structs.replace(
             settings, state_dir=str(home / "state"), copilot_home=str(home / "copilot"), mission_control={}, otel={}
         )
-    facts = {"found_not_used": loaded.found_not_used, "leaves": sorted(map(sink_name, settings.mission_control))}
+    leaves = [f"{sink_name(name)} ({host_of(one.url)})" for name, one in settings.mission_control.items()]
+    facts = {"found_not_used": loaded.found_not_used, "leaves": leaves}
     state = Path(settings.state_dir)
     url = await page_of_daemon(state)
     if url is not None:
@@ -161,7 +163,9 @@ def _status_asleep(settings: "Settings") -> dict[str, Any]:
 
     root = Path(settings.copilot_home) / "session-state"
     sinks = {name: one.url for name, one in settings.mission_control.items()}
-    return dict(msgspec.to_builtins(status_asleep(root, Path(settings.state_dir), sinks)))
+    changed_after = time.time() - settings.history_days * 86_400
+    status = status_asleep(root, Path(settings.state_dir), sinks, changed_after=changed_after)
+    return dict(msgspec.to_builtins(status))
 
 
 async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from enum import IntEnum
 class Level(IntEnum):
     """What the operator must do: act now, look some day, nothing."""
 
+    DEBUG = 10
     INFO = 20
     WARNING = 30
     ERROR = 40

@@ -107,37 +107,36 @@ class SegmentBuilder:
 
         `is_ascii` promises that all of them are ASCII.
         """
-        index = self._take_clean(lines, index, until, is_ascii)
+        if self._skip is None and self._seen is None:
+            index = self._take_clean(lines, index, until, is_ascii)
         self.full = self.full or len(self.segment.ids) >= self._events_max or self.segment.size >= self._bytes_max
         if index < until and not self.full:
-            self._take_one(lines[index])
-            index += 1
+            line = lines[index]
+            self.full = isinstance(line, bytes) and not self._has_room(len(line))
+            if not self.full:
+                self._take_one(line)
+                index += 1
         return index
 
-    def _take_clean(self, lines: list[bytes | Oversized], index: int, until: int, is_ascii: bool) -> int:
-        """Take lines for as long as they are the common case: whole events in which nothing is masked.
+    def _has_room(self, length: int) -> bool:
+        return not self.segment.ids or self.segment.size + length <= self._bytes_max
 
-        This loop is where the time of the program goes, so everything else is left to `_take_one`.
-        """
-        segment, redact, read = self.segment, self._redact, decode_envelope
+    def _take_clean(self, lines: list[bytes | Oversized], index: int, until: int, is_ascii: bool) -> int:
+        """Take lines while they are whole events in which nothing is masked: the loop where the time goes."""
+        segment, redact, read, keep_live = self.segment, self._redact, decode_envelope, self._keep_live
         ids, events, offsets = segment.ids, segment.lines, segment.offsets
-        plain, keep_live = self._skip is None and self._seen is None, self._keep_live
         offset, size, last_id = self.offset, segment.size, self._last_id
-        bytes_max, room = self._bytes_max, self._events_max - len(ids)
-        while index < until and room > 0:
+        until = min(until, index + self._events_max - len(ids))
+        while index < until:
             line = lines[index]
-            if line.__class__ is not bytes:
-                break
-            length = len(line)
-            if ids and size + length > bytes_max:
-                self.full = True
+            if line.__class__ is not bytes or (ids and size + len(line) > self._bytes_max):
                 break
             try:
                 envelope = read(line)
             except REFUSALS:
                 break
             identity = envelope.id
-            if not (plain and identity.isascii() and 0 < len(identity) <= ID_LENGTH_MAX):
+            if not identity.isascii() or not 0 < len(identity) <= ID_LENGTH_MAX:
                 break
             if not (is_ascii or line.isascii()) and not is_utf8(line):
                 break
@@ -147,19 +146,17 @@ class SegmentBuilder:
                 if redacted is not event:
                     self._redacted = redacted
                     break
-                if envelope.parentId != last_id and last_id is not None:
-                    segment.chain_breaks += 1
+                segment.chain_breaks += envelope.parentId != last_id and last_id is not None
                 ids.append(identity)
                 events.append(event)
                 offsets.append(offset)
-                size += length + 1
-                room -= 1
+                size += len(line) + 1
             elif keep_live:
                 break
             else:
                 segment.ephemeral += 1
             last_id = identity
-            offset += length + 1
+            offset += len(line) + 1
             index += 1
         self.offset, segment.size, self._last_id = offset, size, last_id
         return index

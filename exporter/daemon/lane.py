@@ -240,12 +240,8 @@ class Lane:
 
     async def _set_mark(self, gone: list[str]) -> None:
         last = self._last_id or self.mark.last_id
-        mark = replace(
-            self.mark,
-            position=self.position,
-            identity=self.file.identity,
-            last_id=None if last in gone else last,
-        )
+        last = None if last in gone else last
+        mark = replace(self.mark, position=self.position, identity=self.file.identity, last_id=last)
         if not gone:
             await self._handover.commit(mark)
             return

@@ -46,6 +46,8 @@ class Outlet:
 
     def succeeded(self) -> None:
         """Note an answer that shows that the sink is well."""
+        if self.gate.failures:
+            self.notice(Notice(Level.INFO, "the sink answers again", None, self.sink.name))
         self.gate.succeeded()
         self.last_success = time.time()
         self.last_success_monotonic = time.monotonic()
@@ -59,6 +61,8 @@ class Outlet:
         self.gate.failed(time.monotonic(), delay, alarm=later.alarm)
         if later.alarm:
             self.say(Level.ERROR, "the sink needs a person", session, why=later.reason)
+        elif self.gate.failures == 1:
+            self.say(Level.WARNING, "the sink does not take events now; trying again", session, why=later.reason)
 
     def refused(self, status: int, session: str) -> None:
         """Note that the sink does not take our token."""

@@ -1,5 +1,7 @@
 """How a sink's requests travel: over HTTP, or straight into a receiver in this process."""
 
+import importlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -7,7 +9,19 @@ from typing import TYPE_CHECKING, Protocol
 from exporter.sinks.threads import CallThreads
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from starlette.types import ASGIApp
+
+
+def _httpx() -> "ModuleType":
+    """Import httpx when it is first needed: `exporter status` must not pay for it.
+
+    httpx 0.28 imports its own command line, and rich and pygments with it, wherever click is installed; told that
+    there is no such module it does without, as it does where click is missing.
+    """
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None means: not there
+    return importlib.import_module("httpx")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +49,7 @@ class HttpTransport:
     """httpx's blocking client on a few threads, which costs half of what its asynchronous one does."""
 
     def __init__(self, url: str, *, connections: int, timeout_seconds: float) -> None:
-        import httpx
-
+        httpx = _httpx()
         self._url = url.rstrip("/")
         self._threads = CallThreads(connections, "sink")
         self._no_answer = httpx.HTTPError
@@ -66,11 +79,10 @@ class InProcessTransport:
     """Requests to a receiver that runs in this process, without a socket."""
 
     def __init__(self, receiver: "ASGIApp", url: str = "http://127.0.0.1/agents") -> None:
-        import httpx
-
+        httpx = _httpx()
         self._url = url.rstrip("/")
         self._no_answer = httpx.HTTPError
-        self._client: httpx.AsyncClient = httpx.AsyncClient(
+        self._client = httpx.AsyncClient(
             transport=httpx.ASGITransport(app=receiver, raise_app_exceptions=False), trust_env=False
         )
 
