@@ -1,0 +1,1 @@
+"""The delivery path, in process: real files, real SQLite, real HTTP on loopback."""

@@ -1,0 +1,1 @@
+"""How requests of a sink travel, and what it concludes from their answers."""
