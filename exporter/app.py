@@ -6,12 +6,13 @@ Parts are imported where they are used, so that a command pays only for its own.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from exporter.errors import Exit
+from exporter.errors import Exit, ExporterError
 
 if TYPE_CHECKING:
     from config.load import Loaded
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from exporter.daemon.serving import Serving
 
 _READY_SECONDS: Final = 8.0
+_STATUS_SECONDS: Final = 3.0
 
 Say: TypeAlias = Callable[[Any], None]
 
@@ -175,7 +177,10 @@ async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict
     from exporter.joining.facts import facts_of
     from exporter.joining.redactor import make_redaction_without_key
 
-    status = await ask_daemon(Path(loaded.settings.state_dir), {"do": "status"}, lambda _: None)
+    status = None
+    with suppress(OSError, TimeoutError, ExporterError):  # a daemon that does not answer is what the checks find out
+        async with asyncio.timeout(_STATUS_SECONDS):
+            status = await ask_daemon(Path(loaded.settings.state_dir), {"do": "status"}, lambda _: None)
     mask = make_redaction_without_key(loaded.settings).text
     return await examine(facts_of(loaded, status, mask), schema=schema, bundle=bundle)
 

@@ -11,7 +11,7 @@ EXIT_MEANINGS: Final[dict[Exit, str]] = {
     Exit.UNEXPECTED: "unexpected error",
     Exit.USAGE: "usage: no such command or option, or a value that does not fit",
     Exit.CONFIGURATION: "configuration: a setting that cannot be used",
-    Exit.PARTIAL: "done in part: something is quarantined or missing",
+    Exit.PARTIAL: "done in part: something is quarantined or missing, or a check failed",
     Exit.REFUSED: "refused by a sink (authentication, policy)",
     Exit.UNREACHABLE: "a sink cannot be reached; the data is kept",
     Exit.LOCKED: "another exporter holds the lock",

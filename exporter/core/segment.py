@@ -10,6 +10,8 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Final
 
+import xxhash
+
 from exporter.core.envelope import (
     ID_LENGTH_MAX,
     REFUSALS,
@@ -61,12 +63,21 @@ class Segment:
     skipped: int = 0
     size: int = 0
     _hashes: list[bytes] = field(default_factory=list)
+    _hashed_for_digest: bool = False
 
-    def hashes(self) -> list[bytes]:
-        """Return the SHA-256 of every event as delivered, computed once."""
-        if len(self._hashes) != len(self.lines):
+    def hashes(self, *, for_digest: bool) -> list[bytes]:
+        """Return a hash of every event as delivered, computed once.
+
+        A receiver that can prove what it holds does so with SHA-256; towards one at the floor nothing but a change
+        of the event has to be told, and 16 bytes of XXH3 do that at a tenth of the cost.
+        """
+        if len(self._hashes) != len(self.lines) or (self._hashes and for_digest != self._hashed_for_digest):
             sha256 = hashlib.sha256
-            self._hashes = [sha256(line).digest() for line in self.lines]
+            short = xxhash.xxh3_128_digest
+            self._hashes = (
+                [sha256(line).digest() for line in self.lines] if for_digest else list(map(short, self.lines))
+            )
+            self._hashed_for_digest = for_digest
         return self._hashes
 
 

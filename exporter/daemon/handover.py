@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, assert_never
 
+import xxhash
+
 from exporter.core.delivery import Again, Delivery, Done, Leave, Quarantine, Send, Settled
 from exporter.core.notice import Level
 from exporter.core.segment import Segment, Unsendable
@@ -223,7 +225,9 @@ class Handover:
         if not isinstance(sent.verdict, Accepted) or sent.rejected:
             return f"the sink refuses it: {type(sent.verdict).__name__.lower()}"
         if event.id not in self.delivered():
-            await self.commit(self.mark, [event.id], [hashlib.sha256(event.raw).digest()])
+            short = xxhash.xxh3_128_digest(event.raw)
+            digest = hashlib.sha256(event.raw).digest() if self.outlet.sink.capabilities.digest else short
+            await self.commit(self.mark, [event.id], [digest])
         return None
 
     # ---- what follows ---------------------------------------------------------------------------------------

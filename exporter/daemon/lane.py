@@ -172,12 +172,14 @@ class Lane:
         return True
 
     async def _meanwhile(self, segment: Segment) -> None:
-        segment.hashes()
-        if self.file.size > segment.end.offset and self._generation == self.file.generation:
+        segment.hashes(for_digest=self.outlet.sink.capabilities.digest)
+        # While other sessions are sent at the same time there is no need to have more in memory.
+        alone = self.outlet.busy <= 1
+        if alone and self.file.size > segment.end.offset and self._generation == self.file.generation:
             self._ahead = await self._read(segment.end, segment.ids[-1])
 
     async def _commit(self, segment: Segment, refused: frozenset[int], *, still_here: bool) -> None:
-        ids, hashes = segment.ids, segment.hashes()
+        ids, hashes = segment.ids, segment.hashes(for_digest=self.outlet.sink.capabilities.digest)
         if refused:
             ids = [identity for index, identity in enumerate(ids) if index not in refused]
             hashes = [one for index, one in enumerate(hashes) if index not in refused]

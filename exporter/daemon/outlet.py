@@ -36,6 +36,7 @@ class Outlet:
     last_success_monotonic: float | None = None
     last_error: str | None = None
     retries: int = 0
+    busy: int = 0
 
     def segment_limits(self) -> tuple[int, int]:
         """Return how many events and bytes to read at once: what the sink takes, or the floor when sinks share."""

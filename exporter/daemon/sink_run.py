@@ -79,6 +79,7 @@ class SinkRun:
 
     async def _turn(self, lane: Lane) -> None:
         lane.busy, lane.asked = True, False
+        self.outlet.busy += 1
         more = False
         try:
             more = await lane.turn()
@@ -86,6 +87,7 @@ class SinkRun:
             lane.failed(error)
         finally:
             lane.busy = False
+            self.outlet.busy -= 1
             self.outlet.gate.unused()
             self._gate_moved.set()
         if more or lane.asked:

@@ -64,4 +64,11 @@ def _otlp(name: str, one: "Otel") -> OtlpFacts:
         headers,
         Path(one.headers_file) if one.headers_file else None,
         fault,
+        _path(one.certificate_file),
+        _path(one.client_certificate_file),
+        _path(one.client_key_file),
     )
+
+
+def _path(name: str | None) -> Path | None:
+    return Path(name) if name else None

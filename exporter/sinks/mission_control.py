@@ -26,8 +26,9 @@ FLOOR_EVENT_BYTES_MAX: Final = 8 << 20
 _COMPRESS_FROM_BYTES: Final = 1_024
 _ENCODINGS: Final = ("zstd", "gzip")
 
-# Full jitter between 0.5 and 60 seconds; it never gives up, because the file keeps the events.
-_BACKOFF: Final = tenacity.wait_random_exponential(multiplier=1, max=60, min=0.5)
+# Full jitter from 0.5 s up to a bound that grows to 60 s at the fifteenth failure in a row: five failures are over
+# within six seconds, a long outage costs a request a minute. It never gives up, because the file keeps the events.
+_BACKOFF: Final = tenacity.wait_random_exponential(multiplier=0.5, exp_base=1.4, max=60, min=0.5)
 _NOTHING_TO_RETRY: Final = tenacity.Retrying(stop=tenacity.stop_never)
 
 

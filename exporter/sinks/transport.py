@@ -53,10 +53,11 @@ class HttpTransport:
         self._url = url.rstrip("/")
         self._threads = CallThreads(connections, "sink")
         self._no_answer = httpx.HTTPError
-        self._client = httpx.Client(
-            timeout=httpx.Timeout(timeout_seconds, connect=min(10.0, timeout_seconds)),
+        self._request = httpx.Request
+        self._timeout = {"timeout": httpx.Timeout(timeout_seconds, connect=min(10.0, timeout_seconds)).as_dict()}
+        # The transport itself: no redirects, cookies, proxies or netrc, all of which `httpx.Client` would look into.
+        self._transport = httpx.HTTPTransport(
             limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
-            follow_redirects=False,
             trust_env=False,
             verify=url.startswith("https:"),  # loading the certificates takes time that plain http need not spend
         )
@@ -66,7 +67,12 @@ class HttpTransport:
 
     def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
         try:
-            response = self._client.request(method, self._url + path, headers=dict(headers), content=body or None)
+            request = self._request(
+                method, self._url + path, headers=dict(headers), content=body or None, extensions=self._timeout
+            )
+            response = self._transport.handle_request(request)
+            response.read()
+            response.close()
         except self._no_answer as error:
             raise NoAnswerError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from error
         return Answer(response.status_code, response.headers, response.content)

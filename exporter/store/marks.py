@@ -35,7 +35,6 @@ _MIGRATIONS: Final = (
     CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID
     """,
 )
-HASH_BYTES: Final = 32
 FOLLOWING, DELETED_THERE = "following", "deleted_there"
 
 
@@ -181,13 +180,18 @@ class Store:
         )
 
     def delivered(self, session: str, sink: int) -> dict[str, bytes]:
-        """Return the ids that a sink has, not hidden, in the order delivered, with the SHA-256 of each."""
+        """Return the ids that a sink has, not hidden, in the order delivered, with the hash of each.
+
+        The hash is SHA-256 for a receiver with the `digest` capability and 16 bytes otherwise.
+        """
         rows = self._run("SELECT ids, hashes FROM delivered WHERE session = ? AND sink = ? ORDER BY n", (session, sink))
         result: dict[str, bytes] = {}
         for ids, hashes in rows:
             assert isinstance(ids, bytes) and isinstance(hashes, bytes)
-            for number, identity in enumerate(msgspec.json.decode(ids, type=list[str])):
-                result.setdefault(identity, hashes[number * HASH_BYTES : (number + 1) * HASH_BYTES])
+            names = msgspec.json.decode(ids, type=list[str])
+            width = len(hashes) // len(names)
+            for number, identity in enumerate(names):
+                result.setdefault(identity, hashes[number * width : (number + 1) * width])
         return result
 
     def replace_delivered(self, session: str, sink: int, mark: Mark, delivered: Mapping[str, bytes]) -> Mark:
@@ -197,10 +201,11 @@ class Store:
             execute = self._connection.execute
             execute("BEGIN IMMEDIATE")
             execute("DELETE FROM delivered WHERE session = ? AND sink = ?", (session, sink))
-            if delivered:
+            for width in {len(one) for one in delivered.values()}:
+                some = {identity: one for identity, one in delivered.items() if len(one) == width}
                 execute(
                     "INSERT INTO delivered (session, sink, ids, hashes) VALUES (?, ?, ?, ?)",
-                    (session, sink, msgspec.json.encode(list(delivered)), b"".join(delivered.values())),
+                    (session, sink, msgspec.json.encode(list(some)), b"".join(some.values())),
                 )
             self._put_mark(session, sink, mark)
             execute("COMMIT")
