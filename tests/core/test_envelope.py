@@ -263,7 +263,7 @@ def test_an_id_is_usable_when_it_can_be_stored(text: str) -> None:
     except UnicodeEncodeError:
         encoded = b""
 
-    assert usable_id(text) == (0 < len(encoded) and len(text) <= ID_LENGTH_MAX)
+    assert usable_id(text) == (len(encoded) > 0 and len(text) <= ID_LENGTH_MAX)
 
 
 def nested(size: int) -> bytes:

@@ -19,10 +19,10 @@ VALUES: Final = st.recursive(
     max_leaves=12,
 )
 INSERTED: Final = st.sampled_from(
-    [b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"0", b"-", b".", b"e", b"+", b" ", b"\t", b"\n", b"\r", b"\0"]
-    + [b"\x1f", b"\x0b", b"\x7f", b"\\u", b"\\ud800", b"\\u00e9", b"true", b"NaN", b"Infinity", b"01", b"1e400", b"//"]
-    + ["\u2028".encode(), "\xa0".encode(), b"\xef\xbb\xbf"]
-)
+    [bytes([character]) for character in b'"\\{}[],:0-.e+ \t\n\r\0\x1f\x0b\x7f']
+) | st.sampled_from(
+    ["\\u", "\\ud800", "\\u00e9", "true", "NaN", "Infinity", "01", "1e400", "//", "\u2028", "\xa0", "\ufeff"]
+).map(str.encode)
 
 
 @st.composite

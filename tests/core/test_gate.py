@@ -1,0 +1,68 @@
+"""A sink that fails is probed by one request at a time; one that refuses the token by none until it changes."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.core.gate import Closed, Gate, Go, Hold
+from tests.core.scenario import check, scenarios
+
+TOKENS: Final = {"none": None}
+
+
+class Script:
+    """The language of the gate scenarios."""
+
+    def __init__(self) -> None:
+        self.gate = Gate()
+
+    def __call__(self, words: list[str]) -> list[str]:
+        gate = self.gate
+        match words:
+            case ["ready", now]:
+                return [told(gate.ready(float(now)))]
+            case ["fail", now, delay, *alarm]:
+                gate.failed(float(now), float(delay), alarm=bool(alarm))
+            case ["succeed"]:
+                gate.succeeded()
+            case ["unused"]:
+                gate.unused()
+            case ["refuse", token]:
+                gate.unauthorized(TOKENS.get(token, token))
+            case ["token", token]:
+                gate.token_is(TOKENS.get(token, token))
+            case ["state"]:
+                return [f"failures={gate.failures} alarm={gate.alarm}".lower()]
+            case _:
+                raise ValueError(words)
+        return []
+
+
+def told(readiness: Go | Hold | Closed) -> str:
+    match readiness:
+        case Go():
+            return "go"
+        case Hold(until):
+            return f"hold until {until:g}"
+        case Closed():
+            return "closed"
+
+
+@pytest.mark.parametrize("path", scenarios("gate"), ids=lambda path: path.stem)
+def test_scenario(path: Path, rewrite: bool) -> None:
+    check(path, Script(), rewrite)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1000), st.floats(0, 60)), min_size=1, max_size=20), st.floats(0, 2000))
+def test_while_it_fails_one_of_many_goes_and_none_too_early(failures: list[tuple[float, float]], later: float) -> None:
+    gate, now = Gate(), 0.0
+    for pause, delay in failures:
+        now += pause
+        gate.failed(now, delay)
+
+    let_through = [asker for asker in range(1000) if gate.ready(now + later) == Go()]
+
+    assert len(let_through) == (1 if now + later >= now + failures[-1][1] else 0)
