@@ -1,0 +1,1 @@
+"""The installed command: real processes, real files, real signals, a real receiver."""

@@ -1,0 +1,129 @@
+"""Killed at any instant, every durable event is stored once and at most one batch is sent twice (F3)."""
+
+import threading
+from random import Random
+from typing import Final
+
+import pytest
+
+from tests.program.driver import Machine
+from tests.program.floor import Floor, Post
+from tests.program.session_files import SessionFile
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+KILLS: Final = 200
+EVENTS: Final = 60_000
+SEED: Final = 20261118
+
+
+class Author:
+    """Writes to several sessions at once in slices of any size, as far as it has been allowed to."""
+
+    def __init__(self, sessions: list[SessionFile], total: int, seed: int) -> None:
+        self.sessions = sessions
+        self.total = total
+        self.written = 0
+        self.allowed = 0
+        self.changed = threading.Condition()
+        self.chance = Random(seed)
+        self.thread = threading.Thread(target=self._write, daemon=True)
+        self.thread.start()
+
+    def allow(self, total: int) -> None:
+        """Let it write until there are so many durable events."""
+        with self.changed:
+            self.allowed = total
+            self.changed.notify_all()
+
+    def finish(self) -> None:
+        """Let it write all, and wait for it."""
+        self.allow(self.total)
+        self.thread.join(120)
+        assert self.written == self.total
+
+    def _write(self) -> None:
+        while self.written < self.total:
+            with self.changed:
+                self.changed.wait_for(lambda: self.allowed > self.written)
+            count = min(self.chance.randint(1, 60), self.total - self.written)
+            self.chance.choice(self.sessions).write(count)
+            self.written += count
+
+
+def kill_again_and_again(machine: Machine, author: Author, kills: int, seed: int) -> None:
+    """Half of the kills fall anywhere in the first 400 ms, the others shortly after something was sent."""
+    chance = Random(seed)
+    counting = machine.floor
+    assert counting is not None
+    for number in range(1, kills + 1):
+        counting.run = number
+        author.allow(author.total * number // kills)
+        started = len(counting.posts)
+        running = machine.start()
+        done = threading.Event()
+        if number % 2:
+            done.wait(chance.uniform(0.05, 0.4))
+        else:
+            counting.wait_for_post(started + chance.randint(1, 6))
+            done.wait(chance.uniform(0, 0.02))
+        assert running.alive, running.text()
+        running.kill()
+    counting.run = kills + 1
+
+
+def assert_one_batch_at_most_was_repeated(counting: Floor, session: SessionFile) -> None:
+    """What a run repeats is part of the one batch that was sent last before the kill, and is sent once more only."""
+    seen: set[str] = set()
+    last_of_earlier_runs: Post | None = None
+    last: Post | None = None
+    repeated_in_run: set[str] = set()
+    for post in (post for post in counting.posts if post.session == session.id):
+        if last is None or post.run != last.run:
+            last_of_earlier_runs, repeated_in_run = last, set()
+        repeated = seen.intersection(post.ids)
+        if repeated:
+            assert last_of_earlier_runs is not None
+            assert repeated.issubset(last_of_earlier_runs.ids), "more than the last batch was repeated"
+            assert not repeated & repeated_in_run, "repeated twice in one run"
+        repeated_in_run |= repeated
+        seen.update(post.ids)
+        last = post
+
+
+def assert_floor_holds_exactly(machine: Machine) -> None:
+    """The same events in the same order, byte for byte."""
+    assert machine.floor is not None
+    for session in machine.sessions:
+        assert machine.floor.lines(session.id) == session.durable()
+
+
+def test_200_kills_while_60000_events_are_written_store_each_once(machine: Machine) -> None:
+    machine.with_floor()
+    sessions = [machine.session() for _ in range(5)]
+    author = Author(sessions, EVENTS, SEED)
+
+    kill_again_and_again(machine, author, KILLS, SEED)
+    author.finish()
+    machine.deliver()
+
+    assert_floor_holds_exactly(machine)
+    assert machine.floor is not None
+    for session in sessions:
+        assert_one_batch_at_most_was_repeated(machine.floor, session)
+    machine.verify()
+
+
+def test_20_kills_with_two_sinks_store_each_event_once_at_both(delivering: Machine) -> None:
+    sessions = [delivering.session() for _ in range(3)]
+    author = Author(sessions, 6_000, SEED + 1)
+
+    kill_again_and_again(delivering, author, 20, SEED + 1)
+    author.finish()
+    delivering.deliver()
+
+    delivering.assert_delivered()
+    assert_floor_holds_exactly(delivering)
+    assert delivering.floor is not None
+    for session in sessions:
+        assert_one_batch_at_most_was_repeated(delivering.floor, session)
