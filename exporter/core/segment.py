@@ -111,6 +111,7 @@ class SegmentBuilder:
         self._skip = skip
         self._keep_live = keep_live
         self._seen = seen
+        self._held_bytes = 0
         self._redacted: Redacted | None = None  # of the line at hand, when that is not the line itself
 
     def take(self, lines: list[bytes | Oversized], index: int, until: int, *, is_ascii: bool = False) -> int:
@@ -228,7 +229,15 @@ class SegmentBuilder:
     def _show(self, raw: bytes) -> None:
         shown = self._redact(raw)
         if not isinstance(shown, Refused):
-            self.segment.live.append(shown.line if isinstance(shown, Masked) else shown)
+            line = shown.line if isinstance(shown, Masked) else shown
+            self.segment.live.append(line)
+            self._hold(len(line), len(self.segment.live))
+
+    def _hold(self, size: int, count: int) -> None:
+        """End the segment where what is not delivered would fill the memory: rubbish, or shown events."""
+        self._held_bytes += size
+        self.full = self.full or count >= self._events_max or self._held_bytes >= self._bytes_max
 
     def _unsendable(self, offset: int, raw: bytes, size: int, reason: str, identity: str | None) -> None:
         self.segment.unsendable.append(Unsendable(offset, raw, size, reason, identity))
+        self._hold(len(raw), len(self.segment.unsendable))

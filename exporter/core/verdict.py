@@ -107,7 +107,7 @@ def retry_after_seconds(header: str | None, now: datetime) -> float | None:
     except ValueError:
         try:
             moment = parsedate_to_datetime(text)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError, IndexError):
             return None
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
