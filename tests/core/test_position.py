@@ -1,0 +1,47 @@
+"""An offset is believed when the bytes before it are those that were there."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.core.position import START, TAIL_BYTES, Position, tail_hash
+
+CONTENTS = st.binary(max_size=3 * TAIL_BYTES)
+
+
+def at(content: bytes, offset: int) -> Position:
+    return Position(offset, tail_hash(content[:offset]))
+
+
+def before(content: bytes, position: Position) -> bytes:
+    return content[position.offset - position.tail_length() : position.offset]
+
+
+@given(CONTENTS, st.data())
+def test_the_same_bytes_are_believed_however_many_more_are_given(content: bytes, data: st.DataObject) -> None:
+    position = at(content, data.draw(st.integers(0, len(content))))
+
+    assert position.follows(before(content, position))
+    assert position.follows(content[: position.offset])
+
+
+@given(CONTENTS.filter(bool), st.data())
+def test_one_changed_byte_before_it_is_seen(content: bytes, data: st.DataObject) -> None:
+    position = at(content, data.draw(st.integers(1, len(content))))
+    changed = data.draw(st.integers(position.offset - position.tail_length(), position.offset - 1))
+    other = content[:changed] + bytes([content[changed] ^ 1]) + content[changed + 1 :]
+
+    assert not position.follows(before(other, position))
+
+
+@given(CONTENTS.filter(bool), st.data())
+def test_a_file_that_became_shorter_is_seen(content: bytes, data: st.DataObject) -> None:
+    position = at(content, data.draw(st.integers(1, len(content))))
+    shorter = content[: data.draw(st.integers(0, position.tail_length() - 1))]
+
+    assert not position.follows(shorter)
+
+
+def test_the_start_follows_anything() -> None:
+    assert START.follows(b"")
+    assert START.follows(b"whatever")
+    assert START.tail_length() == 0

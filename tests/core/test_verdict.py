@@ -1,0 +1,123 @@
+"""Every answer means something, and a Retry-After header of any form never leads astray."""
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Final
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from exporter.core.verdict import (
+    CEILING_SECONDS,
+    RETRY_AFTER_SECONDS_MAX,
+    Accepted,
+    Conflict,
+    Deleted,
+    Later,
+    LessCompression,
+    Missing,
+    Smaller,
+    Suspect,
+    Unauthorized,
+    Verdict,
+    retry_after_seconds,
+    verdict,
+)
+
+NOW: Final = datetime(2026, 11, 18, 12, 0, 0, tzinfo=UTC)
+SPECIAL: Final[dict[int, Verdict]] = {
+    400: Suspect(400),
+    401: Unauthorized(401),
+    403: Unauthorized(403),
+    404: Missing(),
+    409: Conflict(),
+    410: Deleted(),
+    413: Smaller(),
+    415: LessCompression(),
+    422: Suspect(422),
+}
+TRANSIENT: Final = {408, 425, 429} | set(range(500, 600)) - {501, 505}
+
+
+DATE: Final = "Mon, {} Jan {} {}:{}:00 {}{}"
+NUMBERS: Final = st.integers(0, 99) | st.integers(0, 10**30)
+
+
+def expected(status: int) -> Verdict:
+    if status in range(200, 300):
+        return Accepted()
+    if status in SPECIAL:
+        return SPECIAL[status]
+    if status in TRANSIENT:
+        return Later(f"answered {status}")
+    return Later(f"answered {status}", CEILING_SECONDS, alarm=True)
+
+
+@pytest.mark.parametrize("status", range(100, 600))
+def test_every_status_has_its_verdict(status: int) -> None:
+    assert verdict(status, None, NOW) == expected(status)
+
+
+@pytest.mark.parametrize("status", sorted(TRANSIENT) + [301, 302, 406, 501, 505])
+def test_a_named_time_is_obeyed_whenever_it_is_later(status: int) -> None:
+    judged = verdict(status, "7", NOW)
+
+    assert isinstance(judged, Later)
+    assert judged.after_seconds == 7.0
+
+
+@pytest.mark.parametrize("status", sorted(SPECIAL) + [200, 204])
+def test_a_named_time_changes_no_other_verdict(status: int) -> None:
+    assert verdict(status, "7", NOW) == expected(status)
+
+
+@pytest.mark.parametrize(
+    "header, seconds",
+    [
+        (None, None),
+        ("", None),
+        ("soon", None),
+        ("nan", None),
+        ("1, 2", None),
+        ("3", 3.0),
+        (" 3 ", 3.0),
+        ("0", 0.0),
+        ("0.5", 0.5),
+        ("-5", 0.0),
+        ("1e9", RETRY_AFTER_SECONDS_MAX),
+        ("inf", RETRY_AFTER_SECONDS_MAX),
+        ("9" * 400, RETRY_AFTER_SECONDS_MAX),
+        ("Wed, 18 Nov 2026 12:00:03 GMT", 3.0),
+        ("Wed, 18 Nov 2026 14:00:03 +0200", 3.0),
+        ("Wed, 18 Nov 2026 12:00:03 -0000", 3.0),
+        ("Wednesday, 18-Nov-26 12:00:03 GMT", 3.0),
+        ("Wed Nov 18 12:00:03 2026", 3.0),
+        ("Wed, 18 Nov 2026 11:59:00 GMT", 0.0),
+        ("Wed, 18 Nov 2099 12:00:00 GMT", RETRY_AFTER_SECONDS_MAX),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
+        ("Wed, 99 Nov 2026 12:00:03 GMT", None),
+        ("Fri, 31 Dec 99999999999999999999 23:59:59 GMT", None),
+        ("Wed, 18 Nov 2026 12:00:03 +99999999999999", None),
+    ],
+)
+def test_retry_after(header: str | None, seconds: float | None) -> None:
+    assert retry_after_seconds(header, NOW) == seconds
+
+
+@given(
+    st.text() | st.builds(DATE.format, NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.sampled_from(["GMT", "+", "-"]), NUMBERS)
+)
+@example("Mon, 1 Jan 1 0:0:0 +9999")
+@example("1 Jan 9999 24:00:00 -9999")
+def test_no_header_makes_it_raise_or_wait_for_ever(header: str) -> None:
+    seconds = retry_after_seconds(header, NOW)
+
+    assert seconds is None or 0 <= seconds <= RETRY_AFTER_SECONDS_MAX
+
+
+@given(st.integers(-1000, 1000))
+def test_a_date_is_the_time_until_then(seconds: int) -> None:
+    header = format_datetime(NOW + timedelta(seconds=seconds), usegmt=True)
+
+    assert retry_after_seconds(header, NOW) == min(max(seconds, 0), RETRY_AFTER_SECONDS_MAX)
