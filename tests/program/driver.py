@@ -114,7 +114,11 @@ class Machine:
         return command(*arguments, "--config", str(self.write_settings()))
 
     def exporter(
-        self, *arguments: str, prefix: Sequence[str] = (), prepare: Callable[[], object] | None = None
+        self,
+        *arguments: str,
+        prefix: Sequence[str] = (),
+        prepare: Callable[[], object] | None = None,
+        timeout: float = TIMEOUT_SECONDS,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
         return subprocess.run(
@@ -123,7 +127,7 @@ class Machine:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
-            timeout=TIMEOUT_SECONDS,
+            timeout=timeout,
             check=False,
             preexec_fn=prepare,
         )
@@ -140,7 +144,7 @@ class Machine:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                preexec_fn=prepare,
+                preexec_fn=prepare,  # noqa: PLW1509  see above
             )
         self.running.append(Running(process, said))
         return self.running[-1]

@@ -9,7 +9,8 @@ from typing import Any, Final
 from uuid import UUID
 
 TIMESTAMP: Final = "2026-11-18T09:58:24.100Z"
-WORDS: Final = "the build is green and every test of the module has passed so we can go on with the next step".split()
+TEXT: Final = "the build is green and every test of the module has passed so we can go on with the next step"
+WORDS: Final = TEXT.split()
 
 
 def event_id(line: bytes) -> str:

@@ -25,7 +25,7 @@ class Team:
         directory.mkdir(parents=True)
         self.token_file = directory / "token"
         self.token_file.write_text(TOKEN + "\n")
-        self.database = directory / "team.db"
+        self.database = directory / "mission_control.db"
         self.directory = directory
         self.environment = environment
         self.port = 0
@@ -35,9 +35,14 @@ class Team:
     def start(self) -> None:
         """Serve, at the same port as before."""
         line = ["mission-control", "serve", "--port", str(self.port), "--token-file", str(self.token_file)]
-        line += ["--store", f"sqlite://{self.database}", "--state-dir", str(self.directory)]
+        line += ["--state-dir", str(self.directory)]
         self.process = subprocess.Popen(
-            command(*line), env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
+            command(*line),
+            env=self.environment,
+            cwd=self.directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
         )
         assert self.process.stdout is not None
         self.root = self.process.stdout.readline().strip().rstrip("/")

@@ -13,7 +13,7 @@ MONTH_SECONDS = 30 * 86_400
 def test_a_second_run_ends_with_7_within_a_second(delivering: Machine) -> None:
     session = delivering.session().write(100)
     running = delivering.start()
-    until(lambda: (delivering.state / "control.sock").exists(), "the first daemon's control socket")
+    until((delivering.state / "control.sock").exists, "the first daemon's control socket")
 
     start = time.monotonic()
     second = delivering.exporter("run")
@@ -74,16 +74,17 @@ def test_backfill_beside_a_daemon_delivers_an_old_session_through_it(delivering:
 def test_backfill_of_a_session_that_is_being_followed_leaves_no_gap_and_repeats_nothing(delivering: Machine) -> None:
     session = delivering.session().write(2_000)
     running = delivering.start()
+    delivering.assert_delivered()
     finished = threading.Event()
 
     def write() -> None:
-        while not finished.wait(0.002):
+        while not finished.wait(0.01):
             session.write(10)
 
     author = threading.Thread(target=write)
     author.start()
     try:
-        answers = [delivering.exporter("backfill", "--session", session.id) for _ in range(4)]
+        answers = [delivering.exporter("backfill", "--session", session.id, timeout=15) for _ in range(4)]
     finally:
         finished.set()
         author.join()

@@ -40,7 +40,7 @@ def test_a_directory_may_be_there_before_the_sessions_root_is(delivering: Machin
     root = delivering.home / "session-state"
     root.rmdir()
     delivering.start()
-    until(lambda: (delivering.state / "control.sock").exists(), "the exporter's readiness")
+    until((delivering.state / "control.sock").exists, "the exporter's readiness")
     delivering.session().write(20)
 
     delivering.assert_delivered()
