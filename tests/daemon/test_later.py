@@ -144,8 +144,8 @@ async def test_a_sink_that_stays_down_ends_until_idle_and_keeps_the_data(station
     session = station.session()
     session.add(5)
     floor.script = lambda request: Reply(503)
-    settings = station.settings(default=MissionControl(url=floor.url))
-    exporter = station.exporter(msgspec.structs.replace(settings, give_up_seconds=1.0))
+    settings = station.settings({"default": MissionControl(url=floor.url)}, give_up_seconds=1.0)
+    exporter = station.exporter(settings)
 
     assert await exporter.idle() == Exit.UNREACHABLE
     await exporter.stop()

@@ -111,6 +111,20 @@ def _delete(peer: Peer, name: str) -> None:
     peer.behind.store.do(lambda database: ingest.forget_session(database, name, "2026-11-18T10:00:00.000Z"))
 
 
+def _keep(receiver: Full, path: Path) -> None:
+    """Keep what a receiver holds now."""
+    receiver.close()
+    path.write_bytes(receiver.path.read_bytes())
+    receiver.open()
+
+
+def _set_back(receiver: Full, path: Path) -> None:
+    """Restart a receiver with what it held earlier, as a restored backup does."""
+    receiver.close()
+    receiver.path.write_bytes(path.read_bytes())
+    receiver.open()
+
+
 async def test_a_session_deleted_there_is_left_alone(station: Station, full: Peer) -> None:
     session = station.session()
     session.add(10)
@@ -188,10 +202,10 @@ async def test_a_conflict_with_a_receiver_that_is_behind_sends_what_it_lacks(
     session.add(5)
     exporter = station.exporter(full)
     await exporter.idle()
-    full.behind.copy(tmp_path / "earlier.db")
+    _keep(full.behind, tmp_path / "earlier.db")
     session.add(5)
     await exporter.idle()
-    full.behind.restart(tmp_path / "earlier.db")
+    _set_back(full.behind, tmp_path / "earlier.db")
     full.next_replies.append(Reply(409))
 
     session.add(5)
@@ -239,11 +253,11 @@ async def test_a_receiver_set_back_while_the_exporter_was_off_is_found_out(
     session.add(5)
     first = station.exporter(full)
     await first.idle()
-    full.behind.copy(tmp_path / "earlier.db")
+    _keep(full.behind, tmp_path / "earlier.db")
     session.add(5)
     await first.idle()
     await first.stop()
-    full.behind.restart(tmp_path / "earlier.db")
+    _set_back(full.behind, tmp_path / "earlier.db")
     session.add(1)
 
     exporter = station.exporter(full)
