@@ -185,6 +185,13 @@ class Machine:
                 assert not self.floor.keep_bytes or stored.issuperset(lines), f"{session.id} differs at the floor"
         self.verify()
 
+    def assert_delivered_to_floor(self, session: SessionFile) -> None:
+        """Wait for a session's whole lines at the floor receiver, and compare."""
+        assert self.floor is not None
+        whole = session.durable()
+        self.floor.wait_for(session.id, len(whole))
+        assert self.floor.lines(session.id) == whole
+
     def assert_sent_once(self) -> None:
         """No receiver was sent any event a second time."""
         assert self.floor is None or self.floor.repeated() == 0

@@ -1,0 +1,79 @@
+"""The envelope's own flag decides what is durable; ephemeral events never leave and never move a mark."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.program.driver import Machine
+from tests.program.session_files import SessionFile
+
+EPHEMERAL: dict[str, Callable[[SessionFile], bytes]] = {
+    "as the CLI writes it": lambda s: s.event(ephemeral=True),
+    "with white space": lambda s: s.event(ephemeral=True).replace(b'"ephemeral":true', b'"ephemeral" :\ttrue '),
+    "in front": lambda s: b'{"ephemeral":true,' + s.event(ephemeral=True)[1:].replace(b',"ephemeral":true', b""),
+    "of a type that is usually durable": lambda s: s.event(ephemeral=True, type="user.message"),
+    "beside a nested false": lambda s: s.event(ephemeral=True, data={"ephemeral": False}),
+    "with an escape in the key": lambda s: s.event(ephemeral=True).replace(b'"ephemeral"', rb'"\u0065phemeral"'),
+    "with what only the scanner reads": lambda s: s.event(ephemeral=True).replace(
+        b'"content":', b'"odd":"\\ud800","content":'
+    ),
+}
+DURABLE: dict[str, Callable[[SessionFile], bytes]] = {
+    "flag false": lambda s: s.event(text="x", **{"ephemeral_": 0}).replace(b'"ephemeral_":0', b'"ephemeral":false'),
+    "flag null": lambda s: s.event(text="x", **{"ephemeral_": 0}).replace(b'"ephemeral_":0', b'"ephemeral":null'),
+    "in a text": lambda s: s.event(text='{"id":1,"ephemeral":true}'),
+    "unquoted at the end of a text": lambda s: s.event(data={"a": 1}, note=',"ephemeral":true}'),
+    "nested in data": lambda s: s.event(data={"event": {"type": "x", "ephemeral": True}}),
+    "nested beside data": lambda s: s.event(meta={"ephemeral": True}),
+    "of a type that is usually ephemeral": lambda s: s.event(type="assistant.message_delta"),
+}
+
+
+@pytest.mark.parametrize("kind", EPHEMERAL)
+def test_an_ephemeral_event_never_arrives(delivering: Machine, kind: str) -> None:
+    assert delivering.team is not None
+    assert delivering.floor is not None
+    session = delivering.session()
+    first, last = session.event(), session.event()
+    session.append([first, EPHEMERAL[kind](session), last])
+
+    delivering.deliver()
+
+    delivering.team.assert_holds(session.id, [first, last])
+    assert delivering.floor.lines(session.id) == [first, last]
+    delivering.verify()
+
+
+@pytest.mark.parametrize("kind", DURABLE)
+def test_a_durable_event_that_looks_ephemeral_arrives(delivering: Machine, kind: str) -> None:
+    assert delivering.team is not None
+    session = delivering.session()
+    lines = [session.event(), DURABLE[kind](session), session.event()]
+    session.append(lines)
+
+    delivering.deliver()
+
+    delivering.team.assert_holds(session.id, lines)
+    delivering.verify()
+
+
+def test_ephemeral_events_alone_send_nothing_and_move_no_mark(delivering: Machine) -> None:
+    assert delivering.team is not None
+    assert delivering.floor is not None
+    session, silent = delivering.session().write(10), delivering.session()
+    delivering.deliver()
+    posts = len(delivering.floor.posts)
+    before = delivering.team.get(f"/api/v1/sessions/{session.id}/digest")
+    for one in (session, silent):
+        one.append([one.event(ephemeral=True) for _ in range(500)])
+
+    delivering.deliver()
+
+    assert len(delivering.floor.posts) == posts
+    assert delivering.team.get(f"/api/v1/sessions/{session.id}/digest") == before
+    assert delivering.team.count(silent.id) == 0
+    delivering.verify()
+    session.write(5)
+    delivering.deliver()
+    delivering.assert_delivered()
+    delivering.assert_sent_once()
