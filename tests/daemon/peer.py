@@ -25,6 +25,7 @@ import zstandard
 
 from exporter.missioncontrol import queries
 from exporter.missioncontrol.app import create_app
+from exporter.missioncontrol.ingest import DeletedSessionError, UnknownSessionError
 from exporter.missioncontrol.store import Store
 
 _EVENTS = re.compile(r"/agents/sessions/([^/?]+)/events")
@@ -164,7 +165,10 @@ class Full:
         found: list[tuple[str, bytes]] = []
         page = queries.EventPage([], None)
         while not found or page.next is not None:
-            page = self.store.do(partial(queries.events, session_id=session, after=page.next, limit=500))
+            try:
+                page = self.store.do(partial(queries.events, session_id=session, after=page.next, limit=500))
+            except (UnknownSessionError, DeletedSessionError):
+                return []
             if not page.bodies:
                 break
             found += [(json.loads(body)["id"], body) for body in page.bodies]
@@ -247,7 +251,7 @@ class Peer:
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         try:
-            with suppress(asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
+            with suppress(asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError, RuntimeError):
                 while await self._exchange(reader, writer):
                     pass
         finally:
