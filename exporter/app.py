@@ -124,13 +124,13 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
 async def serve(settings: "Settings", *, host: str, port: int, store: str | None, token_file: str | None) -> int:
     """Run the receiver and its page alone until a signal."""
     from exporter.daemon.serving import stop_on_signals
-    from exporter.missioncontrol.opening import NAME, serve_alone
+    from exporter.missioncontrol.opening import NAME, serve_alone, store_path
     from exporter.store.lock import prepare_state_dir
 
     state = Path(settings.state_dir)
     prepare_state_dir(state)
     await serve_alone(
-        Path(store) if store else state / NAME,
+        store_path(store) if store else state / NAME,
         make_redaction(settings).event,
         host=host,
         port=port,

@@ -12,7 +12,7 @@ the left half is settled before the right half is sent.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from exporter.core.verdict import Accepted, Smaller, Suspect, Verdict
 
@@ -58,6 +58,9 @@ class Leave:
     verdict: Verdict
 
 
+# What a body holds besides its events.
+_FRAME_BYTES: Final = len(b'{"events":[]}')
+
 Outcome: TypeAlias = Settled | Quarantine | Again | Leave
 
 
@@ -94,7 +97,7 @@ class Delivery:
         if self._sizes[current.first] > limits.event_bytes_max:
             self._drop_first(current)
             return Quarantine(current.first - 1, "event_too_large")
-        end, size = current.first, 0
+        end, size = current.first, _FRAME_BYTES
         while end < current.end and end - current.first < limits.events_max:
             following = self._sizes[end]
             too_large = following > limits.event_bytes_max

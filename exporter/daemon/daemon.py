@@ -127,10 +127,18 @@ class Daemon:
         `give_up_seconds`, with `PARTIAL` when something is in quarantine.
         """
         idle_looks = 0
+        targets: dict[Lane, tuple[int, int]] = {}
         while idle_looks < 2:
             await asyncio.sleep(_TICK_SECONDS)
             chosen = list(lanes()) if lanes else [(run, lane) for run in self.runs for lane in run.lanes.values()]
-            if all(lane.settled and not lane.busy and not lane.asked for _, lane in chosen):
+            if not lanes:
+                done = all(lane.settled and not lane.busy and not lane.asked for _, lane in chosen)
+            else:  # what is added after the question is not part of the answer
+                done = all(
+                    lane.reached(*targets.setdefault(lane, (lane.file.generation, lane.file.size)))
+                    for _, lane in chosen
+                )
+            if done:
                 idle_looks += 1
                 continue
             idle_looks = 0

@@ -2,9 +2,10 @@
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Final, TypeAlias, assert_never
+from dataclasses import replace
+from typing import Final, assert_never
 
 import xxhash
 
@@ -24,33 +25,13 @@ from exporter.core.verdict import (
     Unauthorized,
     Verdict,
 )
+from exporter.daemon.dealt import BeginAgain, Blocked, Dealt, Handed
 from exporter.daemon.outlet import Outlet
-from exporter.sinks.mission_control import Registered, Sent
+from exporter.sinks.mission_control import Registered, Sent, retry_delay_seconds
 from exporter.store.marks import DELETED_THERE, FOLLOWING, Mark, StoreUnwritableError
 
 STORE_RETRY_SECONDS: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Handed:
-    """The sink has the segment, except for the events at these indexes, which are in quarantine."""
-
-    refused: frozenset[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """Nothing can be done now: the sink's gate says when, or the session has stopped."""
-
-
-@dataclass(frozen=True, slots=True)
-class BeginAgain:
-    """The sink has exactly these ids, whatever was believed before: compare the file with them."""
-
-    known: dict[str, bytes]
-
-
-Dealt: TypeAlias = Handed | Blocked | BeginAgain
+_SETBACKS_HEAD_START: Final = 4
 
 
 class Handover:
@@ -68,7 +49,9 @@ class Handover:
         self.unwritable = False
         self._registered = False
         self._restore = False
+        self.rest_until = 0.0
         self._setbacks = 0
+        self._held_there: int | None = None
         self._showing: asyncio.Task[None] | None = None
 
     @property
@@ -205,6 +188,7 @@ class Handover:
                     self.ask_again = True
                     return self._setback("the receiver acknowledged something else than was sent")
                 self._setbacks = 0
+                self._held_there = sent.count
             case Again():
                 self.outlet.retries += 1
             case Quarantine(index, reason):
@@ -253,6 +237,10 @@ class Handover:
                 await asyncio.sleep(STORE_RETRY_SECONDS)
             else:
                 self.known, self.unwritable = True, False
+                # Fewer than we believe: something was acknowledged and is not there. More is somebody else's doing.
+                if ids and self._held_there is not None and self._held_there < self.mark.delivered:
+                    self.ask_again = True
+                self._held_there = None
                 return
 
     def follow(self, verdict: Verdict) -> Blocked | BeginAgain:
@@ -287,10 +275,15 @@ class Handover:
         return Blocked()
 
     def _setback(self, why: str) -> Blocked:
-        """Slow down when asking or beginning again did not help: the second time in a row is a failure of the sink."""
+        """Slow this session down when beginning again did not help: from the second time in a row it rests longer."""
         self._setbacks += 1
         if self._setbacks > 1:
-            self.outlet.failed(Later(why, None, alarm=True), self.session)
+            if self._setbacks == 2:
+                self.outlet.say(
+                    Level.ERROR, "the sink and this session do not agree; trying less often", self.session, why=why
+                )
+            delay = retry_delay_seconds(self._setbacks + _SETBACKS_HEAD_START, Later(why))
+            self.rest_until = time.monotonic() + delay
         return Blocked()
 
     def _refuse(self, segment: Segment, index: int, reason: str) -> None:

@@ -9,22 +9,22 @@ ids do, so that a crash in the middle repeats nothing.
 import asyncio
 import sqlite3
 import time
-import traceback
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from exporter.core.notice import Level
 from exporter.core.position import START, Position
 from exporter.core.segment import Segment, Unsendable
-from exporter.daemon.handover import STORE_RETRY_SECONDS, BeginAgain, Dealt, Handed, Handover
+from exporter.daemon.dealt import BeginAgain, Dealt, Handed
+from exporter.daemon.handover import STORE_RETRY_SECONDS, Handover
 from exporter.daemon.outlet import Outlet
-from exporter.daemon.progress import Progress, Reconciling
+from exporter.daemon.progress import Progress, Reconciling, place_of
 from exporter.sources.session_file import SessionFile
 from exporter.store.marks import Mark, StoreDamagedError, StoreUnwritableError
 from exporter.store.quarantine import QuarantineFullError
 
 GATHER_SECONDS: Final = 0.005
+EMPTY_SECONDS: Final = 1.0
 _GATHER_BYTES_MAX: Final = 65_536
 
 
@@ -62,6 +62,17 @@ class Lane:
         """Tell whether nothing will be sent until a person asks for it."""
         return self._handover.stopped
 
+    def rest_seconds(self) -> float:
+        """Return for how long the session is to be left alone."""
+        return self._handover.rest_until - time.monotonic()
+
+    def reached(self, generation: int, offset: int) -> bool:
+        """Tell whether the sink has what stood before an offset of a generation of the file."""
+        if self.settled:
+            return True
+        follows = self._reconciling is None and self._generation == self.file.generation == generation
+        return follows and self.position.offset >= offset
+
     def lag_bytes(self) -> int:
         """Return the bytes of whole lines that the sink does not have yet, as far as is known."""
         if self.stopped or self.file.identity is None:
@@ -70,11 +81,6 @@ class Lane:
         if position.offset > self.file.size:
             return self.file.size
         return max(0, self.file.size - position.offset - self.outlet.road.held_bytes(self.file, position.offset))
-
-    def masked(self) -> int:
-        """Return how many secrets were masked in what the sink has."""
-        counts = self.outlet.store.masked(self.file.session, self.outlet.sink_id)
-        return sum(sum(rules.values()) for rules in counts.values())
 
     def start_over(self) -> None:
         """Forget what this sink has of the session and send it again from its first event."""
@@ -108,8 +114,11 @@ class Lane:
             self._generation = self._reconciling = None
         if self.stopped or self.file.identity is None or self._gone():
             return self._settle()
+        if self.rest_seconds() > 0:
+            return False
         try:
-            return await self._step()
+            more = await self._step()
+            return self._settle() if self.stopped else more
         except StoreDamagedError as error:
             self._say(Level.ERROR, "the store is damaged and set aside; the receiver is asked", aside=str(error.path))
             return True
@@ -123,16 +132,14 @@ class Lane:
 
     def failed(self, error: Exception) -> None:
         """Note a defect of ours; the text of the error may hold content and is not repeated."""
-        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-        place = f"{Path(frame.f_code.co_filename).name}:{line}"
         self._ahead = None
         self._trouble(
-            "defect", "a defect stopped this session; it is tried again", error=type(error).__name__, at=place
+            "defect", "a defect stopped this session; it is tried again", error=type(error).__name__, at=place_of(error)
         )
 
     async def _step(self) -> bool:
         if self._handover.ask_again and not self._go_on(await self._handover.prepare()):
-            return not self.stopped
+            return True
         if self._generation != self.file.generation:
             self._take_position()
         await self._gather()
@@ -144,7 +151,7 @@ class Lane:
         if segment is None:
             return await self._at_end()
         if segment.ids and not self._go_on(await self._handover.prepare()):
-            return not self.stopped
+            return True
         return await self._deliver(segment)
 
     def _go_on(self, dealt: Dealt) -> bool:
@@ -165,7 +172,7 @@ class Lane:
             dealt = await self._handover.hand_over(segment, lambda: self._meanwhile(segment))
             if not self._go_on(dealt):
                 self._ahead = None
-                return not self.stopped
+                return True
             assert isinstance(dealt, Handed)
             refused = dealt.refused
         await self._commit(segment, refused, still_here=generation == self.file.generation)
@@ -229,11 +236,14 @@ class Lane:
     async def _at_end(self) -> bool:
         """Settle; a reconciliation first tells the sink what is gone and then sets the mark."""
         reconciling = self._reconciling
-        if reconciling is None or self.file.size == 0:
+        if reconciling is None:
             return self._settle()
+        if self.file.size == 0 and 0 <= time.time() - self.file.modified < EMPTY_SECONDS:
+            self._handover.rest_until = time.monotonic() + EMPTY_SECONDS  # somebody is writing it anew
+            return False
         gone = [identity for identity in reconciling.known if identity not in reconciling.seen]
         if gone and not self._go_on(await self._handover.rewound(gone)):
-            return not self.stopped
+            return True
         if self._generation != self.file.generation:
             return True
         await self._set_mark(gone)

@@ -68,7 +68,7 @@ class Outlet:
     def refused(self, status: int, session: str) -> None:
         """Note that the sink does not take our token."""
         self.last_error = f"answered {status}"
-        self.gate.unauthorized(self.sink.token())
+        self.gate.unauthorized(self.sink.token_refused)
         self.say(Level.ERROR, "the sink refuses the token; nothing is sent until it changes", session, status=status)
 
     def keep(self, session: str, what: list[Unsendable], *, for_all_sinks: bool) -> None:

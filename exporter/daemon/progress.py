@@ -1,6 +1,8 @@
 """What a lane has done, and what it compares while it reconciles."""
 
+import traceback
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass(slots=True)
@@ -22,3 +24,9 @@ class Reconciling:
     known: dict[str, bytes]
     skip: set[str]
     seen: set[str] = field(default_factory=set)
+
+
+def place_of(error: Exception) -> str:
+    """Return where in our code an error came from, without its text."""
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    return f"{Path(frame.f_code.co_filename).name}:{line}"

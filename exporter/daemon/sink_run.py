@@ -94,7 +94,8 @@ class SinkRun:
             self._schedule.add(lane, live=lane.live)
             self._work.set()
         elif not lane.settled:
-            asyncio.get_running_loop().call_later(TROUBLE_SECONDS, self.ask, lane)
+            rest = lane.rest_seconds()
+            asyncio.get_running_loop().call_later(rest if rest > 0 else TROUBLE_SECONDS, self.ask, lane)
 
     async def _may_send(self) -> bool:
         """Wait until the gate lets a request through; return False when it is time to stop."""

@@ -52,6 +52,16 @@ async def serve_alone(
             await server.stop()
 
 
+def store_path(store: str) -> Path:
+    """Return the file that --store names, as a path or as sqlite:///PATH."""
+    scheme, separator, rest = store.partition("://")
+    if not separator:
+        return Path(store)
+    if scheme != "sqlite":
+        raise UsageError(f"--store {scheme}: is not a store this receiver knows", hint="give a path, or sqlite:///PATH")
+    return Path(rest)
+
+
 def _token_in(file: Path) -> str:
     try:
         token = file.read_text(encoding="utf-8").strip()

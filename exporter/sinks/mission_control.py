@@ -90,11 +90,15 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The answer to a batch. `trusted` is False when a receiver that acknowledges gave no sound acknowledgement."""
+    """The answer to a batch. `trusted` is False when a receiver that acknowledges gave no sound acknowledgement.
+
+    `count` is how many events of the session such a receiver says it holds now.
+    """
 
     verdict: Verdict
     rejected: tuple[str, ...] = ()
     trusted: bool = True
+    count: int | None = None
 
 
 Registration: TypeAlias = Registered | Verdict
@@ -124,7 +128,7 @@ class MissionControl:
         self._owner_and_repo = owner_and_repo
         self._encodings_refused: set[str] = set()
         self._body_bytes_max: int | None = None
-        self._last_sent = 0.0
+        self.token_refused: str | None = None
 
     def limits(self) -> Limits:
         """Return what one request may hold, by the floor, the capabilities and what a 413 has taught."""
@@ -249,9 +253,14 @@ class MissionControl:
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         try:
-            return await self._transport.request(method, path, headers, body)
+            answer = await self._transport.request(method, path, headers, body)
         except NoAnswerError as error:
             return Later(str(error))
+        if answer.status in (401, 403):
+            if token != self.token():
+                return Later("the token has changed meanwhile", 0.0)
+            self.token_refused = token
+        return answer
 
     def _judge(self, answer: Answer) -> Verdict:
         return verdict(answer.status, answer.headers.get("retry-after"), datetime.now(UTC))
@@ -263,7 +272,7 @@ def _acknowledged(body: bytes, ids: Sequence[str]) -> Sent:
     except msgspec.MsgspecError:
         return Sent(Accepted(), trusted=False)
     counted = ack.accepted + ack.duplicates + len(ack.rejected)
-    return Sent(Accepted(), tuple(ack.rejected), trusted=counted == len(ids))
+    return Sent(Accepted(), tuple(ack.rejected), trusted=counted == len(ids), count=ack.count)
 
 
 def _compress(body: bytes, encoding: str) -> bytes:

@@ -6,15 +6,16 @@ new state, never a mixture; after a power loss it may hold an older one, which r
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from exporter.core.position import START, Identity, Position
-from exporter.store.database import is_damage, open_database, set_aside
+from exporter.errors import StateError
+from exporter.store.database import DATABASE_ERRORS, is_damage, open_database, set_aside
 
 _MIGRATIONS: Final = (
     """
@@ -36,6 +37,8 @@ _MIGRATIONS: Final = (
     """,
 )
 FOLLOWING, DELETED_THERE = "following", "deleted_there"
+
+T = TypeVar("T")
 
 
 class StoreDamagedError(Exception):
@@ -71,6 +74,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.epoch = 0
+        self._void = False  # set aside, and not yet begun anew
         self._connection, self.set_aside = open_database(path, _MIGRATIONS, synchronous="NORMAL")
 
     def close(self) -> None:
@@ -80,20 +84,32 @@ class Store:
     def _run(self, sql: str, values: Iterable[object] = ()) -> list[tuple[object, ...]]:
         try:
             return self._connection.execute(sql, tuple(values)).fetchall()
-        except sqlite3.Error as error:
+        except DATABASE_ERRORS as error:
             raise self._failed(error) from error
 
-    def _failed(self, error: sqlite3.Error) -> Exception:
-        if self._connection.in_transaction:
-            with contextlib.suppress(sqlite3.Error):
+    def _failed(self, error: Exception) -> Exception:
+        with contextlib.suppress(sqlite3.Error):
+            if self._connection.in_transaction:
                 self._connection.rollback()
-        if not is_damage(error):
+        if not self._void and not is_damage(error):
             return StoreUnwritableError(str(error))
-        self._connection.close()
-        aside = set_aside(self._path)
-        self._connection, _ = open_database(self._path, _MIGRATIONS, synchronous="NORMAL")
+        if not self._void:
+            self._void = True
+            self._connection.close()
+            self.set_aside = set_aside(self._path)
+        try:
+            self._connection, _ = open_database(self._path, _MIGRATIONS, synchronous="NORMAL")
+        except StateError as failure:
+            return StoreUnwritableError(str(failure))
+        self._void = False
         self.epoch += 1
-        return StoreDamagedError(aside)
+        return StoreDamagedError(self.set_aside)
+
+    def _read(self, read: Callable[[tuple[object, ...]], T], row: tuple[object, ...]) -> T:
+        try:
+            return read(row)
+        except (TypeError, ValueError) as error:  # SQLite has no checksums: a changed byte shows only here
+            raise self._failed(sqlite3.DatabaseError("malformed row")) from error
 
     def sink_id(self, name: str, url: str) -> int:
         """Return the number of a sink; another URL is another sink, with marks of its own."""
@@ -116,7 +132,7 @@ class Store:
             " WHERE session = ? AND sink = ?",
             (session, sink),
         )
-        return _mark(rows[0]) if rows else None
+        return self._read(_mark, rows[0]) if rows else None
 
     def marks(self, sink: int) -> dict[str, Mark]:
         """Return every mark of a sink by session."""
@@ -125,7 +141,7 @@ class Store:
             " WHERE sink = ?",
             (sink,),
         )
-        return {str(row[8]): _mark(row) for row in rows}
+        return {str(row[8]): self._read(_mark, row) for row in rows}
 
     def commit(
         self,
@@ -157,7 +173,7 @@ class Store:
                 )
             self._put_mark(session, sink, mark)
             execute("COMMIT")
-        except sqlite3.Error as error:
+        except DATABASE_ERRORS as error:
             raise self._failed(error) from error
         return mark
 
@@ -186,12 +202,9 @@ class Store:
         """
         rows = self._run("SELECT ids, hashes FROM delivered WHERE session = ? AND sink = ? ORDER BY n", (session, sink))
         result: dict[str, bytes] = {}
-        for ids, hashes in rows:
-            assert isinstance(ids, bytes) and isinstance(hashes, bytes)
-            names = msgspec.json.decode(ids, type=list[str])
-            width = len(hashes) // len(names)
-            for number, identity in enumerate(names):
-                result.setdefault(identity, hashes[number * width : (number + 1) * width])
+        for row in rows:
+            for identity, content_hash in self._read(_delivered, row):
+                result.setdefault(identity, content_hash)
         return result
 
     def replace_delivered(self, session: str, sink: int, mark: Mark, delivered: Mapping[str, bytes]) -> Mark:
@@ -209,7 +222,7 @@ class Store:
                 )
             self._put_mark(session, sink, mark)
             execute("COMMIT")
-        except sqlite3.Error as error:
+        except DATABASE_ERRORS as error:
             raise self._failed(error) from error
         return mark
 
@@ -223,9 +236,21 @@ class Store:
         return result
 
 
+def _delivered(row: tuple[object, ...]) -> list[tuple[str, bytes]]:
+    ids, hashes = row
+    if not isinstance(ids, bytes) or not isinstance(hashes, bytes):
+        raise TypeError
+    names = msgspec.json.decode(ids, type=list[str])
+    width = len(hashes) // max(1, len(names))
+    return [(identity, hashes[number * width : (number + 1) * width]) for number, identity in enumerate(names)]
+
+
 def _mark(row: tuple[object, ...]) -> Mark:
     last_id, offset, tail, device, inode, remote_id, state, delivered = row[:8]
-    assert isinstance(offset, int) and isinstance(tail, bytes) and isinstance(delivered, int)
+    if not isinstance(offset, int) or not isinstance(tail, bytes) or not isinstance(delivered, int):
+        raise TypeError
+    if state not in (FOLLOWING, DELETED_THERE):
+        raise ValueError
     identity = Identity(device, inode) if isinstance(device, int) and isinstance(inode, int) else None
     return Mark(
         None if last_id is None else str(last_id),

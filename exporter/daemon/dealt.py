@@ -1,0 +1,26 @@
+"""What dealing with a sink about a session can come to."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """The sink has the segment, except for the events at these indexes, which are in quarantine."""
+
+    refused: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """Nothing can be done now: the sink's gate says when, or the session has stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeginAgain:
+    """The sink has exactly these ids, whatever was believed before: compare the file with them."""
+
+    known: dict[str, bytes]
+
+
+Dealt: TypeAlias = Handed | Blocked | BeginAgain
