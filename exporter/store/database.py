@@ -1,22 +1,28 @@
 """Opening one of our SQLite files: private, migrated, and set aside when it cannot be read."""
 
-import contextlib
 import os
 import sqlite3
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from exporter.errors import StateError
 
-_DAMAGE = ("malformed", "not a database", "file is encrypted", "disk image")
+_DAMAGE: Final = (
+    *("malformed", "not a database", "file is encrypted", "disk image"),
+    *("Could not decode", "already exists", "no such table", "no such column", "newer than this exporter"),
+)
 
 
-def is_damage(error: sqlite3.Error) -> bool:
-    """Tell whether an error means that the file's content is lost, and not that the disk is full or busy."""
+# SQLite quotes a damaged schema in its message, which then is no text either.
+DATABASE_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
+
+
+def is_damage(error: Exception) -> bool:
+    """Tell whether an error means that the file's content is lost to us, and not that the disk is full or busy."""
     text = str(error)
-    return any(word in text for word in _DAMAGE)
+    return isinstance(error, UnicodeDecodeError) or any(word in text for word in _DAMAGE)
 
 
 def set_aside(path: Path) -> Path | None:
@@ -39,16 +45,20 @@ def open_database(
 ) -> tuple[sqlite3.Connection, Path | None]:
     """Open (or make) a database at its newest version.
 
-    A file that is no database, or comes from a newer exporter, is set aside; its new name is the second result.
+    A file that is no database, or comes from a newer exporter, is set aside; its new name is the second result. A
+    healthy one that cannot be opened now (disk full, another program at it) stays: that is a `StateError`.
     """
-    with contextlib.suppress(sqlite3.DatabaseError):
-        return _open(path, migrations, synchronous), None
-    aside = set_aside(path)
     try:
+        try:
+            return _open(path, migrations, synchronous), None
+        except DATABASE_ERRORS as error:
+            if not is_damage(error):
+                raise
+        aside = set_aside(path)
         return _open(path, migrations, synchronous), aside
-    except sqlite3.DatabaseError as error:
+    except (*DATABASE_ERRORS, OSError) as error:
         raise StateError(
-            f"{path} cannot be opened: {error}", hint="check the file system, or set state_dir to a local disk"
+            f"{path} cannot be opened: {error}", hint="check its file system, or set state_dir to a local disk"
         ) from error
 
 

@@ -1,5 +1,6 @@
 """One exporter owns a state directory: a lock that the kernel drops when its holder dies."""
 
+import errno
 import os
 import stat
 import sys
@@ -7,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, Final
 
 from exporter.errors import LockedError, StateError
 
@@ -15,6 +16,8 @@ if sys.platform != "win32":
     import fcntl
 else:
     import msvcrt
+
+_HELD: Final = frozenset({errno.EACCES, errno.EAGAIN, errno.EDEADLK})
 
 
 def prepare_state_dir(path: Path) -> None:
@@ -57,8 +60,11 @@ class StateLock:
 
     def acquire(self) -> None:
         """Take the lock at once or raise."""
-        file = self._path.open("a+", encoding="ascii")
-        self._path.chmod(0o600)
+        try:
+            file = self._path.open("a+", encoding="ascii")
+            self._path.chmod(0o600)
+        except OSError as error:
+            raise self._unusable(error) from error
         try:
             if sys.platform != "win32":
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -67,6 +73,8 @@ class StateLock:
         except OSError as error:
             holder = self.holder()
             file.close()
+            if error.errno not in _HELD:
+                raise self._unusable(error) from error
             raise LockedError(
                 f"another exporter{f' (process {holder})' if holder else ''} holds {self._path.parent}",
                 hint="ask it with `exporter status`, stop it, or give this one its own --state-dir",
@@ -76,6 +84,12 @@ class StateLock:
         file.write(str(os.getpid()))
         file.flush()
         self._file = file
+
+    def _unusable(self, error: OSError) -> StateError:
+        return StateError(
+            f"{self._path} cannot be locked: {error.strerror}",
+            hint="set state_dir to a directory of your own on a local disk",
+        )
 
     def holder(self) -> int | None:
         """Return the process id that was written by whoever took the lock last."""
