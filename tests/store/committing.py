@@ -1,0 +1,43 @@
+"""Run by the tests of the store in a process of its own: does something for ever, until it is killed."""
+
+import sys
+from pathlib import Path
+
+from exporter.core.position import Position
+from exporter.core.segment import Unsendable
+from exporter.store.lock import StateLock
+from exporter.store.marks import Mark, Store
+from exporter.store.quarantine import Quarantine
+
+
+def marks(path: Path) -> None:
+    """Commits a mark at offset N together with the N-th id, and says N once that has returned."""
+    store = Store(path)
+    sink = store.sink_id("one", "http://one")
+    mark = store.mark("session", sink) or Mark()
+    while True:
+        number = mark.position.offset + 1
+        mark = Mark(str(number), Position(number, b""), delivered=mark.delivered)
+        mark = store.commit("session", sink, mark, [str(number)], [bytes(32)], {("day", "rule"): 1})
+        print(number, flush=True)
+
+
+def quarantine(path: Path) -> None:
+    """Keeps events two by two, and says how many are kept."""
+    kept = Quarantine(path, bytes_max=1 << 30, days_max=30)
+    number = kept.count()
+    while True:
+        pair = [Unsendable(number + one, b"x", 1, "not_json", str(number + one)) for one in range(2)]
+        number += kept.add("session", None, pair)
+        print(number, flush=True)
+
+
+def lock(state_dir: Path) -> None:
+    """Holds the lock."""
+    with StateLock(state_dir):
+        print("held", flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    {"marks": marks, "quarantine": quarantine, "lock": lock}[sys.argv[1]](Path(sys.argv[2]))

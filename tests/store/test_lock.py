@@ -1,0 +1,136 @@
+"""One exporter owns a state directory, and the directory is this user's alone."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from exporter.errors import LockedError, StateError
+from exporter.store.lock import StateLock, owned, prepare_state_dir
+from tests.store.full_disk import full_disk
+from tests.store.killing import ROOT, running
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_second_holder_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
+    with running("lock", tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(LockedError, match=f"process {process.pid}"):
+            StateLock(tmp_path).acquire()
+
+
+def test_kill_9_gives_the_lock_back(tmp_path: Path) -> None:
+    with running("lock", tmp_path) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.kill()
+        process.wait()
+
+    with StateLock(tmp_path) as lock:
+        assert lock.holder() == os.getpid()
+
+
+def test_it_can_be_taken_again_after_it_was_given_back(tmp_path: Path) -> None:
+    first, second = StateLock(tmp_path), StateLock(tmp_path)
+    first.acquire()
+    with pytest.raises(LockedError):
+        second.acquire()
+    first.release()
+    first.release()
+    second.acquire()
+    second.release()
+
+    assert mode(tmp_path / "lock") == 0o600
+
+
+@pytest.mark.parametrize("content", ["", "somebody", "12 34", "\xff"])
+def test_rubbish_in_the_lock_file_is_nobody(tmp_path: Path, content: str) -> None:
+    (tmp_path / "lock").write_bytes(content.encode("latin-1"))
+
+    assert StateLock(tmp_path).holder() is None
+    with StateLock(tmp_path) as lock:
+        assert lock.holder() == os.getpid()
+
+
+def test_a_lock_that_cannot_be_made_is_not_held_by_somebody(tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()
+    with pytest.raises(StateError) as error:
+        StateLock(tmp_path).acquire()
+
+    assert not isinstance(error.value, LockedError)
+
+
+def test_the_directory_is_made_with_its_parents_for_this_user_only(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b"
+    prepare_state_dir(path)
+    prepare_state_dir(path)
+
+    assert mode(path) == 0o700
+    assert list(path.iterdir()) == []
+
+
+def test_a_directory_that_others_may_enter_is_closed_to_them(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    prepare_state_dir(tmp_path)
+
+    assert mode(tmp_path) == 0o700
+
+
+def test_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state").touch()
+    for path in (tmp_path / "state", tmp_path / "state" / "below"):
+        with pytest.raises(StateError, match="state"):
+            prepare_state_dir(path)
+
+
+def test_a_directory_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    if os.getuid() == 0:
+        os.chown(tmp_path, 12345, -1)
+        path = tmp_path
+    else:
+        path = Path("/")
+    with pytest.raises(StateError, match="belongs to another user"):
+        prepare_state_dir(path)
+
+
+def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    """In a process without the rights of root, who may write anywhere."""
+    state = tmp_path / "state"
+    state.mkdir(mode=0o500)
+    code = (
+        "import os, sys, pathlib; path = pathlib.Path(sys.argv[1])\n"
+        "from exporter.errors import StateError\n"
+        "from exporter.store.lock import prepare_state_dir\n"
+        "if os.getuid() == 0:\n"
+        "    os.chown(path, 12345, -1); os.chdir(path); os.setuid(12345); path = pathlib.Path('.')\n"
+        "try:\n    prepare_state_dir(path)\nexcept StateError as error:\n    print(error)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, str(state)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert "cannot be written" in result.stdout
+
+
+def test_a_directory_on_a_full_disk_is_refused_or_made(tmp_path: Path) -> None:
+    with full_disk(tmp_path) as disk:
+        prepare_state_dir(disk.path / "state")
+        disk.fill()
+        prepare_state_dir(disk.path / "state")
+
+        assert list((disk.path / "state").iterdir()) == []
+
+
+def test_owning_makes_and_locks_the_directory(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    with owned(path), pytest.raises(LockedError):
+        StateLock(path).acquire()
+    with owned(path):
+        assert mode(path) == 0o700
