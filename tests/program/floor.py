@@ -113,15 +113,18 @@ class Floor:
         with self.lock:
             return sum(times - 1 for counter in self.times.values() for times in counter.values())
 
-    def wait_for(self, session: str, ids: Sequence[str]) -> None:
-        """Wait until all of these are stored; the last one is looked for first."""
+    def wait_for(self, session: str, wanted: int | Sequence[str]) -> None:
+        """Wait until so many distinct events, or all of these ids, are stored of the session."""
 
         def arrived() -> bool:
+            if isinstance(wanted, int):
+                return self.count(session) >= wanted
             with self.lock:
                 stored = self.stored.get(session, {})
-                return all(one in stored for one in reversed(ids))
+                return all(one in stored for one in reversed(wanted))
 
-        until(arrived, f"{len(ids)} events of {session} at the floor receiver")
+        number = wanted if isinstance(wanted, int) else len(wanted)
+        until(arrived, f"{number} events of {session} at the floor receiver")
 
     def wait_for_post(self, number: int = 1) -> None:
         """Wait until so many events POSTs have come in."""

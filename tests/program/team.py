@@ -85,7 +85,7 @@ class Team:
         def arrived() -> bool:
             answer = self.client.get(path)
             if answer.status_code != 200:
-                return False
+                return answer.status_code == 404 and not lines
             ack = answer.json()
             return bool(ack["count"] == len(lines) and ack["last_event_id"] == last)
 
