@@ -1,0 +1,220 @@
+"""`verify`: what differs between a file and a receiver is named, and repaired when asked to."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from exporter.errors import Exit
+from tests.daemon.peer import Floor, Peer, Reply
+from tests.daemon.sessions import event
+from tests.daemon.station import Exporter, Station, until
+
+pytestmark = pytest.mark.anyio
+
+
+async def _post(peer: Peer, events: list[bytes], rewound: list[str] | None = None, session: str = "s") -> None:
+    """Tamper with what a receiver holds, over its own wire."""
+    body = b'{"events":[' + b",".join(events) + b'],"rewound":' + json.dumps(rewound or []).encode() + b"}"
+    async with httpx.AsyncClient() as client:
+        answer = await client.post(
+            f"{peer.url}/sessions/{session}/events", content=body, headers={"Session-Exporter": "test"}
+        )
+    assert answer.status_code == 200
+
+
+async def _verify(exporter: Exporter, **options: Any) -> tuple[int, dict[str, Any]]:
+    result = await exporter.ask("verify", all=True, **options)
+    [row] = result["sessions"]
+    return result["exit"], row
+
+
+async def _delivered(station: Station, peer: Peer, count: int = 20) -> Exporter:
+    station.session().add(count)
+    exporter = station.exporter(peer)
+    await exporter.idle()
+    return exporter
+
+
+async def test_what_was_delivered_is_equal(station: Station, full: Peer) -> None:
+    exporter = await _delivered(station, full)
+
+    ended, row = await _verify(exporter)
+
+    assert ended == Exit.DONE
+    assert row["equal"]
+    assert (row["file"], row["delivered"], row["receiver"], row["quarantined"]) == (20, 20, 20, 0)
+    assert (row["missing"], row["extra"], row["different"]) == ([], [], [])
+
+
+async def test_equality_is_proved_with_one_request_per_session(station: Station, full: Peer) -> None:
+    exporter = await _delivered(station, full)
+    before = len(full.requests)
+
+    await _verify(exporter)
+
+    assert [(one.method, one.path) for one in full.requests[before:]] == [("GET", "/agents/sessions/s")]
+
+
+async def test_events_missing_there_are_named(station: Station, full: Peer) -> None:
+    exporter = await _delivered(station, full)
+    await _post(full, [], rewound=["e3", "e17"])
+
+    ended, row = await _verify(exporter)
+
+    assert ended == Exit.FINDINGS
+    assert (row["missing"], row["extra"], row["different"]) == (["e17", "e3"], [], [])
+    assert row["receiver"] == 18
+
+
+async def test_events_missing_there_are_sent_by_a_repair(station: Station, full: Peer) -> None:
+    exporter = await _delivered(station, full)
+    await _post(full, [], rewound=["e3", "e17"])
+    before = len(full.event_requests())
+
+    ended, row = await _verify(exporter, repair=True)
+
+    assert (ended, row["equal"]) == (Exit.DONE, True)
+    assert [request.ids() for request in full.event_requests()[before:]] == [["e3", "e17"]]
+
+
+async def test_events_too_many_there_are_named_and_hidden_by_a_repair(station: Station, full: Peer) -> None:
+    exporter = await _delivered(station, full)
+    await _post(full, [event("stranger")])
+
+    ended, row = await _verify(exporter)
+    repaired, after = await _verify(exporter, repair=True)
+
+    assert (ended, row["extra"]) == (Exit.FINDINGS, ["stranger"])
+    assert (repaired, after["equal"]) == (Exit.DONE, True)
+    assert "stranger" not in full.ids()
+
+
+async def test_events_with_other_bytes_there_are_named_and_replaced_by_a_repair(station: Station, full: Peer) -> None:
+    exporter = await _delivered(station, full)
+    await _post(full, [], rewound=["e5"])
+    await _post(full, [event("e5", text="forged")])
+
+    ended, row = await _verify(exporter)
+    repaired, after = await _verify(exporter, repair=True)
+
+    assert (ended, row["missing"], row["extra"], row["different"]) == (Exit.FINDINGS, [], [], ["e5"])
+    assert row["detail"] == "same ids, other bytes"
+    assert (repaired, after["equal"]) == (Exit.DONE, True)
+    assert not any(b"forged" in body for _, body in full.behind.held("s"))
+
+
+async def test_all_kinds_at_once_are_told_apart_and_repaired(station: Station, full: Peer) -> None:
+    exporter = await _delivered(station, full)
+    await _post(full, [event("stranger")], rewound=["e5", "e6"])
+    await _post(full, [event("e5", text="forged")])
+
+    _, row = await _verify(exporter)
+    repaired, after = await _verify(exporter, repair=True)
+
+    assert (row["missing"], row["extra"], row["different"]) == (["e6"], ["stranger"], ["e5"])
+    assert (repaired, after["equal"]) == (Exit.DONE, True)
+    assert sorted(full.ids()) == sorted(f"e{number}" for number in range(20))
+
+
+async def test_a_session_lost_there_is_repaired(station: Station, full: Peer) -> None:
+    exporter = await _delivered(station, full)
+    full.script = lambda request: Reply(404) if request.method == "GET" else None
+
+    ended, row = await _verify(exporter)
+
+    assert (ended, row["equal"]) == (Exit.FINDINGS, False)
+    assert row["detail"] == "the receiver cannot be asked: missing"
+
+
+async def test_a_receiver_that_is_down_is_not_taken_for_equal(station: Station, full: Peer) -> None:
+    exporter = await _delivered(station, full)
+    full.script = lambda request: Reply(503)
+
+    ended, row = await _verify(exporter)
+
+    assert (ended, row["equal"]) == (Exit.FINDINGS, False)
+    assert row["detail"] == "the receiver cannot be asked: later"
+
+
+async def test_what_was_written_and_not_delivered_is_missing(station: Station, full: Peer) -> None:
+    session = station.session()
+    session.add(5)
+    exporter = station.exporter(full)
+    await exporter.idle()
+    full.script = lambda request: Reply(503) if request.is_events else None
+    session.add(2)
+    await until(lambda: exporter.running.daemon.runs[0].outlet.retries > 0)
+
+    ended, row = await _verify(exporter)
+
+    assert (ended, row["missing"]) == (Exit.FINDINGS, ["e5", "e6"])
+
+
+async def test_a_session_that_was_never_delivered_is_missing_as_a_whole(station: Station, full: Peer) -> None:
+    session = station.session()
+    session.add(3)
+    session.age(days=30)
+    exporter = station.exporter(full)
+    await exporter.idle()
+
+    ended, row = await _verify(exporter)
+
+    assert (ended, row["missing"], row["detail"]) == (Exit.FINDINGS, ["e0", "e1", "e2"], "never delivered")
+
+
+async def test_what_is_in_quarantine_is_counted_and_not_missing(station: Station, full: Peer) -> None:
+    session = station.session()
+    session.add(5)
+    full.script = lambda request: Reply(400) if request.is_events and b'"id":"e2"' in request.body else None
+    exporter = station.exporter(full)
+    await exporter.idle()
+
+    ended, row = await _verify(exporter)
+
+    assert (ended, row["equal"], row["quarantined"], row["receiver"]) == (Exit.DONE, True, 1, 4)
+
+
+async def test_a_receiver_at_the_floor_is_compared_with_what_it_accepted(station: Station, floor: Peer) -> None:
+    exporter = await _delivered(station, floor)
+
+    ended, row = await _verify(exporter)
+
+    assert (ended, row["equal"], row["receiver"]) == (Exit.DONE, True, None)
+    assert row["detail"] == "this receiver cannot say what it holds; compared with what it accepted"
+
+
+async def test_a_receiver_at_the_floor_that_lost_the_session_is_not_equal(station: Station, floor: Peer) -> None:
+    exporter = await _delivered(station, floor)
+    assert isinstance(floor.behind, Floor)
+    floor.behind.forget("s")
+
+    ended, row = await _verify(exporter)
+
+    assert (ended, row["equal"]) == (Exit.FINDINGS, False)
+
+
+async def test_an_unfinished_last_line_is_nobodys_difference(station: Station, full: Peer) -> None:
+    session = station.session()
+    session.add(5)
+    session.append_raw(event("torn")[:-5])
+    exporter = station.exporter(full)
+    await exporter.idle()
+
+    ended, row = await _verify(exporter)
+
+    assert (ended, row["equal"], row["file"]) == (Exit.DONE, True, 5)
+
+
+async def test_verify_moves_nothing_and_sends_nothing(station: Station, full: Peer) -> None:
+    exporter = await _delivered(station, full)
+    await _post(full, [], rewound=["e3"])
+    before = len(full.event_requests())
+    file = (station.copilot / "session-state" / "s" / "events.jsonl").read_bytes()
+
+    await _verify(exporter)
+    await _verify(exporter)
+
+    assert len(full.event_requests()) == before
+    assert (station.copilot / "session-state" / "s" / "events.jsonl").read_bytes() == file
