@@ -1,5 +1,6 @@
 """A Mission Control that speaks only the floor of the wire, counts what it is sent, and fails when it is told to."""
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -86,8 +87,11 @@ class Floor:
 
     def take(self, session: str, body: bytes, run: int) -> Reply:
         """Count what came in, decide what to answer, and store it when that is a 2xx."""
-        lines = [bytes(raw) for raw in msgspec.json.decode(body, type=_Body).events]
-        ids = tuple(msgspec.json.decode(line, type=_Id).id for line in lines)
+        try:
+            lines = [bytes(raw) for raw in msgspec.json.decode(body, type=_Body).events]
+            ids = tuple(msgspec.json.decode(line, type=_Id).id for line in lines)
+        except (msgspec.MsgspecError, RecursionError):
+            lines, ids = _sliced(body)
         with self.lock:
             post = Post(session, ids, run)
             self.posts.append(post)
@@ -191,6 +195,30 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
+
+
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{\]}]')
+_EVENT_DEPTH: Final = 3
+
+
+def _sliced(body: bytes) -> tuple[list[bytes], tuple[str, ...]]:
+    """The events of a body and their ids by brackets and quotes alone, for JSON that a strict reader refuses."""
+    lines: list[bytes] = []
+    ids: list[str] = []
+    depth = start = 0
+    is_id = False
+    for token in _TOKEN.finditer(body):
+        if token[0] in b"{[":
+            depth += 1
+            start = token.start() if depth == _EVENT_DEPTH else start
+        elif token[0] in b"}]":
+            depth -= 1
+            if depth == _EVENT_DEPTH - 1:
+                lines.append(body[start : token.end()])
+        elif is_id:
+            ids.append(token[0][1:-1].decode())
+        is_id = depth == _EVENT_DEPTH and token[0] == b'"id"' and body[token.end() : token.end() + 1] == b":"
+    return lines, tuple(ids)
 
 
 @contextmanager
