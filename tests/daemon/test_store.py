@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from exporter.core.redacted import Redacted
+from exporter.daemon.running import Redaction
 from exporter.errors import Exit
 from exporter.store.marks import StoreUnwritableError
 from tests.daemon.peer import Peer, Reply
@@ -50,6 +52,26 @@ async def test_a_crash_between_the_answer_and_the_mark_repeats_one_batch(station
     stored_before = {identity for request in full.event_requests()[:before] for identity in request.ids()}
     repeated = [request for request in full.event_requests()[before:] if stored_before.intersection(request.ids())]
     assert len(repeated) <= 1
+
+
+async def test_after_a_crash_reading_goes_on_at_the_mark(station: Station, floor: Peer) -> None:
+    session = station.session()
+    session.add(600)
+    first = station.exporter(floor)
+    await first.idle()
+    await first.crash(floor)
+    read: list[bytes] = []
+
+    def redact(line: bytes, /) -> Redacted:
+        read.append(line)
+        return line
+
+    session.append(b'{"id":"new","type":"x"}')
+    again = station.exporter(floor, redaction=Redaction(redact, lambda text: text))
+    await again.idle()
+
+    assert read == [b'{"id":"new","type":"x"}']
+    assert floor.ids() == session.durable_ids()
 
 
 async def test_a_crash_at_the_floor_repeats_one_batch(station: Station, floor: Peer) -> None:

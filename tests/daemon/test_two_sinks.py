@@ -88,6 +88,19 @@ async def test_an_event_is_redacted_once_for_sinks_that_are_level(station: Stati
     assert len(redactor.lines) == 200
 
 
+async def test_sinks_that_take_different_batches_share_the_work_too(station: Station, floor: Peer, full: Peer) -> None:
+    redactor = CountingRedactor()
+    session = station.session()
+    session.add(1)
+    exporter = _start(station, floor, full, redactor=redactor)
+    await exporter.idle()
+
+    session.add(1500)
+    await until(lambda: floor.ids() == session.durable_ids() == full.ids())
+
+    assert set(redactor.lines.values()) == {1}
+
+
 async def test_sinks_that_were_apart_share_the_work_again(station: Station, floor: Peer, other: Peer) -> None:
     redactor = CountingRedactor()
     session = station.session()
