@@ -1,0 +1,45 @@
+"""What only requests over HTTP can get wrong: connections, and what an error says."""
+
+import asyncio
+
+import pytest
+
+from exporter.sinks.transport import HttpTransport, NoAnswerError
+from tests.daemon.peer import Floor, Peer, Reply
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_text_of_an_error_names_no_token() -> None:
+    transport = HttpTransport("http://127.0.0.1:1/agents", connections=1, timeout_seconds=2.0)
+
+    with pytest.raises(NoAnswerError) as raised:
+        await transport.request("POST", "/sessions", {"Authorization": "Bearer secret-token"}, b"{}")
+
+    assert str(raised.value)
+    assert "secret-token" not in str(raised.value)
+
+
+async def test_a_connection_that_the_server_closed_meanwhile_is_made_again() -> None:
+    with Peer(Floor()) as peer:
+        transport = HttpTransport(peer.url, connections=1, timeout_seconds=2.0)
+        await transport.request("GET", "/sessions/r", {}, b"")
+        peer.script = lambda request: Reply(lost=True)
+        with pytest.raises(NoAnswerError):
+            await transport.request("GET", "/sessions/r", {}, b"")
+        peer.script = lambda request: None
+
+        answer = await transport.request("GET", "/sessions/r", {}, b"")
+
+        assert answer.status == 404
+
+
+async def test_never_more_connections_than_allowed() -> None:
+    with Peer(Floor()) as peer:
+        peer.script = lambda request: Reply(delay=0.02)
+        transport = HttpTransport(peer.url, connections=2, timeout_seconds=5.0)
+
+        await asyncio.gather(*(transport.request("GET", "/sessions/r", {}, b"") for _ in range(20)))
+
+        assert peer.connections <= 2
+        assert len(peer.requests) == 20
