@@ -86,8 +86,7 @@ class Answers:
         for run in self._daemon.runs:
             lane = run.lanes.get(file.session)
             mark = lane.mark if lane else run.outlet.store.mark(file.session, run.outlet.sink_id)
-            counts = run.outlet.store.masked(file.session, run.outlet.sink_id)
-            masked = sum(sum(rules.values()) for rules in counts.values())
+            masked = run.outlet.store.masked_in_all(file.session, run.outlet.sink_id)
             described["masked"] = max(int(described.get("masked") or 0), masked)
             delivered = mark.delivered if mark else 0
             lag = max(0, int(described["events"]) - delivered)

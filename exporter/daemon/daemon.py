@@ -181,7 +181,7 @@ class Daemon:
             "events": sum(lane.mark.delivered for lane in lanes),
             "bytes": sum(lane.position.offset for lane in lanes),
             "bytes_total": sum(lane.file.size for lane in lanes),
-            "masked": sum(lane.masked() for lane in lanes),
+            "masked": sum(self.store.masked_in_all(lane.file.session, lane.outlet.sink_id) for lane in lanes),
         }
 
     def _gave_up(self, run: SinkRun) -> bool:

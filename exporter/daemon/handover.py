@@ -107,6 +107,11 @@ class Handover:
         if self._restore:
             self.mark = Mark()
 
+    def disbelieve(self) -> None:
+        """Note, durably, that the mark's position holds no more: a file rewritten twice may look unchanged to it."""
+        mark = replace(self.mark, identity=None)
+        self.mark = self.outlet.store.commit(self.session, self.outlet.sink_id, mark, [], [], {})
+
     def begin_again(self, known: dict[str, bytes]) -> None:
         """Take these ids for what the sink has, durably, and forget how far it was."""
         mark = Mark(remote_id=self.mark.remote_id)
@@ -248,6 +253,7 @@ class Handover:
         outlet = self.outlet
         match verdict:
             case Later():
+                self._registered = False  # what was sent may be there after all: ask before the next batch
                 outlet.failed(verdict, self.session)
             case Unauthorized(status):
                 outlet.refused(status, self.session)

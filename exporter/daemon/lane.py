@@ -210,16 +210,19 @@ class Lane:
 
     def _take_position(self) -> None:
         """Believe the mark if the file is still the one it was set in; else reconcile."""
-        self._generation, self._ahead = self.file.generation, None
         mark = self.mark
         if not self._handover.known:
-            self.position, self._last_id, self._reconciling = START, None, None
-            return
-        same_file = mark.identity == self.file.identity and mark.position.offset <= self.file.size
-        if same_file and self.outlet.road.check(self.file, mark.position):
-            self.position, self._last_id, self._reconciling = mark.position, mark.last_id, None
-            return
-        self._reconcile(self._handover.delivered())
+            self._stand(START, None)
+        elif mark.identity == self.file.identity and self.outlet.road.check(self.file, mark.position):
+            self._stand(mark.position, mark.last_id)
+        else:
+            known = self._handover.delivered()
+            self._handover.disbelieve()
+            self._reconcile(known)
+
+    def _stand(self, position: Position, last_id: str | None) -> None:
+        self.position, self._last_id, self._ahead = position, last_id, None
+        self._generation, self._reconciling = self.file.generation, None
 
     def _begin_again(self, known: dict[str, bytes]) -> None:
         self._handover.begin_again(known)
@@ -227,14 +230,15 @@ class Lane:
 
     def _reconcile(self, known: dict[str, bytes]) -> None:
         quarantined = self.outlet.quarantine.ids(self.file.session, self.outlet.sink.name)
-        self._generation = self.file.generation
+        self._stand(START, None)
         self._reconciling = Reconciling(known, set(known) | quarantined)
-        self.position, self._last_id, self._ahead = START, None, None
         if known:
             self._say(Level.INFO, "reading the session again from its first event", delivered=len(known))
 
     async def _at_end(self) -> bool:
         """Settle; a reconciliation first tells the sink what is gone and then sets the mark."""
+        if not self.outlet.road.check(self.file, self.position):
+            return True
         reconciling = self._reconciling
         if reconciling is None:
             return self._settle()

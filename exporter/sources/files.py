@@ -73,7 +73,7 @@ class FileSource:
     def scan(self) -> None:
         """Look at every session directory again."""
         root = str(self._root)
-        if not self._root_watched and self._root.is_dir():
+        if not self._root_watched:
             self._root_watched = self._watcher.add(root)
         try:
             names = [entry.name for entry in os.scandir(root)]
@@ -95,29 +95,39 @@ class FileSource:
         """Take notice of a name in the root: a new session directory, or one that is back."""
         if _SESSION_NAME.fullmatch(name) is None or (self._only and name not in self._only):
             return
-        directory = self._root / name
         file = self.sessions.get(name)
         if file is None or file.gone or name in self._unwatched:
-            try:
-                if not stat.S_ISDIR(directory.stat().st_mode):
-                    return
-            except OSError:
-                return
-            if file is None:
-                file = self.sessions[name] = SessionFile(name, directory)
-            # The directory is watched before the file is looked at, so that no first write falls between the two.
-            if self._watcher.add(str(directory)):
-                self._unwatched.discard(name)
-            else:
-                self._unwatched.add(name)
-            self._on_workspace(file)
-        self._refresh(file)
+            file = self._watch(name)
+        if file is not None:
+            self._refresh(file)
 
-    def _refresh(self, file: SessionFile) -> None:
-        before = (file.generation, file.size, file.gone, file.problem)
+    def _watch(self, name: str) -> SessionFile | None:
+        """Watch a session's directory if it is there; return its file, None when there is none and never was."""
+        directory = self._root / name
+        file = self.sessions.get(name)
+        try:
+            is_there = stat.S_ISDIR(directory.stat().st_mode)
+        except OSError:
+            is_there = False
+        if not is_there:
+            self._unwatched.discard(name)
+            return file
+        if file is None:
+            file = self.sessions[name] = SessionFile(name, directory)
+        # The directory is watched before the file is looked at, so that no first write falls between the two.
+        if self._watcher.add(str(directory)):
+            self._unwatched.discard(name)
+        else:
+            self._unwatched.add(name)
+        self._on_workspace(file)
+        return file
+
+    def _refresh(self, file: SessionFile, *, reported: bool = False) -> None:
+        """Look at a file; what the watcher reported is passed on even if size and time say that nothing changed."""
+        before = (file.generation, file.size, file.modified, file.gone, file.problem)
         was_new = file.identity is None
         file.refresh(self._files)
-        if was_new or before != (file.generation, file.size, file.gone, file.problem):
+        if was_new or reported or before != (file.generation, file.size, file.modified, file.gone, file.problem):
             self._on_change(file)
 
     def _deliver(self, changes: list[Changed | Lost]) -> None:
@@ -140,5 +150,8 @@ class FileSource:
                 continue
             if change.name == WORKSPACE_NAME:
                 self._on_workspace(file)
-            elif change.name in (EVENTS_NAME, ""):
-                self._refresh(file)
+            elif change.name == EVENTS_NAME:
+                self._refresh(file, reported=True)
+            elif not change.name:  # not watched any more, though another directory may stand in its place already
+                self._unwatched.add(file.session)
+                self._look(file.session)

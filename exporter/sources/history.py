@@ -1,5 +1,7 @@
 """A session file read once from its beginning, for what its envelopes tell; nothing is followed or remembered."""
 
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -8,16 +10,20 @@ from exporter.core.envelope import Envelope, decode, pieces
 from exporter.core.lines import LineSplitter, Oversized
 
 _CHUNK_BYTES: Final = 1 << 20
+_NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
 
 
 def durable_events(path: Path, line_bytes_max: int) -> Iterator[tuple[Envelope, bytes]]:
     """Yield the durable events of a file in order, each with its bytes, which are not redacted.
 
-    A file that is missing or cannot be read yields nothing.
+    A file that is missing or cannot be read, or is none, yields nothing.
     """
     splitter = LineSplitter(0, line_bytes_max)
     try:
-        with path.open("rb") as file:
+        # A pipe in its place must not be waited for.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return
             while chunk := file.read(_CHUNK_BYTES):
                 for line in splitter.feed(chunk):
                     if not isinstance(line, Oversized):

@@ -31,8 +31,11 @@ class OpenFiles:
             self.close(next(iter(self._open)))
         try:
             descriptor = os.open(file.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
-        except OSError:
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError):
+                file.unopened = f"unreadable_file: {error.strerror}"
             return None
+        file.unopened = None
         facts = os.fstat(descriptor)
         if Identity(facts.st_dev, facts.st_ino) != file.identity:
             os.close(descriptor)
@@ -68,7 +71,10 @@ class SessionFile:
     generation mean nothing. `gone` says that the path names no file now; what is open can still be read.
     """
 
-    __slots__ = ("directory", "generation", "gone", "identity", "modified", "path", "problem", "session", "size")
+    __slots__ = (
+        *("directory", "generation", "gone", "identity", "modified"),
+        *("path", "session", "size", "unopened", "unseen"),
+    )
 
     def __init__(self, session: str, directory: Path) -> None:
         self.session = session
@@ -79,7 +85,13 @@ class SessionFile:
         self.size = 0
         self.modified = 0.0
         self.gone = True
-        self.problem: str | None = None
+        self.unseen: str | None = None  # why the path cannot be looked at
+        self.unopened: str | None = None  # why the file could not be opened when that was tried last
+
+    @property
+    def problem(self) -> str | None:
+        """Return why the file cannot be followed, None when it can."""
+        return self.unseen or self.unopened
 
     def refresh(self, files: OpenFiles) -> str | None:
         """Look at the file again; return why its generation changed, None when it did not."""
@@ -109,15 +121,15 @@ class SessionFile:
         try:
             facts = self.path.stat()
         except FileNotFoundError:
-            self.problem = None
+            self.unseen = None
             return None
         except OSError as error:
-            self.problem = f"unreadable_file: {error.strerror}"
+            self.unseen = f"unreadable_file: {error.strerror}"
             return None
         if not stat.S_ISREG(facts.st_mode):
-            self.problem = "not_a_regular_file"
+            self.unseen = "not_a_regular_file"
             return None
-        self.problem = None
+        self.unseen = None
         return facts
 
 

@@ -235,6 +235,10 @@ class Store:
             result.setdefault(str(day), {})[str(rule)] = int(str(count))
         return result
 
+    def masked_in_all(self, session: str, sink: int) -> int:
+        """Return how many secrets were masked in what a sink has of a session."""
+        return sum(sum(rules.values()) for rules in self.masked(session, sink).values())
+
 
 def _delivered(row: tuple[object, ...]) -> list[tuple[str, bytes]]:
     ids, hashes = row
