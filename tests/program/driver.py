@@ -190,7 +190,7 @@ class Machine:
         """Wait for a session's whole lines at the floor receiver, and compare."""
         assert self.floor is not None
         whole = session.durable()
-        self.floor.wait_for(session.id, len(whole))
+        self.floor.wait_for(session.id, [event_id(line) for line in whole])
         assert self.floor.lines(session.id) == whole
 
     def assert_sent_once(self) -> None:

@@ -74,11 +74,15 @@ def kill_again_and_again(machine: Machine, author: Author, kills: int, seed: int
             done.wait(chance.uniform(0.05, 0.4))
         else:
             posts = started + chance.randint(1, 4)
-            until(lambda posts=posts: len(counting.posts) >= posts or author.all_is_at(counting), f"{posts} posts")
+            _wait_for_posts(counting, posts, author)
             done.wait(chance.uniform(0, 0.02))
         assert running.alive, running.text()
         running.kill()
     counting.run = kills + 1
+
+
+def _wait_for_posts(counting: Floor, posts: int, author: Author) -> None:
+    until(lambda: len(counting.posts) >= posts or author.all_is_at(counting), f"{posts} posts")
 
 
 def assert_one_batch_at_most_was_repeated(counting: Floor, session: SessionFile) -> None:
