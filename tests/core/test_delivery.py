@@ -177,7 +177,8 @@ class AnyAnswers(RuleBasedStateMachine):
         batch = self.sizes[first:end]
         assert len(batch) <= self.limits.events_max
         assert max(batch) <= self.limits.event_bytes_max
-        assert len(batch) == 1 or sum(batch) + len(batch) <= self.limits.bytes_max
+        body = len('{"events":[]}') + sum(batch) + len(batch) - 1
+        assert len(batch) == 1 or body <= self.limits.bytes_max
 
     @precondition(lambda self: self.sent is not None)
     @rule(status=st.sampled_from(STATUSES))

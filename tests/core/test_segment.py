@@ -1,7 +1,7 @@
-"""Segments, put one behind the other, are the durable events of the file: all of them, once, in order, where they are."""
+"""Segments, put one behind the other, are the durable events of the file: all, once, in order."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
@@ -31,9 +31,9 @@ def lines_of(content: bytes, position: Position = START, line_max: int = LINE_MA
     return LineSplitter(position.offset, line_max).feed(content[position.offset :])
 
 
-def build(content: bytes, position: Position = START, **options: object) -> Segment:
+def build(content: bytes, position: Position = START, **options: Any) -> Segment:
     """One segment of a content, from a position."""
-    builder = SegmentBuilder(position, redact, **options)  # type: ignore[arg-type]  # each test names its own
+    builder = SegmentBuilder(position, redact, **options)
     lines, index = lines_of(content, position), 0
     while index < len(lines) and not builder.full:
         index = builder.take(lines, index, len(lines))
@@ -184,7 +184,7 @@ def test_a_run_of_ephemeral_events_is_not_held_at_once() -> None:
 def test_a_line_too_long_is_named_with_its_place_and_head() -> None:
     content = event("a") + b"\n" + b"x" * 100 + b"\n" + event("b") + b"\n"
     builder = SegmentBuilder(START, clean)
-    lines = [event("a"), Oversized(len(event("a")) + 1, 100, b"xx"), event("b")]
+    lines: list[bytes | Oversized] = [event("a"), Oversized(len(event("a")) + 1, 100, b"xx"), event("b")]
     index = 0
     while index < len(lines):
         index = builder.take(lines, index, len(lines))
@@ -256,7 +256,7 @@ def test_what_a_sink_has_is_passed_over_without_being_redacted() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"skip": frozenset()}], ids=["clean loop", "one by one"])
-def test_a_broken_chain_of_parents_is_counted(options: dict[str, object]) -> None:
+def test_a_broken_chain_of_parents_is_counted(options: dict[str, Any]) -> None:
     chain = [("a", None), ("b", "a"), ("c", "b"), ("d", "a"), ("e", "d"), ("f", None)]
     content = b"".join(event(name, parent=parent) + b"\n" for name, parent in chain)
 

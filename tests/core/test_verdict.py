@@ -59,7 +59,7 @@ def test_every_status_has_its_verdict(status: int) -> None:
     assert verdict(status, None, NOW) == expected(status)
 
 
-@pytest.mark.parametrize("status", sorted(TRANSIENT) + [301, 302, 406, 501, 505])
+@pytest.mark.parametrize("status", [*sorted(TRANSIENT), 301, 302, 406, 501, 505])
 def test_a_named_time_is_obeyed_whenever_it_is_later(status: int) -> None:
     judged = verdict(status, "7", NOW)
 
@@ -67,7 +67,7 @@ def test_a_named_time_is_obeyed_whenever_it_is_later(status: int) -> None:
     assert judged.after_seconds == 7.0
 
 
-@pytest.mark.parametrize("status", sorted(SPECIAL) + [200, 204])
+@pytest.mark.parametrize("status", [*sorted(SPECIAL), 200, 204])
 def test_a_named_time_changes_no_other_verdict(status: int) -> None:
     assert verdict(status, "7", NOW) == expected(status)
 

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -81,7 +82,7 @@ def test_delivered_ids_can_be_replaced(store: Store) -> None:
 
 @given(st.lists(st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=5), max_size=4), max_size=4))
 def test_any_ids_come_back(batches: list[list[str]]) -> None:
-    with closing(Store(Path(":memory:"))) as store:
+    with TemporaryDirectory() as directory, closing(Store(Path(directory) / "state.db")) as store:
         sink, mark = store.sink_id("a", "x"), Mark()
         for batch in batches:
             mark = store.commit("s", sink, mark, batch, [bytes([number]) * 16 for number in range(len(batch))], {})
