@@ -10,7 +10,7 @@ import pytest
 from config.settings import MissionControl
 from exporter.errors import Exit
 from tests.daemon.peer import Floor, Peer, Reply
-from tests.daemon.station import Station, never, until
+from tests.daemon.station import Station, until
 
 pytestmark = pytest.mark.anyio
 
@@ -129,13 +129,14 @@ async def test_while_a_sink_fails_many_sessions_knock_one_at_a_time(station: Sta
     for session in sessions:
         session.add(5)
     down = [True]
-    floor.script = lambda request: Reply(503) if down[0] else None
-    exporter = station.exporter(floor)
+    floor.script = lambda request: Reply(503, delay=0.1) if down[0] else None
+    exporter = station.exporter(floor, connections=4)
 
-    await never(lambda: len(floor.requests) > 8, 2.0)
-    assert floor.open_max <= 1
+    await until(lambda: len(floor.requests) >= 7 and not floor.busy(), 20.0)
+    knocks = list(floor.requests)[4:]
     down[0] = False
 
+    assert all(after.at >= before.answered_at for before, after in pairwise(knocks))
     assert await exporter.idle() == Exit.DONE
     assert all(floor.ids(session.name) == session.durable_ids() for session in sessions)
 

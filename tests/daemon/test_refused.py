@@ -51,6 +51,22 @@ async def test_a_poisonous_event_is_not_tried_again_after_a_restart(station: Sta
     assert await exporter.differences() == []
 
 
+async def test_a_file_whose_events_are_all_refused_is_done_with(station: Station, floor: Peer) -> None:
+    session = station.session()
+    session.add(3)
+    floor.script = lambda request: Reply(400) if request.is_events else None
+    first = station.exporter(floor)
+    assert await first.idle() == Exit.PARTIAL
+    await first.stop()
+    before = len(floor.event_requests())
+
+    exporter = station.exporter(floor)
+    await exporter.idle()
+
+    assert len(floor.event_requests()) == before
+    assert len(await exporter.quarantined()) == 3
+
+
 async def test_a_single_400_costs_one_repetition_and_loses_nothing(station: Station, floor: Peer) -> None:
     session = station.session()
     session.add(500)

@@ -71,6 +71,7 @@ async def test_after_a_crash_reading_goes_on_at_the_mark(station: Station, floor
     await again.idle()
 
     assert read == [b'{"id":"new","type":"x"}']
+    assert not any("from its first event" in notice.message for notice in again.notices)
     assert floor.ids() == session.durable_ids()
 
 
