@@ -121,8 +121,7 @@ def test_segments_are_the_file(file: list[Part], torn: bytes, slice_lines: int, 
     assert edges[-1].offset == whole
     assert all(edge.follows(content[: edge.offset]) for edge in edges)
     for one in found:
-        # A position is the end of a line, so the two events of the last line stay together.
-        assert len(one.ids) <= EVENTS_MAX + 1
+        assert len(one.ids) <= EVENTS_MAX
         assert one.size <= BYTES_MAX + 1 or len(one.ids) == 1
         for line, offset in zip(one.lines, one.offsets, strict=True):
             assert one.start.offset <= offset < one.end.offset
@@ -140,6 +139,14 @@ def test_a_segment_ends_at_its_number_of_events() -> None:
     content = b"".join(event(str(number)) + b"\n" for number in range(EVENTS_MAX + 1))
 
     assert [len(one.ids) for one in segments(content)] == [EVENTS_MAX, 1]
+
+
+def test_glued_events_stay_in_one_segment() -> None:
+    """A position is the end of a line."""
+    content = b"".join(event(str(number)) + b"\n" for number in range(EVENTS_MAX - 1)) + event("a") + event("b") + b"\n"
+
+    assert [len(one.ids) for one in segments(content)] == [EVENTS_MAX - 1, 2]
+    assert [len(one.ids) for one in segments(event("a") * (EVENTS_MAX + 1) + b"\n")] == [EVENTS_MAX + 1]
 
 
 def test_a_segment_ends_before_the_event_that_does_not_fit() -> None:
