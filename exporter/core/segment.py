@@ -123,11 +123,9 @@ class SegmentBuilder:
             index = self._take_clean(lines, index, until, is_ascii)
         self.full = self.full or len(self.segment.ids) >= self._events_max or self.segment.size >= self._bytes_max
         if index < until and not self.full:
-            line = lines[index]
-            self.full = isinstance(line, bytes) and not self._has_room(len(line))
-            if not self.full:
-                self._take_one(line)
-                index += 1
+            taken = self._take_one(lines[index])
+            self.full = self.full or not taken
+            index += taken
         return index
 
     def _has_room(self, length: int) -> bool:
@@ -178,21 +176,26 @@ class SegmentBuilder:
         self.segment.end = Position(self.offset, tail_hash(tail))
         return self.segment
 
-    def _take_one(self, line: bytes | Oversized) -> None:
-        """Take one line of any kind."""
+    def _take_one(self, line: bytes | Oversized) -> bool:
+        """Take one line of any kind; return False when there is no room for what it holds."""
         if isinstance(line, Oversized):
             self._unsendable(line.offset, line.head, line.size, "line_too_long", None)
             self.offset = line.offset + line.size + 1
             self._last_id = None
-            return
+            return True
+        if not self._has_room(len(line)):
+            return False
         envelope = decode(line)
         whole = [Piece(0, line.strip(_WHITESPACE), envelope)] if isinstance(envelope, Envelope) else pieces(line)
+        if self.segment.ids and len(self.segment.ids) + len(whole) > self._events_max:
+            return False
         for piece in whole:
             if isinstance(piece.envelope, Unreadable):
                 self._rubbish(piece, piece.envelope)
             else:
                 self._event(self.offset + piece.start, piece.raw, piece.envelope)
         self.offset += len(line) + 1
+        return True
 
     def _rubbish(self, piece: Piece, why: Unreadable) -> None:
         self._unsendable(self.offset + piece.start, piece.raw, len(piece.raw), why.reason, why.id)

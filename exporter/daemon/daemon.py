@@ -1,6 +1,8 @@
 """The daemon: it follows the sessions, gives every sink its turns, and ends when asked or when all is done."""
 
 import asyncio
+import contextlib
+import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from exporter.store.quarantine import Quarantine
 LIVE_SECONDS: Final = 600.0
 _TICK_SECONDS: Final = 0.02
 _LOOK_SECONDS: Final = 0.1
+_HOUSEKEEPING_SECONDS: Final = 3_600.0
 _DAY_SECONDS: Final = 86_400.0
 
 
@@ -71,6 +74,7 @@ class Daemon:
         self._incomplete_seconds = incomplete_line_seconds
         self._start = time.monotonic()
         self.source = make_source(self)
+        self._housekeeping: asyncio.Task[None] | None = None
 
     # ---- what the source reports ----------------------------------------------------------------------------
 
@@ -112,9 +116,18 @@ class Daemon:
             run.start()
         self.source.start()
         self.ready.set()
+        self._housekeeping = asyncio.create_task(self._keep_house())
+
+    async def _keep_house(self) -> None:
+        while True:
+            with contextlib.suppress(sqlite3.Error):  # a disk that is full is the lanes' to report
+                self.quarantine.expire()
+            await asyncio.sleep(_HOUSEKEEPING_SECONDS)
 
     async def stop(self) -> None:
         """Finish what is under way, for `drain_seconds` at most, and let go of everything."""
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
         self.source.close()
         await asyncio.gather(*(run.stop(self._drain_seconds) for run in self.runs))
         self.store.close()

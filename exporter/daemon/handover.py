@@ -1,13 +1,10 @@
 """The dealings with one sink about one session: registering it, sending segments, following the answers."""
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Final, assert_never
-
-import xxhash
 
 from exporter.core.delivery import Again, Delivery, Done, Leave, Quarantine, Send, Settled
 from exporter.core.notice import Level
@@ -49,7 +46,9 @@ class Handover:
         self.unwritable = False
         self._registered = False
         self._restore = False
+        self.unsure = False  # what was sent last may be there, unanswered
         self.rest_until = 0.0
+        self._all_again = False
         self._setbacks = 0
         self._held_there: int | None = None
         self._showing: asyncio.Task[None] | None = None
@@ -84,8 +83,9 @@ class Handover:
             self._registered, self._restore = True, False
             if self.mark.remote_id != answer.remote_id:
                 await self.commit(replace(self.mark, remote_id=answer.remote_id))
-            if answer.ack is not None and answer.ack.count != self.mark.delivered:
-                self.ask_again = True
+            differs = answer.ack is not None and answer.ack.count != self.mark.delivered
+            self.ask_again = self.ask_again or (differs and not self._all_again)
+            self._all_again = False
         return await self._ask() if self.ask_again else Handed(frozenset())
 
     async def _ask(self) -> Blocked | BeginAgain:
@@ -102,7 +102,7 @@ class Handover:
 
     def start_over(self) -> None:
         """Register the session anew before anything is sent, even if somebody deleted it there."""
-        self._restore = self.stopped
+        self._restore, self._all_again = self.stopped, True
         self._registered = False
         if self._restore:
             self.mark = Mark()
@@ -116,7 +116,7 @@ class Handover:
         """Take these ids for what the sink has, durably, and forget how far it was."""
         mark = Mark(remote_id=self.mark.remote_id)
         self.mark = self.outlet.store.replace_delivered(self.session, self.outlet.sink_id, mark, known)
-        self.known, self.ask_again = True, False
+        self.known, self.ask_again, self.unsure = True, False, False
 
     async def rewound(self, gone: list[str]) -> Dealt:
         """Tell the sink that these ids are gone from the file; one that cannot hide them is told nothing."""
@@ -126,9 +126,20 @@ class Handover:
         assert self.mark.remote_id is not None
         sent = await self.outlet.sink.send(self.mark.remote_id, [], [], gone)
         if not isinstance(sent.verdict, Accepted):
+            self.unsure = True
             return self.follow(sent.verdict)
         self.outlet.succeeded()
         return prepared
+
+    async def settle(self, mark: Mark, gone: list[str]) -> None:
+        """Remember where a reconciliation came to, and that the sink hides what is gone."""
+        if not gone:
+            await self.commit(mark)
+            return
+        hidden = set(gone)
+        left = {identity: digest for identity, digest in self.delivered().items() if identity not in hidden}
+        self.mark = self.outlet.store.replace_delivered(self.session, self.outlet.sink_id, mark, left)
+        self.outlet.say(Level.WARNING, "events were rewound", self.session, events=len(gone))
 
     def show(self, live: list[bytes]) -> None:
         """Show ephemeral events, if the last ones are through; else they are dropped."""
@@ -192,31 +203,17 @@ class Handover:
                 if not sent.trusted:
                     self.ask_again = True
                     return self._setback("the receiver acknowledged something else than was sent")
-                self._setbacks = 0
+                self._setbacks, self.unsure = 0, False
                 self._held_there = sent.count
             case Again():
                 self.outlet.retries += 1
             case Quarantine(index, reason):
                 self._refuse(segment, index, reason)
             case Leave(verdict):
+                self.unsure = self.unsure or isinstance(verdict, Later)
                 return self.follow(verdict)
             case _:
                 assert_never(outcome)
-        return None
-
-    async def send_one(self, event: Unsendable) -> str | None:
-        """Send one event out of quarantine; return why the sink has it not, None when it has."""
-        assert event.id is not None
-        if not isinstance(await self.prepare(), Handed):
-            return self.outlet.last_error or "the sink does not take it now"
-        assert self.mark.remote_id is not None
-        sent = await self.outlet.sink.send(self.mark.remote_id, [event.id], [event.raw])
-        if not isinstance(sent.verdict, Accepted) or sent.rejected:
-            return f"the sink refuses it: {type(sent.verdict).__name__.lower()}"
-        if event.id not in self.delivered():
-            short = xxhash.xxh3_128_digest(event.raw)
-            digest = hashlib.sha256(event.raw).digest() if self.outlet.sink.capabilities.digest else short
-            await self.commit(self.mark, [event.id], [digest])
         return None
 
     # ---- what follows ---------------------------------------------------------------------------------------
@@ -253,7 +250,6 @@ class Handover:
         outlet = self.outlet
         match verdict:
             case Later():
-                self._registered = False  # what was sent may be there after all: ask before the next batch
                 outlet.failed(verdict, self.session)
             case Unauthorized(status):
                 outlet.refused(status, self.session)

@@ -19,6 +19,7 @@ from exporter.daemon.dealt import BeginAgain, Dealt, Handed
 from exporter.daemon.handover import STORE_RETRY_SECONDS, Handover
 from exporter.daemon.outlet import Outlet
 from exporter.daemon.progress import Progress, Reconciling, place_of
+from exporter.daemon.replay import send_one
 from exporter.sources.session_file import SessionFile
 from exporter.store.marks import Mark, StoreDamagedError, StoreUnwritableError
 from exporter.store.quarantine import QuarantineFullError
@@ -90,7 +91,7 @@ class Lane:
     async def send_one(self, event: Unsendable) -> str | None:
         """Send one event out of quarantine; return why the sink has it not, None when it has."""
         async with self._turning:
-            return await self._handover.send_one(event)
+            return await send_one(self._handover, event)
 
     async def repair(self, different: list[str]) -> None:
         """Make the receiver hold what the file holds: ask what it has, hide what it has otherwise, send the rest."""
@@ -141,6 +142,9 @@ class Lane:
         if self._handover.ask_again and not self._go_on(await self._handover.prepare()):
             return True
         if self._generation != self.file.generation:
+            if self._handover.unsure and self.outlet.sink.capabilities.digest:
+                self._handover.ask_again = True  # what the file held then may be there and is not known here
+                return True
             self._take_position()
         await self._gather()
         segment, self._ahead = self._ahead, None
@@ -248,25 +252,14 @@ class Lane:
         gone = [identity for identity in reconciling.known if identity not in reconciling.seen]
         if gone and not self._go_on(await self._handover.rewound(gone)):
             return True
-        if self._generation != self.file.generation:
-            return True
-        await self._set_mark(gone)
-        self._reconciling = None
-        return True
-
-    async def _set_mark(self, gone: list[str]) -> None:
+        # What the sink has hidden is hidden, even if the file has changed again meanwhile; the mark needs the file.
         last = self._last_id or self.mark.last_id
-        last = None if last in gone else last
-        mark = replace(self.mark, position=self.position, identity=self.file.identity, last_id=last)
-        if not gone:
-            await self._handover.commit(mark)
-            return
-        delivered = self._handover.delivered()
-        for identity in gone:
-            delivered.pop(identity, None)
-        store = self.outlet.store
-        self._handover.mark = store.replace_delivered(self.file.session, self.outlet.sink_id, mark, delivered)
-        self._say(Level.WARNING, "events were rewound", events=len(gone))
+        mark = replace(self.mark, last_id=None if last in gone else last)
+        if self._generation == self.file.generation:
+            mark = replace(mark, position=self.position, identity=self.file.identity)
+            self._reconciling = None
+        await self._handover.settle(mark, gone)
+        return True
 
     async def _read(self, position: Position, last_id: str | None) -> Segment | None:
         reconciling = self._reconciling

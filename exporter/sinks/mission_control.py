@@ -167,6 +167,8 @@ class MissionControl:
             if remote_id is not None:
                 return Registered(remote_id, None)
             return Later("the answer to POST /sessions has no session id", 60.0, alarm=True)
+        if not known.id:
+            return Later("the answer to POST /sessions has an empty session id", 60.0, alarm=True)
         if known.capabilities is not None:
             self.capabilities = known.capabilities
         return Registered(remote_id or known.id, known.ack if self.capabilities.ack else None)
