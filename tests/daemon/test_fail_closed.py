@@ -143,7 +143,9 @@ async def test_ephemeral_events_are_redacted_before_they_are_shown(station: Stat
     assert _no_secret_left(full)
 
 
-async def test_a_redactor_that_breaks_holds_its_session_and_sends_nothing_raw(station: Station, full: Peer) -> None:
+async def test_a_redactor_that_breaks_holds_its_session_and_sends_nothing_raw(
+    station: Station, full: Peer, fast_clock: float
+) -> None:
     broken = [True]
 
     def redact(line: bytes, /) -> Redacted:

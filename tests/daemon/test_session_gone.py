@@ -92,7 +92,7 @@ async def test_a_session_that_is_never_found_is_asked_for_less_and_less(
     floor.script = lambda request: Reply(404) if request.is_events else None
     station.exporter(floor)
 
-    await never(lambda: len(floor.event_requests()) > 60, 300.0 / fast_clock)
+    await never(lambda: len(floor.event_requests()) > 45, 150.0 / fast_clock)
 
 
 async def test_a_session_that_is_never_found_holds_back_no_other(station: Station, floor: Peer) -> None:
