@@ -45,6 +45,11 @@ class Running:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
+    def wait_for_word(self, word: str) -> None:
+        """Wait until it has said this; fail with what it said instead when it ends before that."""
+        until(lambda: word in self.text() or not self.alive, f"{word!r}, after {self.text()!r}")
+        assert word in self.text(), self.text()
+
     def text(self) -> str:
         """What it has said on stderr so far."""
         return self.said.read_text(errors="replace")

@@ -11,7 +11,6 @@ from typing import Final
 import pytest
 
 from tests.program.driver import Machine
-from tests.program.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -182,7 +181,7 @@ def test_a_full_disk_pauses_and_repeats_nothing_when_there_is_room_again(machine
     machine.with_team().with_floor()
     session = machine.session().write(12_000)
     running = machine.start(prepare=with_small_files)
-    until(lambda: "cannot be written" in running.text(), "a word about the full disk")
+    running.wait_for_word("cannot be written")
     assert running.alive
     resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     session.write(10)
@@ -196,7 +195,7 @@ def test_killed_on_a_full_disk_it_repeats_one_batch_at_most(machine: Machine) ->
     machine.with_floor()
     machine.session().write(12_000)
     running = machine.start(prepare=with_small_files)
-    until(lambda: "cannot be written" in running.text(), "a word about the full disk")
+    running.wait_for_word("cannot be written")
     running.kill()
     machine.deliver()
 
