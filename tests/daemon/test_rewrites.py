@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.daemon.peer import Peer
+from tests.daemon.peer import Peer, Reply
 from tests.daemon.sessions import event
 from tests.daemon.station import Station, until
 
@@ -109,3 +109,25 @@ async def test_an_event_repeated_later_is_delivered_once(station: Station, full:
     await exporter.idle()
     assert await exporter.differences() == []
     assert (await exporter.sink_status())["lag_events"] == 0
+
+
+async def test_what_was_read_and_not_sent_before_the_file_changed_does_not_count_as_there(
+    station: Station, full: Peer
+) -> None:
+    session = station.session()
+    lines = session.make(4)
+    session.append(*lines)
+    first = station.exporter(full)
+    await until(lambda: len(full.ids()) == 4)
+    await first.idle()
+    await first.stop()
+    session.overwrite(*lines[:3], event("x"))
+    full.next_replies.append(Reply(503))
+    exporter = station.exporter(full)
+    await until(lambda: len(full.event_requests()) == 2)
+
+    session.overwrite(*session.make(3, size=2_000))
+
+    await until(lambda: full.ids() == ["e4", "e5", "e6"], 5.0)
+    await exporter.idle()
+    assert await exporter.differences() == []
