@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from exporter.errors import Exit, ExporterError
+from exporter.errors import Exit, ExporterError, LockedError
 
 if TYPE_CHECKING:
     from config.load import Loaded
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _READY_SECONDS: Final = 8.0
 _STATUS_SECONDS: Final = 3.0
+_DAEMON_START_SECONDS: Final = 2.0
 
 Say: TypeAlias = Callable[[Any], None]
 
@@ -143,15 +144,27 @@ async def serve(settings: "Settings", *, host: str, port: int, store: str | None
 async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -> dict[str, Any]:
     """Answer a request: by the daemon if one runs, else in this process. Raises `ExporterError`."""
     from exporter.daemon.control import ask_daemon
-    from exporter.store.lock import owned
 
     state = Path(settings.state_dir)
     answer = await ask_daemon(state, request, on_progress)
-    if answer is not None:
-        return answer
-    if request.get("do") == "status":
+    if answer is None and request.get("do") == "status":
         return _status_asleep(settings)
-    with owned(state):
+    end = time.monotonic() + _DAEMON_START_SECONDS
+    while answer is None:
+        try:
+            return await _answer_here(settings, request, on_progress)
+        except LockedError:  # a daemon that is about to answer, or one that ends
+            if time.monotonic() > end:
+                raise
+        await asyncio.sleep(0.05)
+        answer = await ask_daemon(state, request, on_progress)
+    return answer
+
+
+async def _answer_here(settings: "Settings", request: dict[str, Any], on_progress: Say) -> dict[str, Any]:
+    from exporter.store.lock import owned
+
+    with owned(Path(settings.state_dir)):
         running = build(settings, lambda _: None)
         try:
             running.daemon.start(deliver=False)

@@ -57,6 +57,7 @@ class Segment:
     offsets: list[int] = field(default_factory=list)
     unsendable: list[Unsendable] = field(default_factory=list)
     live: list[bytes] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
     masked: Counter[tuple[str, str]] = field(default_factory=Counter)
     chain_breaks: int = 0
     ephemeral: int = 0

@@ -112,6 +112,12 @@ class Handover:
         mark = replace(self.mark, identity=None)
         self.mark = self.outlet.store.commit(self.session, self.outlet.sink_id, mark, [], [], {})
 
+    def asks_because_unsure(self) -> bool:
+        """Tell whether the receiver must be asked: the file has changed, and what it held before may be there."""
+        if self.unsure and self.outlet.sink.capabilities.digest:
+            self.ask_again = True
+        return self.ask_again
+
     def begin_again(self, known: dict[str, bytes]) -> None:
         """Take these ids for what the sink has, durably, and forget how far it was."""
         mark = Mark(remote_id=self.mark.remote_id)
@@ -239,8 +245,9 @@ class Handover:
                 await asyncio.sleep(STORE_RETRY_SECONDS)
             else:
                 self.known, self.unwritable = True, False
-                # Fewer than we believe: something was acknowledged and is not there. More is somebody else's doing.
-                if ids and self._held_there is not None and self._held_there < self.mark.delivered:
+                # Fewer: something was acknowledged and is not there. More: something of an exporter that was killed
+                # arrived after all, or somebody else sends this session as well.
+                if ids and self._held_there is not None and self._held_there != self.mark.delivered:
                     self.ask_again = True
                 self._held_there = None
                 return

@@ -60,7 +60,7 @@ class Lane:
 
     @property
     def stopped(self) -> bool:
-        """Tell whether nothing will be sent until a person asks for it."""
+        """See `Handover.stopped`."""
         return self._handover.stopped
 
     def rest_seconds(self) -> float:
@@ -142,8 +142,7 @@ class Lane:
         if self._handover.ask_again and not self._go_on(await self._handover.prepare()):
             return True
         if self._generation != self.file.generation:
-            if self._handover.unsure and self.outlet.sink.capabilities.digest:
-                self._handover.ask_again = True  # what the file held then may be there and is not known here
+            if self._handover.asks_because_unsure():
                 return True
             self._take_position()
         await self._gather()
@@ -159,7 +158,7 @@ class Lane:
         return await self._deliver(segment)
 
     def _go_on(self, dealt: Dealt) -> bool:
-        """Follow what the dealings with the sink came to; return whether to go on with the segment at hand."""
+        """Begin again if the dealings came to that; return whether to go on with the segment at hand."""
         if isinstance(dealt, BeginAgain):
             self._begin_again(dealt.known)
         return isinstance(dealt, Handed)
@@ -200,13 +199,10 @@ class Lane:
             mark = replace(mark, position=segment.end, identity=self.file.identity, last_id=last)
         if ids or segment.unsendable or refused:  # what is ephemeral alone moves no mark
             await self._handover.commit(mark, ids, hashes, segment.masked)
-        progress = self.progress
-        progress.events += len(ids)
-        progress.bytes += segment.size
-        progress.masked += sum(segment.masked.values())
-        progress.chain_breaks += segment.chain_breaks
-        progress.problem = None
+        self.progress.add(segment, len(ids))
         self.position = segment.end
+        if self._reconciling is not None:  # only now: what was read and not settled may be written anew
+            self._reconciling.seen |= segment.seen
         if segment.ids:
             self._last_id = segment.ids[-1]
 
@@ -263,7 +259,8 @@ class Lane:
 
     async def _read(self, position: Position, last_id: str | None) -> Segment | None:
         reconciling = self._reconciling
-        return await self.outlet.road.segment(
+        seen: set[str] | None = set() if reconciling else None
+        segment = await self.outlet.road.segment(
             self.file,
             position,
             last_id,
@@ -271,16 +268,17 @@ class Lane:
             keep_live=self.outlet.keep_live,
             skip=reconciling.skip if reconciling else None,
             limits=self.outlet.segment_limits(),
-            seen=reconciling.seen if reconciling else None,
+            seen=seen,
         )
+        if segment is not None and seen is not None:
+            segment.seen = seen
+        return segment
 
     async def _gather(self) -> None:
         """Above 200 requests a second let events gather for some milliseconds; never delay the first after a pause."""
         wait = self._last_sent + GATHER_SECONDS - time.monotonic()
         if wait > 0 and self.file.size - self.position.offset < _GATHER_BYTES_MAX:
             await asyncio.sleep(wait)
-
-    # ---- small things ---------------------------------------------------------------------------------------
 
     def _gone(self) -> bool:
         """Tell whether the file left before this sink had all of it; what is open is drained first."""

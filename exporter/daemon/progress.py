@@ -4,6 +4,8 @@ import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from exporter.core.segment import Segment
+
 
 @dataclass(slots=True)
 class Progress:
@@ -15,6 +17,14 @@ class Progress:
     chain_breaks: int = 0
     bytes_gone: int = 0
     problem: str | None = None
+
+    def add(self, segment: Segment, events: int) -> None:
+        """Count a segment of which the sink took so many events; it went well, so nothing troubles the lane."""
+        self.events += events
+        self.bytes += segment.size
+        self.masked += sum(segment.masked.values())
+        self.chain_breaks += segment.chain_breaks
+        self.problem = None
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """Opening one of our SQLite files: private, migrated, and set aside when it cannot be read."""
 
+import contextlib
 import os
 import sqlite3
 import time
@@ -62,6 +63,16 @@ def open_database(
         ) from error
 
 
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    return {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def _tables_made_by(migrations: Sequence[str]) -> set[str]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(";".join(migrations))
+        return _tables(connection)
+
+
 def _open(path: Path, migrations: Sequence[str], synchronous: str) -> sqlite3.Connection:
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
@@ -76,6 +87,8 @@ def _open(path: Path, migrations: Sequence[str], synchronous: str) -> sqlite3.Co
             raise sqlite3.DatabaseError("malformed")
         for number, script in enumerate(migrations[version:], version + 1):
             connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version={number}; COMMIT;")
+        if missing := _tables_made_by(migrations) - _tables(connection):
+            raise sqlite3.DatabaseError(f"no such table: {sorted(missing)[0]}")
     except BaseException:
         connection.close()
         raise
