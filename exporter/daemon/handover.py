@@ -69,8 +69,6 @@ class Handover:
         """Return what the sink has, as we remember it."""
         return self.outlet.store.delivered(self.session, self.outlet.sink_id)
 
-    # ---- asking the sink ------------------------------------------------------------------------------------
-
     async def prepare(self) -> Handed | Blocked | BeginAgain:
         """Make sure that the sink knows the session, and that we know what it has. `Handed` means: go on."""
         if not self._registered:

@@ -100,8 +100,6 @@ class Lane:
                 await self._handover.rewound(different)
             self._handover.ask_again = True
 
-    # ---- one turn -------------------------------------------------------------------------------------------
-
     async def turn(self) -> bool:
         """Do the next step; return whether there is more to do at once. Errors of the sink wait at its gate."""
         async with self._turning:
@@ -205,8 +203,6 @@ class Lane:
             self._reconciling.seen |= segment.seen
         if segment.ids:
             self._last_id = segment.ids[-1]
-
-    # ---- where it stands ------------------------------------------------------------------------------------
 
     def _take_position(self) -> None:
         """Believe the mark if the file is still the one it was set in; else reconcile."""
