@@ -66,8 +66,8 @@ class Exporter:
         self.running.daemon.start()
         return self
 
-    async def idle(self, seconds: float = 30.0) -> Exit:
-        """Wait until everything is delivered, or until the daemon says why not."""
+    async def idle(self, seconds: float = 1_500.0) -> Exit:
+        """Wait until all is delivered, or until the daemon says why not; seconds are of the clock in use."""
         return await asyncio.wait_for(self.running.daemon.until_idle(), seconds)
 
     async def stop(self) -> None:
@@ -94,7 +94,7 @@ class Exporter:
 
     async def ask(self, what: str, **fields: Any) -> dict[str, Any]:
         """Ask as the command line does."""
-        return await asyncio.wait_for(self.running.answers().answer({"do": what, **fields}, lambda _: None), 30)
+        return await asyncio.wait_for(self.running.answers().answer({"do": what, **fields}, lambda _: None), 1_500)
 
     async def differences(self) -> list[dict[str, Any]]:
         """Return what `verify` finds, only rows that are not equal."""
