@@ -94,6 +94,8 @@ class Delivery:
         if not self._pending:
             return Done()
         current = self._pending[-1]
+        if self._fits(current, limits):
+            return Send(current.first, current.end)
         if self._sizes[current.first] > limits.event_bytes_max:
             self._drop_first(current)
             return Quarantine(current.first - 1, "event_too_large")
@@ -108,6 +110,15 @@ class Delivery:
         if end < current.end:
             self._pending[-1:] = [_Range(end, current.end), _Range(current.first, end, current.refusals)]
         return Send(current.first, end)
+
+    def _fits(self, whole: _Range, limits: Limits) -> bool:
+        sizes = self._sizes[whole.first : whole.end]
+        frame = _FRAME_BYTES + len(sizes)
+        return (
+            len(sizes) <= limits.events_max
+            and frame + sum(sizes) <= limits.bytes_max
+            and max(sizes) <= limits.event_bytes_max
+        )
 
     def answered(self, verdict: Verdict) -> Outcome:
         """Take the answer to the batch that `ready` named last."""
