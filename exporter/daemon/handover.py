@@ -24,6 +24,7 @@ from exporter.core.verdict import (
 )
 from exporter.daemon.dealt import BeginAgain, Blocked, Dealt, Handed
 from exporter.daemon.outlet import Outlet
+from exporter.daemon.progress import UNWRITABLE, Progress
 from exporter.sinks.mission_control import Registered, Sent, retry_delay_seconds
 from exporter.store.marks import DELETED_THERE, FOLLOWING, Mark, StoreUnwritableError
 
@@ -37,13 +38,13 @@ class Handover:
     At most one request is under way. What concerns the sink as a whole is noted at its outlet.
     """
 
-    def __init__(self, session: str, outlet: Outlet, mark: Mark | None) -> None:
+    def __init__(self, session: str, outlet: Outlet, mark: Mark | None, progress: Progress) -> None:
         self.session = session
         self.outlet = outlet
         self.mark = mark or Mark()
         self.known = mark is not None
         self.ask_again = False
-        self.unwritable = False
+        self._progress = progress
         self._registered = False
         self._restore = False
         self.unsure = False  # what was sent last may be there, unanswered
@@ -237,12 +238,12 @@ class Handover:
                     self.session, outlet.sink_id, mark, ids or [], hashes or [], masked or {}
                 )
             except StoreUnwritableError as error:
-                if not self.unwritable:
+                if self._progress.problem != UNWRITABLE:
                     outlet.say(Level.ERROR, "the mark cannot be written; waiting", self.session, why=str(error))
-                self.unwritable = True
+                self._progress.problem = UNWRITABLE
                 await asyncio.sleep(STORE_RETRY_SECONDS)
             else:
-                self.known, self.unwritable = True, False
+                self.known, self._progress.problem = True, None
                 # Fewer: something was acknowledged and is not there. More: something of an exporter that was killed
                 # arrived after all, or somebody else sends this session as well.
                 if ids and self._held_there is not None and self._held_there != self.mark.delivered:

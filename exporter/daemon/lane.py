@@ -18,7 +18,7 @@ from exporter.core.segment import Segment, Unsendable
 from exporter.daemon.dealt import BeginAgain, Dealt, Handed
 from exporter.daemon.handover import STORE_RETRY_SECONDS, Handover
 from exporter.daemon.outlet import Outlet
-from exporter.daemon.progress import Progress, Reconciling, place_of
+from exporter.daemon.progress import UNWRITABLE, Progress, Reconciling, place_of
 from exporter.daemon.replay import send_one
 from exporter.sources.session_file import SessionFile
 from exporter.store.marks import Mark, StoreDamagedError, StoreUnwritableError
@@ -43,7 +43,7 @@ class Lane:
         self.outlet = outlet
         self.position: Position = START
         self._turning = asyncio.Lock()
-        self._handover = Handover(file.session, outlet, mark)
+        self._handover = Handover(file.session, outlet, mark, self.progress)
         self._epoch = outlet.store.epoch
         self._generation: int | None = None
         self._last_id: str | None = None
@@ -125,7 +125,7 @@ class Lane:
             self._trouble("quarantine_full", "the quarantine is full; the session waits for room")
             return False
         except (StoreUnwritableError, sqlite3.Error) as error:
-            self._trouble("store_unwritable", "the state directory cannot be written; waiting", why=str(error))
+            self._trouble(UNWRITABLE, "the state directory cannot be written; waiting", why=str(error))
             await asyncio.sleep(STORE_RETRY_SECONDS)
             return True
 

@@ -3,8 +3,12 @@
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from exporter.core.segment import Segment
+
+UNWRITABLE: Final = "store_unwritable"
+"""The problem of a lane whose mark cannot be written."""
 
 
 @dataclass(slots=True)
