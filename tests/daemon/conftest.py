@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.daemon import clock
-from tests.daemon.peer import Floor, Full, Peer
+from tests.daemon.peer import Peer
+from tests.daemon.receivers import Floor, Full
 from tests.daemon.station import Station
 
 

@@ -5,177 +5,19 @@ misbehave below the level that frameworks reach: no answer, a reset in the middl
 """
 
 import asyncio
-import gzip
-import json
-import re
 import ssl
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Self
 
-import httpx
-import zstandard
-
-from exporter.missioncontrol import queries
-from exporter.missioncontrol.app import create_app
-from exporter.missioncontrol.ingest import DeletedSessionError, UnknownSessionError
-from exporter.missioncontrol.store import Store
-
-_EVENTS = re.compile(r"/agents/sessions/([^/?]+)/events")
-
-
-@dataclass(slots=True)
-class Request:
-    """One request as it arrived; `at` is on the monotonic clock."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: bytes
-    at: float
-    answered_at: float = 0.0
-    status: int | None = None
-
-    @property
-    def is_events(self) -> bool:
-        return self.method == "POST" and _EVENTS.fullmatch(self.path) is not None
-
-    @property
-    def session(self) -> str:
-        match = _EVENTS.fullmatch(self.path)
-        return match[1] if match else ""
-
-    def text(self) -> bytes:
-        """Return the body without its content encoding."""
-        match self.headers.get("content-encoding"):
-            case "zstd":
-                return zstandard.ZstdDecompressor().decompressobj().decompress(self.body)
-            case "gzip":
-                return gzip.decompress(self.body)
-            case _:
-                return self.body
-
-    def json(self) -> Any:
-        return json.loads(self.text())
-
-    def ids(self) -> list[str]:
-        """Return the ids of the events in the body."""
-        return [event["id"] for event in self.json()["events"]]
-
-
-@dataclass(slots=True)
-class Reply:
-    """What to do with one request. `status` None passes it to the receiver; a status alone is answered unheard.
-
-    `heard` lets the receiver have it, whatever is answered. `lost` closes the connection instead of answering, and
-    `hang` never answers.
-    """
-
-    status: int | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-    body: bytes | None = None
-    delay: float = 0.0
-    heard: bool | None = None
-    lost: bool = False
-    hang: bool = False
-
+from tests.daemon.exchange import Reply, Request
+from tests.daemon.receivers import Behind
 
 Script = Callable[[Request], Reply | None]
-
-
-class Behind(Protocol):
-    """A receiver that stands behind the script."""
-
-    async def answer(self, request: Request) -> tuple[int, dict[str, str], bytes]: ...
-
-    def held(self, session: str) -> list[tuple[str, bytes]]: ...
-
-    def close(self) -> None: ...
-
-
-class Floor:
-    """A receiver that offers nothing above the floor, and calls every session by a name of its own."""
-
-    def __init__(self) -> None:
-        self.events: dict[str, dict[str, bytes]] = {}
-        self.remote_ids: dict[str, str] = {}
-
-    async def answer(self, request: Request) -> tuple[int, dict[str, str], bytes]:
-        path = request.path.removeprefix("/agents")
-        if request.method == "POST" and path == "/sessions":
-            session = request.json()["id"]
-            remote = self.remote_ids.setdefault(session, f"remote-{session}")
-            self.events.setdefault(remote, {})
-            return 200, {}, json.dumps({"id": remote, "task_id": f"task-{session}"}).encode()
-        remote = path.split("/")[2].partition("?")[0]
-        if remote not in self.events:
-            return 404, {}, b"{}"
-        if request.is_events:
-            for event in request.json()["events"]:
-                self.events[remote].setdefault(event["id"], json.dumps(event).encode())
-            return 200, {}, b""
-        return 200, {}, json.dumps({"id": remote}).encode()
-
-    def held(self, session: str) -> list[tuple[str, bytes]]:
-        return list(self.events.get(self.remote_ids.get(session, ""), {}).items())
-
-    def forget(self, session: str) -> None:
-        """Lose a session, as a receiver does whose database was reset."""
-        self.events.pop(self.remote_ids.pop(session), None)
-
-    def close(self) -> None:
-        pass
-
-
-class Full:
-    """The receiver of this project with every capability; `change` may alter what it answers to a registration."""
-
-    def __init__(self, path: Path, change: Callable[[dict[str, Any]], None] | None = None) -> None:
-        self.path = path
-        self.change = change
-        self.open()
-
-    def open(self) -> None:
-        """Open the store, again after `close`: a restart of the receiver."""
-        self.store = Store(self.path)
-        self._client = httpx.AsyncClient(transport=httpx.ASGITransport(create_app(self.store)))
-
-    async def answer(self, request: Request) -> tuple[int, dict[str, str], bytes]:
-        headers = {name: value for name, value in request.headers.items() if name not in ("host", "content-length")}
-        answer = await self._client.request(
-            request.method, f"http://127.0.0.1{request.path}", headers=headers, content=request.body or None
-        )
-        body = answer.content
-        if self.change is not None and answer.status_code == 200 and not request.is_events:
-            changed = answer.json()
-            if "capabilities" in changed:
-                self.change(changed)
-                body = json.dumps(changed).encode()
-        return answer.status_code, {}, body
-
-    def held(self, session: str) -> list[tuple[str, bytes]]:
-        """Return what is shown of a session, in order: ids and exact bytes."""
-        found: list[tuple[str, bytes]] = []
-        page = queries.EventPage([], None)
-        while not found or page.next is not None:
-            try:
-                page = self.store.do(partial(queries.events, session_id=session, after=page.next, limit=500))
-            except (UnknownSessionError, DeletedSessionError):
-                return []
-            if not page.bodies:
-                break
-            found += [(json.loads(body)["id"], body) for body in page.bodies]
-        return found
-
-    def close(self) -> None:
-        self.store.close()
 
 
 class Peer:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from config.settings import MissionControl
-from tests.daemon.peer import Floor, Peer, Reply, Request
+from tests.daemon.exchange import Reply, Request
+from tests.daemon.peer import Peer
+from tests.daemon.receivers import Floor
 from tests.daemon.station import Station, never, until
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,9 @@ from config.settings import MissionControl
 from exporter.core.redacted import Masked, Redacted
 from exporter.daemon.running import Redaction
 from exporter.errors import Exit, UsageError
-from tests.daemon.peer import Floor, Peer, Reply
+from tests.daemon.exchange import Reply
+from tests.daemon.peer import Peer
+from tests.daemon.receivers import Floor
 from tests.daemon.sessions import SessionFile, event
 from tests.daemon.station import Exporter, Station, until
 

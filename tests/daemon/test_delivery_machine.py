@@ -15,7 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from config.settings import MissionControl
 from tests.daemon import clock
-from tests.daemon.peer import Behind, Floor, Full, Peer, Reply
+from tests.daemon.exchange import Reply
+from tests.daemon.peer import Peer
+from tests.daemon.receivers import Behind, Floor, Full
 from tests.daemon.sessions import event
 from tests.daemon.station import Exporter, Station, until
 

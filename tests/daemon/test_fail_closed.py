@@ -8,7 +8,8 @@ import pytest
 from exporter.core.redacted import Masked, Redacted, Refused
 from exporter.daemon.running import Redaction
 from exporter.errors import Exit
-from tests.daemon.peer import Peer, Reply
+from tests.daemon.exchange import Reply
+from tests.daemon.peer import Peer
 from tests.daemon.sessions import event
 from tests.daemon.station import Station, until
 

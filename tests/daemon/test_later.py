@@ -9,7 +9,9 @@ import pytest
 
 from config.settings import MissionControl
 from exporter.errors import Exit
-from tests.daemon.peer import Floor, Peer, Reply
+from tests.daemon.exchange import Reply
+from tests.daemon.peer import Peer
+from tests.daemon.receivers import Floor
 from tests.daemon.station import Station, until
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,8 @@ import pytest
 
 from exporter.daemon.reports import Reports
 from exporter.errors import Exit
-from tests.daemon.peer import Full, Peer
+from tests.daemon.peer import Peer
+from tests.daemon.receivers import Full
 from tests.daemon.sessions import event
 from tests.daemon.station import PASS_THROUGH, Exporter, Station, until
 

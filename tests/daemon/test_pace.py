@@ -6,7 +6,8 @@ import time
 import pytest
 
 from exporter.errors import Exit
-from tests.daemon.peer import Peer, Reply
+from tests.daemon.exchange import Reply
+from tests.daemon.peer import Peer
 from tests.daemon.sessions import event
 from tests.daemon.station import Station, until
 

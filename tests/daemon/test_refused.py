@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from exporter.errors import Exit
-from tests.daemon.peer import Peer, Reply, Request, Script
+from tests.daemon.exchange import Reply, Request
+from tests.daemon.peer import Peer, Script
 from tests.daemon.sessions import event
 from tests.daemon.station import Station, never, until
 

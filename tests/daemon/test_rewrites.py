@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.daemon.peer import Peer, Reply
+from tests.daemon.exchange import Reply
+from tests.daemon.peer import Peer
 from tests.daemon.sessions import event
 from tests.daemon.station import Station, until
 

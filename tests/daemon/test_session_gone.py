@@ -8,7 +8,9 @@ import pytest
 
 from exporter.errors import Exit
 from exporter.missioncontrol import ingest
-from tests.daemon.peer import Floor, Full, Peer, Reply, Request
+from tests.daemon.exchange import Reply, Request
+from tests.daemon.peer import Peer
+from tests.daemon.receivers import Floor, Full
 from tests.daemon.station import Station, never, until
 
 pytestmark = pytest.mark.anyio

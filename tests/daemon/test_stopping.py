@@ -7,7 +7,8 @@ import pytest
 
 from config.settings import Limits, MissionControl
 from exporter.errors import Exit
-from tests.daemon.peer import Peer, Reply
+from tests.daemon.exchange import Reply
+from tests.daemon.peer import Peer
 from tests.daemon.station import Exporter, Station, until
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,8 @@ from exporter.core.redacted import Redacted
 from exporter.daemon.running import Redaction
 from exporter.errors import Exit
 from exporter.store.marks import StoreUnwritableError
-from tests.daemon.peer import Peer, Reply
+from tests.daemon.exchange import Reply
+from tests.daemon.peer import Peer
 from tests.daemon.station import Exporter, Station, never, until
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,9 @@ from config.settings import Limits, MissionControl
 from exporter.core.redacted import Redacted
 from exporter.daemon.running import Redaction
 from exporter.errors import Exit
-from tests.daemon.peer import Floor, Peer, Reply
+from tests.daemon.exchange import Reply
+from tests.daemon.peer import Peer
+from tests.daemon.receivers import Floor
 from tests.daemon.station import Exporter, Station, until
 
 pytestmark = pytest.mark.anyio

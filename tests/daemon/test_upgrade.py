@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from exporter.errors import Exit
-from tests.daemon.peer import Full, Peer
+from tests.daemon.peer import Peer
+from tests.daemon.receivers import Full
 from tests.daemon.station import Station, until
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,9 @@ import httpx
 import pytest
 
 from exporter.errors import Exit
-from tests.daemon.peer import Floor, Peer, Reply
+from tests.daemon.exchange import Reply
+from tests.daemon.peer import Peer
+from tests.daemon.receivers import Floor
 from tests.daemon.sessions import event
 from tests.daemon.station import Exporter, Station, until
 

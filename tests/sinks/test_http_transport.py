@@ -5,7 +5,9 @@ import asyncio
 import pytest
 
 from exporter.sinks.transport import HttpTransport, NoAnswerError
-from tests.daemon.peer import Floor, Peer, Reply
+from tests.daemon.exchange import Reply
+from tests.daemon.peer import Peer
+from tests.daemon.receivers import Floor
 
 pytestmark = pytest.mark.anyio
 
