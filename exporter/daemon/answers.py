@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from exporter.core.backfill import Unknown, chosen
 from exporter.core.envelope import Envelope, decode
 from exporter.core.position import START
 from exporter.core.redacted import Masked, RedactEvent, Refused
@@ -103,17 +104,15 @@ class Answers:
 
     def _chosen(self, request: Mapping[str, Any]) -> list[SessionFile]:
         files = {file.session: file for file in self._files()}
-        named = request.get("sessions")
-        if named:
-            missing = [one for one in named if one not in files]
-            if missing:
-                raise UsageError(f"there is no session {missing[0]}", hint="see `exporter sessions list`")
-            return [files[one] for one in named]
         since = request.get("since")
-        if since:
-            earliest = datetime.fromisoformat(str(since)).timestamp()
-            return [file for file in files.values() if file.modified >= earliest]
-        return list(files.values())
+        plan = chosen(
+            {session: file.modified for session, file in files.items()},
+            named=request.get("sessions"),
+            since=datetime.fromisoformat(str(since)).timestamp() if since else None,
+        )
+        if isinstance(plan, Unknown):
+            raise UsageError(f"there is no session {plan.session}", hint="see `exporter sessions list`")
+        return [files[session] for session in plan]
 
     def _runs(self, names: Iterable[str] | None) -> list[SinkRun]:
         wanted = set(names or ())

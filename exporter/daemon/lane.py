@@ -14,11 +14,12 @@ from typing import Final
 
 from exporter.core.notice import Level
 from exporter.core.position import START, Position
+from exporter.core.reconcile import Reconciliation
 from exporter.core.segment import Segment, Unsendable
 from exporter.daemon.dealt import BeginAgain, Dealt, Handed
 from exporter.daemon.handover import STORE_RETRY_SECONDS, Handover
 from exporter.daemon.outlet import Outlet
-from exporter.daemon.progress import UNWRITABLE, Progress, Reconciling, place_of
+from exporter.daemon.progress import UNWRITABLE, Progress, place_of
 from exporter.daemon.replay import send_one
 from exporter.sources.session_file import SessionFile
 from exporter.store.marks import Mark, StoreDamagedError, StoreUnwritableError
@@ -47,7 +48,7 @@ class Lane:
         self._epoch = outlet.store.epoch
         self._generation: int | None = None
         self._last_id: str | None = None
-        self._reconciling: Reconciling | None = None
+        self._reconciling: Reconciliation | None = None
         self._ahead: Segment | None = None
         self._last_sent = 0.0
 
@@ -156,7 +157,7 @@ class Lane:
         return await self._deliver(segment)
 
     def _go_on(self, dealt: Dealt) -> bool:
-        """Begin again if the dealings came to that; return whether to go on with the segment at hand."""
+        """Begin again if it came to that; return whether to go on with the segment at hand."""
         if isinstance(dealt, BeginAgain):
             self._begin_again(dealt.known)
         return isinstance(dealt, Handed)
@@ -199,8 +200,8 @@ class Lane:
             await self._handover.commit(mark, ids, hashes, segment.masked)
         self.progress.add(segment, len(ids))
         self.position = segment.end
-        if self._reconciling is not None:  # only now: what was read and not settled may be written anew
-            self._reconciling.seen |= segment.seen
+        if self._reconciling is not None:
+            self._reconciling.settled(segment.seen)
         if segment.ids:
             self._last_id = segment.ids[-1]
 
@@ -227,7 +228,7 @@ class Lane:
     def _reconcile(self, known: dict[str, bytes]) -> None:
         quarantined = self.outlet.quarantine.ids(self.file.session, self.outlet.sink.name)
         self._stand(START, None)
-        self._reconciling = Reconciling(known, set(known) | quarantined)
+        self._reconciling = Reconciliation(known, quarantined)
         if known:
             self._say(Level.INFO, "reading the session again from its first event", delivered=len(known))
 
@@ -241,7 +242,7 @@ class Lane:
         if self.file.size == 0 and 0 <= time.time() - self.file.modified < EMPTY_SECONDS:
             self._handover.rest_until = time.monotonic() + EMPTY_SECONDS  # somebody is writing it anew
             return False
-        gone = [identity for identity in reconciling.known if identity not in reconciling.seen]
+        gone = reconciling.gone()
         if gone and not self._go_on(await self._handover.rewound(gone)):
             return True
         # What the sink has hidden is hidden, even if the file has changed again meanwhile; the mark needs the file.

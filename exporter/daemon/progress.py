@@ -1,7 +1,7 @@
-"""What a lane has done, and what it compares while it reconciles."""
+"""What a lane has done, and what troubles it."""
 
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -29,15 +29,6 @@ class Progress:
         self.masked += sum(segment.masked.values())
         self.chain_breaks += segment.chain_breaks
         self.problem = None
-
-
-@dataclass(slots=True)
-class Reconciling:
-    """`known` is what the sink has, `skip` also what is in quarantine; `seen` is what the file was found to hold."""
-
-    known: dict[str, bytes]
-    skip: set[str]
-    seen: set[str] = field(default_factory=set)
 
 
 def place_of(error: Exception) -> str:

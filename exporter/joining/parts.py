@@ -15,11 +15,12 @@ from exporter.daemon.daemon import Daemon, Scope
 from exporter.daemon.outlet import Outlet
 from exporter.daemon.road import Road
 from exporter.daemon.running import Redaction, Running
+from exporter.errors import StateError
 from exporter.observe import Observer
 from exporter.sinks.configured import http_sink, local_sink
 from exporter.sources.files import WATCHED_NAMES, FileSource
 from exporter.sources.session_file import OpenFiles
-from exporter.sources.watch import best_watcher
+from exporter.sources.watch import best_watcher, file_system_type, is_remote
 from exporter.store.marks import Store
 from exporter.store.quarantine import Quarantine
 
@@ -70,12 +71,24 @@ def join(
 
 def _stores(settings: "Settings", notice: Callable[[Notice], None]) -> tuple[Store, Quarantine]:
     state, limits = Path(settings.state_dir), settings.limits
+    _refuse_network(state)
     store = Store(state / MARKS)
     quarantine = Quarantine(state / QUARANTINE, bytes_max=limits.quarantine_bytes, days_max=limits.quarantine_days)
     for aside in (store.set_aside, quarantine.set_aside):
         if aside is not None:
             notice(Notice(Level.ERROR, "a database could not be read and was set aside", fields={"as": aside.name}))
     return store, quarantine
+
+
+def _refuse_network(state: Path) -> None:
+    """SQLite's write-ahead log needs shared memory, which a network file system does not give: refuse to start."""
+    with suppress(OSError):
+        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+        if is_remote(file_system_type(mounts, state.stat().st_dev)):
+            raise StateError(
+                f"the state directory {state} is on a network file system",
+                hint="set state_dir (or EXPORTER_STATE_DIR) to a local disk",
+            )
 
 
 def _source(settings: "Settings", files: OpenFiles, session_ids: Sequence[str]) -> Callable[[Daemon], FileSource]:
