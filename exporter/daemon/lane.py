@@ -200,10 +200,9 @@ class Lane:
             await self._handover.commit(mark, ids, hashes, segment.masked)
         self.progress.add(segment, len(ids))
         self.position = segment.end
+        self._last_id = segment.ids[-1] if segment.ids else self._last_id
         if self._reconciling is not None:
             self._reconciling.settled(segment.seen)
-        if segment.ids:
-            self._last_id = segment.ids[-1]
 
     def _take_position(self) -> None:
         """Believe the mark if the file is still the one it was set in; else reconcile."""
