@@ -158,7 +158,7 @@ class Handover:
 
         `meanwhile` is awaited once while the first request is under way.
         """
-        delivery = Delivery([len(line) for line in segment.lines])
+        delivery = Delivery(list(map(len, segment.lines)))
         first_request = True
         while True:
             match delivery.ready(self.outlet.sink.limits()):

@@ -13,6 +13,9 @@ from exporter.sources.session_file import OpenFiles, PastChangedError, Reader, S
 
 _READERS_MAX: Final = 8
 _LINES_PER_SLICE: Final = 32
+# A slice that was done this fast may be longer the next time.
+_FAST_SECONDS: Final = 0.0005
+_LINES_PER_SLICE_MAX: Final = 512
 _SLICE_SECONDS: Final = 0.005
 
 
@@ -117,17 +120,23 @@ class Road:
     async def _fill(self, reader: Reader, builder: SegmentBuilder) -> bytes | None:
         """Fill the builder; return the raw bytes before the place reached, None when there was nothing to read."""
         tail: bytes | None = None
-        slice_end = time.perf_counter() + _SLICE_SECONDS
+        begun = time.perf_counter()
+        slice_end, lines_per_slice = begun + _SLICE_SECONDS, _LINES_PER_SLICE
         while not builder.full and reader.fill():
-            until = min(len(reader.lines), reader.index + _LINES_PER_SLICE)
+            until = min(len(reader.lines), reader.index + lines_per_slice)
             index = builder.take(reader.lines, reader.index, until, is_ascii=reader.is_ascii)
             if index == reader.index:
                 break
             self.events_read += index - reader.index
             tail = reader.take(index)
-            if time.perf_counter() > slice_end:
+            now = time.perf_counter()
+            fast = now - begun < _FAST_SECONDS
+            lines_per_slice = min(lines_per_slice * 4, _LINES_PER_SLICE_MAX) if fast else _LINES_PER_SLICE
+            begun = now
+            if now > slice_end:
                 await asyncio.sleep(0)
-                slice_end = time.perf_counter() + _SLICE_SECONDS
+                begun = time.perf_counter()
+                slice_end = begun + _SLICE_SECONDS
                 if reader.generation != reader.file.generation:
                     break
         return tail

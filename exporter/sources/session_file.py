@@ -10,7 +10,7 @@ from exporter.core.follow import Rewritten, Seen, Vanish, decide
 from exporter.core.lines import LineSplitter, Oversized
 from exporter.core.position import TAIL_BYTES, Identity, Position
 
-CHUNK_BYTES: Final = 1 << 18
+CHUNK_BYTES: Final = 1 << 19
 EVENTS_NAME: Final = "events.jsonl"
 
 
