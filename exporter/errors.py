@@ -49,16 +49,6 @@ class SettingsError(ExporterError):
     exit = Exit.CONFIGURATION
 
 
-class RefusedError(ExporterError):
-    kind = "refused"
-    exit = Exit.REFUSED
-
-
-class UnreachableError(ExporterError):
-    kind = "unreachable"
-    exit = Exit.UNREACHABLE
-
-
 class LockedError(ExporterError):
     kind = "locked"
     exit = Exit.LOCKED

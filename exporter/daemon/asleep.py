@@ -9,7 +9,8 @@ from exporter.status import DaemonStatus, SinkStatus, SourceStatus, Status
 from exporter.store.marks import FOLLOWING, Store
 from exporter.store.quarantine import Quarantine
 
-_GUESSED_EVENT_BYTES: Final = 1_800
+GUESSED_EVENT_BYTES: Final = 1_800
+"""What an event is taken to measure where counting would cost too much."""
 
 
 def status_asleep(root: Path, state_dir: Path, configured: Mapping[str, str], *, changed_after: float) -> Status:
@@ -50,4 +51,4 @@ def _sink(
 
 def _events(size: int) -> int:
     """Guess how many events that many bytes are."""
-    return -(-size // _GUESSED_EVENT_BYTES)
+    return -(-size // GUESSED_EVENT_BYTES)

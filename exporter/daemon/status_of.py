@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from exporter.core.envelope import Envelope, decode
+from exporter.daemon.asleep import GUESSED_EVENT_BYTES
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.sink_run import SinkRun
 from exporter.sources.session_file import SessionFile
@@ -13,7 +14,6 @@ from exporter.status import DaemonStatus, Problem, SinkStatus, SourceStatus, Sta
 from exporter.version import VERSION
 
 _COUNT_BYTES_MAX: Final = 1 << 20
-_GUESSED_EVENT_BYTES: Final = 1_800
 
 
 def status_of(daemon: Daemon) -> Status:
@@ -58,7 +58,7 @@ def events_between(file: SessionFile, offset: int) -> int:
     """Count the durable events after an offset; beyond a megabyte it is an estimate from the sizes."""
     size = file.size - offset
     if size > _COUNT_BYTES_MAX:
-        return size // _GUESSED_EVENT_BYTES
+        return size // GUESSED_EVENT_BYTES
     try:
         with file.path.open("rb") as opened:
             opened.seek(offset)

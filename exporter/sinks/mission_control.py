@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -183,7 +182,6 @@ class MissionControl:
         if offer.ack and ids:
             key = f"{remote_id}:{ids[0]}:{ids[-1]}:{len(ids)}"
             headers["Idempotency-Key"] = key if key.isascii() else hashlib.sha256(key.encode()).hexdigest()
-        self._last_sent = time.monotonic()
         encoding = self._encoding(len(body))
         answer = await self._ask("POST", f"/sessions/{quote(remote_id, safe='')}/events", body, headers, encoding)
         if not isinstance(answer, Answer):
