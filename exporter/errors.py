@@ -3,8 +3,6 @@
 ExporterError
 ├── UsageError          you: the command line
 ├── SettingsError       you: the configuration
-├── RefusedError        they: a sink said no (authentication, policy)
-├── UnreachableError    they: a sink did not answer; the data is kept
 ├── LockedError         the machine: another exporter holds the state directory
 └── StateError          the machine: the state directory cannot be used
 """
