@@ -43,7 +43,7 @@ def prepare_state_dir(path: Path) -> None:
     probe = path / ".writable"
     try:
         probe.touch(mode=0o600)
-        probe.unlink()
+        probe.unlink(missing_ok=True)  # an exporter started at the same moment may have been faster
     except OSError as error:
         raise StateError(
             f"the state directory {path} cannot be written: {error.strerror}",
