@@ -1,0 +1,70 @@
+"""Structure that proves a token: checksums and decodable parts.
+
+A check never speaks against a token by itself; formats say what a failed one means.
+"""
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Final
+
+_BASE62: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_CHECKSUM_LENGTH: Final = 6
+
+
+def base62_crc32(data: bytes) -> bytes:
+    """CRC32 as six digits to base 62, as GitHub and npm append it to their tokens."""
+    rest = zlib.crc32(data)
+    digits = bytearray()
+    for _ in range(_CHECKSUM_LENGTH):
+        rest, digit = divmod(rest, len(_BASE62))
+        digits.append(_BASE62[digit])
+    return bytes(reversed(digits))
+
+
+def ends_with_crc32(token: bytes) -> bool:
+    """Whether what follows the last underscore ends with its own checksum."""
+    body = token.rpartition(b"_")[2]
+    return base62_crc32(body[:-_CHECKSUM_LENGTH]) == body[-_CHECKSUM_LENGTH:]
+
+
+def is_base64(text: bytes) -> bool:
+    """Whether the text is whole base64 of either alphabet."""
+    return decoded_base64(text) is not None
+
+
+def decoded_base64(text: bytes) -> bytes | None:
+    """What base64 of either alphabet, padded or not, stands for; None if it is no base64."""
+    body = text.rstrip(b"=").replace(b"-", b"+").replace(b"_", b"/")
+    try:
+        return base64.b64decode(body + b"=" * (-len(body) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def is_web_token(token: bytes) -> bool:
+    """Whether the first part decodes to the header of a JSON web token."""
+    header = decoded_base64(token.partition(b".")[0])
+    try:
+        names = json.loads(header) if header else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(names, dict) and not names.keys().isdisjoint(("alg", "typ", "enc", "kid", "cty"))
+
+
+def passes_luhn(number: bytes) -> bool:
+    """Whether the digits' check digit is right."""
+    digits = [byte - 48 for byte in number if 48 <= byte <= 57]
+    odd, even = digits[-1::-2], digits[-2::-2]
+    return len(digits) > 1 and (sum(odd) + sum(sum(divmod(2 * digit, 10)) for digit in even)) % 10 == 0
+
+
+CHECKS: Final[Mapping[str, Callable[[bytes], bool]]] = {
+    "crc32": ends_with_crc32,
+    "base64": is_base64,
+    "jwt": is_web_token,
+    "luhn": passes_luhn,
+}
+"""The checks that formats can name."""

@@ -1,0 +1,60 @@
+"""Reading the raw bytes of a line, in which the same quote or newline may be written at any depth of escapes.
+
+Nothing here decodes a line. The fragments are parts of expressions for gates and looks.
+"""
+
+import re
+
+# One quote of any kind; at depth n it has 2^n - 1 backslashes before it.
+QUOTE = r"""\\{0,15}["'`]"""
+BLANK = r"(?:[ \t]|\\{1,15}t)"
+NEWLINE = r"(?:\r?\n|\\{1,15}r\\{1,15}n|\\{1,15}[nr])"
+# Between a name and the value it is given: whatever closes the name, an operator, whatever opens the value.
+ASSIGN = r"""["'`\\\])]{0,8}[ \t]{0,8}(?:=>|:=|==?|\?=|:|,|>|\|)[ \t]{0,8}["'`\\(]{0,8}"""
+
+_WORD = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+_NOT_OF_THE_WORD = re.compile(
+    rb"(?:\\[nrtbfav]|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9A-Fa-f]{2}|\[[0-9;?]{0,16}[A-Za-z])\Z"
+)
+_OPENING = re.compile(rb"(\\*)([\"'`])\Z")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_SIMPLE = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+DEPTH_MAX = 4
+
+
+def starts_word(line: bytes, start: int) -> bool:
+    """Whether a word may begin here: no letter or digit stands before, except as the end of an escape."""
+    if start == 0 or line[start - 1] not in _WORD:
+        return True
+    return _NOT_OF_THE_WORD.search(line, max(0, start - 20), start) is not None
+
+
+def opening_quote(line: bytes, start: int) -> bytes:
+    """The quote that ends right before `start`, with its backslashes; empty where there is none."""
+    match = _OPENING.search(line, max(0, start - 16), start)
+    return match.group() if match else b""
+
+
+def closing_quote(line: bytes, start: int, quote: bytes, limit: int) -> int:
+    """Where the same quote stands again at the same depth, from `start` on and before `limit`; -1 if nowhere."""
+    at = line.find(quote, start, limit)
+    while at > start and line[at - 1] == 0x5C:
+        run = at
+        while run > start and line[run - 1] == 0x5C:
+            run -= 1
+        # An even number of backslashes of the text itself (each is as long as the quote) does not escape it. Of the
+        # other quotes the depth is not known, as JSON leaves them alone.
+        if quote.endswith(b'"') and (at - run) % (2 * len(quote)) == 0:
+            return at
+        at = line.find(quote, at + len(quote), limit)
+    return at
+
+
+def unescaped(raw: bytes) -> str:
+    """The text without the escapes of any depth, for looking at."""
+    text = raw.decode("utf-8", "replace")
+    for _ in range(DEPTH_MAX):
+        if "\\" not in text:
+            break
+        text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _SIMPLE.get(found[2], found[2]), text)
+    return text

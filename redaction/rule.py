@@ -1,0 +1,30 @@
+"""What a rule is: where a secret of its kind may be, and how to tell its extent there."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Confidence: TypeAlias = Literal["high", "medium", "low"]
+Spans: TypeAlias = Sequence[tuple[int, int]]
+# Where the secrets are, and up to where the rule need not look again.
+Look: TypeAlias = Callable[[bytes, int], tuple[Spans, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One kind of secret.
+
+    `gates` are expressions that Hyperscan, RE2 and `re` understand alike; one of them ends somewhere in every secret
+    of this kind or shortly before it. `look(line, to)` is asked about each such end and answers with the spans of
+    secrets in the raw line (escapes not resolved) and with `seen`: ends up to there hold nothing new. `example` and
+    `counter` are templates of a text that must be found and of one that must not.
+    """
+
+    id: str
+    provider: str
+    name: str
+    gates: tuple[str, ...]
+    look: Look
+    confidence: Confidence = "high"
+    example: str = ""
+    counter: str = ""

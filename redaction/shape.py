@@ -1,0 +1,202 @@
+"""The small language in which formats are written: understood alike by Hyperscan, RE2 and `re`, and by people.
+
+Characters, classes, groups, alternatives and counted repeats; nothing that looks around or repeats without end, except
+as the last item.
+"""
+
+import re
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+_LITERALS: Final = frozenset(string.ascii_letters + string.digits + "_-/:=.,;@!#%&~<>$+*?()[]{}|^")
+_NEED_ESCAPE: Final = frozenset(".$+*?()[]{}|^")
+_COUNT: Final = re.compile(r"\{(\d{1,4})(?:(,)(\d{0,4}))?\}")
+_LAST_COUNT: Final = re.compile(r"\{(\d+),\d*\}(\)*)\Z")
+_LAST_CLASS: Final = re.compile(r"(\[[^\]]+\])(?:\{\d+(?:,\d*)?\})?\)*\Z")
+UNBOUNDED: Final = 1 << 20
+
+
+class ShapeError(ValueError):
+    """The pattern is not of the language; the message says what is wrong and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A checked pattern: the lengths of what it matches and the class that a match may go on with, if any."""
+
+    pattern: str
+    shortest: int
+    longest: int
+
+    @property
+    def gate(self) -> str:
+        """The pattern cut so that it ends once, at the shortest match of its last item."""
+        return _LAST_COUNT.sub(r"{\1}\2", self.pattern)
+
+    @property
+    def last_class(self) -> str | None:
+        """The class at its end, of which a longer secret would have more."""
+        found = _LAST_CLASS.search(self.pattern)
+        return found[1] if found else None
+
+
+class _Chooser(Protocol):
+    """Whatever chooses, such as `random.Random`."""
+
+    def choice(self, of: str, /) -> str: ...
+
+    def randint(self, least: int, most: int, /) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A repeated class of characters, or repeated alternatives of sequences."""
+
+    characters: str
+    alternatives: "tuple[tuple[_Item, ...], ...]"
+    least: int
+    most: int
+
+
+def parsed(pattern: str) -> Shape:
+    """Check a pattern; raises `ShapeError`."""
+    items = _Parser(pattern).whole()
+    shortest, longest = _lengths((items,))
+    if not shortest:
+        raise ShapeError("it matches the empty text")
+    return Shape(pattern, shortest, longest)
+
+
+def sample(pattern: str, chooser: _Chooser) -> str:
+    """A random text of the pattern's shape."""
+    return "".join(_sampled(_Parser(pattern).whole(), chooser))
+
+
+def _sampled(items: tuple[_Item, ...], chooser: _Chooser) -> Iterator[str]:
+    for item in items:
+        most = item.most if item.most < UNBOUNDED else item.least + 8
+        for _ in range(chooser.randint(item.least, most)):
+            if item.characters:
+                yield chooser.choice(item.characters)
+            else:
+                yield from _sampled(item.alternatives[chooser.randint(0, len(item.alternatives) - 1)], chooser)
+
+
+def _lengths(alternatives: tuple[tuple[_Item, ...], ...]) -> tuple[int, int]:
+    lengths = [_length(items) for items in alternatives]
+    return min(low for low, _ in lengths), max(high for _, high in lengths)
+
+
+def _length(items: tuple[_Item, ...]) -> tuple[int, int]:
+    shortest = longest = 0
+    for item in items:
+        low, high = (1, 1) if item.characters else _lengths(item.alternatives)
+        shortest += low * item.least
+        longest += high * item.most
+    return shortest, min(longest, UNBOUNDED)
+
+
+class _Parser:
+    """Reads a pattern once, from left to right."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._at = 0
+        self._captures = 0
+
+    def whole(self) -> tuple[_Item, ...]:
+        """The items of the whole pattern."""
+        alternatives = self._alternatives(ignore_case=False)
+        if self._at < len(self._pattern):
+            raise self._error("a bracket that was not opened")
+        if len(alternatives) > 1:
+            raise self._error("alternatives belong in (?:...)")
+        return alternatives[0]
+
+    def _alternatives(self, *, ignore_case: bool) -> tuple[tuple[_Item, ...], ...]:
+        alternatives: list[tuple[_Item, ...]] = []
+        items: list[_Item] = []
+        while self._at < len(self._pattern) and self._pattern[self._at] != ")":
+            if self._pattern[self._at] == "|":
+                self._at += 1
+                alternatives.append(tuple(items))
+                items = []
+            else:
+                items.append(self._item(ignore_case=ignore_case))
+        return (*alternatives, tuple(items))
+
+    def _item(self, *, ignore_case: bool) -> _Item:
+        character = self._pattern[self._at]
+        alternatives: tuple[tuple[_Item, ...], ...] = ()
+        characters = ""
+        if character == "(":
+            alternatives = self._group(ignore_case=ignore_case)
+        else:
+            characters = self._class() if character == "[" else self._literal()
+            if ignore_case:
+                characters = "".join(sorted({*characters.lower(), *characters.upper()}))
+        least, most = self._counted()
+        return _Item(characters, alternatives, least, most)
+
+    def _group(self, *, ignore_case: bool) -> tuple[tuple[_Item, ...], ...]:
+        rest = self._pattern[self._at :]
+        opening = next((mark for mark in ("(?:", "(?i:", "(") if rest.startswith(mark)), "(")
+        if rest.startswith("(?") and opening == "(":
+            raise self._error("a group of another kind than (...), (?:...) and (?i:...)")
+        self._captures += opening == "("
+        if self._captures > 1:
+            raise self._error("a second capturing group")
+        self._at += len(opening)
+        alternatives = self._alternatives(ignore_case=ignore_case or opening == "(?i:")
+        if self._pattern[self._at : self._at + 1] != ")":
+            raise self._error("a bracket that is not closed")
+        self._at += 1
+        return alternatives
+
+    def _class(self) -> str:
+        end = self._pattern.find("]", self._at + 1)
+        body = self._pattern[self._at + 1 : end].replace("\\-", "\0")
+        if end < 0 or not body or body[0] == "^" or "\\" in body or "[" in body:
+            raise self._error("a class that is empty, open, negated or has escapes in it")
+        self._at = end + 1
+        characters: set[str] = set()
+        for first, last in re.findall(r"(.)(?:-(.))?", body):
+            last = last or first
+            if ord(last) < ord(first):
+                raise self._error(f"the range {first}-{last}")
+            characters.update(chr(code) for code in range(ord(first), ord(last) + 1))
+        return "".join(sorted(characters)).replace("\0", "-")
+
+    def _literal(self) -> str:
+        character = self._pattern[self._at]
+        escaped = character == "\\"
+        if escaped:
+            self._at += 1
+            character = self._pattern[self._at : self._at + 1]
+        if (
+            character not in _LITERALS
+            or (escaped and character.isalnum())
+            or (not escaped and character in _NEED_ESCAPE)
+        ):
+            raise self._error(f"{character!r} here")
+        self._at += 1
+        return character
+
+    def _counted(self) -> tuple[int, int]:
+        if self._pattern[self._at : self._at + 1] == "?":
+            self._at += 1
+            return 0, 1
+        found = _COUNT.match(self._pattern, self._at)
+        if found is None:
+            return 1, 1
+        self._at = found.end()
+        least = int(found[1])
+        most = UNBOUNDED if found[2] and not found[3] else int(found[3] or least)
+        if most < least or (most == UNBOUNDED and self._pattern[self._at :].strip(")")):
+            raise self._error("a count that ends before it begins, or an open one before the end")
+        return least, most
+
+    def _error(self, what: str) -> ShapeError:
+        return ShapeError(f"{what} (at character {self._at + 1} of {self._pattern!r})")
