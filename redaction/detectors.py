@@ -11,7 +11,7 @@ import pkgutil
 import re
 from typing import Any
 
-from redaction.rules import Hits, Rule
+from redaction.old_rules import Hits, Rule
 
 # Public addresses are no secrets. The others are covered by finders of ours that need linear time where their
 # patterns need quadratic; a test proves that nothing is lost.

@@ -11,12 +11,12 @@ from typing import Protocol, TypeAlias
 
 from redaction.detectors import detector_rules
 from redaction.finders import finder_rules
-from redaction.gate import Gate, revealed
+from redaction.old_gate import Gate, revealed
 from redaction.json_text import NotJsonError, String, paths, pointer, strings
 from redaction.keywords import KEYWORD_RULE, is_secret_member
 from redaction.known import KnownValues
 from redaction.protected import is_protected
-from redaction.rules import token_rules
+from redaction.old_rules import token_rules
 from redaction.search import Allowed, Deadline, OutOfTimeError, Search, Span, masked
 from redaction.stream import DeltaStream
 from redaction.views import View

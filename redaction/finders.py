@@ -5,7 +5,7 @@ import binascii
 import re
 
 from redaction.placeholders import looks_made, looks_secret
-from redaction.rules import Hits, Rule, by_pattern
+from redaction.old_rules import Hits, Rule, by_pattern
 
 WEB_TOKEN_RUN = re.compile(r"eyJ[A-Za-z0-9_=.+/-]*+")
 WEB_TOKEN_PART = re.compile(r"(?<![A-Za-z0-9_=-])([A-Za-z0-9_=-]++)\.(?=[A-Za-z0-9_=-])")

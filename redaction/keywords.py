@@ -3,9 +3,9 @@ member's key."""
 
 import re
 
-from redaction.gate import assigns
+from redaction.old_gate import assigns
 from redaction.placeholders import looks_secret
-from redaction.rules import Hits, Rule
+from redaction.old_rules import Hits, Rule
 
 PASSWORD_NAMES = r"pass(?:word|wd|phrase)|pwd|(?<![a-z])pass(?![a-z])|secret"
 KEY_NAMES = (

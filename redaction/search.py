@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from redaction.gate import revealed
+from redaction.old_gate import revealed
 from redaction.keywords import KEYWORD_RULE
 from redaction.known import KnownValues
-from redaction.rules import Rule
+from redaction.old_rules import Rule
 from redaction.views import ANSI, View, layers, plain, snap
 
 MARKER = re.compile(r"\[REDACTED:([a-z0-9.-]{1,48}):[0-9a-f]{8}\]")

@@ -162,8 +162,8 @@ class _Parser:
             raise self._error("a class that is empty, open, negated or has escapes in it")
         self._at = end + 1
         characters: set[str] = set()
-        for first, last in re.findall(r"(.)(?:-(.))?", body):
-            last = last or first
+        for first, end_of_range in re.findall(r"(.)(?:-(.))?", body):
+            last = end_of_range or first
             if ord(last) < ord(first):
                 raise self._error(f"the range {first}-{last}")
             characters.update(chr(code) for code in range(ord(first), ord(last) + 1))
