@@ -132,6 +132,8 @@ def _entry(field: Field, given: Given, index: int, table: Mapping[str, object]) 
         raise ConfigError(f"expected {key} to be a text that is not empty, given {_shown(value)}", where=where, key=key)
     if name == "regex":
         _check_regex(value, where=where, key=key)
+    if name == "path" and not value.strip("*?/."):
+        raise ConfigError(f"expected {key} to name some files, given one that names every file", where=where, key=key)
     return field.tables_of(**{name: value})
 
 

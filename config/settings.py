@@ -82,7 +82,11 @@ class Allow(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
         str | None, Meta(description="What this rule finds (exporter redact rules).", examples=["aws-access-key-id"])
     ] = None
     path: Annotated[
-        str | None, Meta(description="In the files of tool calls that this pattern names.", examples=["fixtures/**"])
+        str | None,
+        Meta(
+            description="What tool calls write to and read from files with such names; known values are still masked.",
+            examples=["fixtures/**"],
+        ),
     ] = None
 
 
@@ -104,7 +108,7 @@ class Redaction(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     extra_rules: Annotated[
         tuple[str, ...],
         Meta(
-            description="Files with rules of your own.",
+            description="Files with rules of your own: tables as exporter redact rules lists them.",
             examples=[["~/.config/exporter/rules.toml"]],
             extra={"path": True},
         ),
@@ -115,6 +119,36 @@ class Redaction(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
             description="Also the environment of the CLI process that writes the session (Linux, held in memory only)."
         ),
     ] = False
+    marker: Annotated[
+        Literal["tag", "stars"],
+        Meta(
+            description="What stands where a secret was: tag: [REDACTED:rule:tag], in which the same secret always has "
+            "the same tag; stars: ******."
+        ),
+    ] = "tag"
+    opaque: Annotated[
+        Literal["pass", "drop"],
+        Meta(
+            description="What happens to encrypted fields, which nobody but the model's provider can read "
+            "(encryptedContent, reasoningOpaque): pass: they are left as they are; drop: their content is taken out."
+        ),
+    ] = "pass"
+    plugins: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Python files with detect-secrets plugins of your own, run in this process.",
+            examples=[["~/.config/exporter/plugins/in_house.py"]],
+            extra={"path": True},
+        ),
+    ] = ()
+    baselines: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Baselines of detect-secrets; what they say is no secret is not masked.",
+            examples=[["~/.config/exporter/secrets.baseline"]],
+            extra={"path": True},
+        ),
+    ] = ()
     budget_ms: Annotated[
         float,
         Meta(description="An event that takes longer to redact goes to quarantine, never out.", ge=1, le=600_000),

@@ -243,3 +243,19 @@ def test_a_file_with_a_token_that_others_can_read_is_a_note(loading: Loading) ->
     assert "chmod 600" in note
     assert "hidden" not in note
     assert loading().notes == []
+
+
+def test_what_redaction_runs_or_trusts_is_never_looked_up_in_the_working_directory(
+    loading: Loading, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    redaction = loading("[redaction]\nplugins = ['p.py']\nbaselines = ['b']\nextra_rules = ['r.toml']").settings.redaction
+
+    here = loading.file.parent
+    assert redaction.plugins == (str(here / "p.py"),)
+    assert redaction.baselines == (str(here / "b"),)
+    assert redaction.extra_rules == (str(here / "r.toml"),)
+    for name in ("PLUGINS", "BASELINES", "EXTRA_RULES"):
+        with pytest.raises(ConfigError, match="a whole path"):
+            loading(environ={f"EXPORTER_REDACTION__{name}": "in_this_directory"})

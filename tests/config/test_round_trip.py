@@ -22,7 +22,8 @@ PATHS = ASCII.map(lambda name: f"/tmp/{name}x")
 URLS = st.builds(
     "https://{}.example.com{}".format, st.from_regex(r"[a-z]{1,8}", fullmatch=True), st.sampled_from(["", "/a"])
 )
-ENTRIES = st.dictionaries(st.sampled_from(["value", "rule", "path"]), PLAIN, min_size=1, max_size=1)
+NAMING = PLAIN.map(lambda text: f"{text}x")
+ENTRIES = st.dictionaries(st.sampled_from(["value", "rule", "path"]), NAMING, min_size=1, max_size=1)
 
 
 def value_of(field: Field) -> st.SearchStrategy[Any]:
