@@ -16,8 +16,8 @@ _OTHERS: Final = 0o077
 _KEPT_MAX: Final = 4
 
 
-def cached(expressions: Sequence[str], directory: Path, compile_all: Callable[[], Any]) -> Any:
-    """The database of these expressions, from the cache or compiled and kept there. A cache that fails costs time only."""
+def cached(expressions: Sequence[bytes], directory: Path, compile_all: Callable[[], Any]) -> Any:
+    """The database of these expressions, from the cache or compiled and kept there. One that fails costs time only."""
     path = directory / f"rules-{_key(expressions)}.hsdb"
     database = _loaded(path)
     if database is None:
@@ -27,13 +27,13 @@ def cached(expressions: Sequence[str], directory: Path, compile_all: Callable[[]
     return database
 
 
-def _key(expressions: Sequence[str]) -> str:
+def _key(expressions: Sequence[bytes]) -> str:
     """What the compiled form depends on: the expressions, the library and what it was made for."""
     import hyperscan
 
-    digest = hashlib.sha256(repr((hyperscan.__version__, os.uname().machine if hasattr(os, "uname") else "")).encode())
+    digest = hashlib.sha256(repr((getattr(hyperscan, "__version__", ""), os.uname().machine if hasattr(os, "uname") else "")).encode())
     for expression in expressions:
-        digest.update(b"%d:%b" % (len(expression), expression.encode()))
+        digest.update(b"%d:%b" % (len(expression), expression))
     return digest.hexdigest()[:32]
 
 
@@ -47,7 +47,7 @@ def _loaded(path: Path) -> Any:
     try:
         if not _is_ours(path.parent.stat()):
             return None
-        with path.open("rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NOFOLLOW", 0))) as file:
+        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
             facts = os.fstat(file.fileno())
             if not stat.S_ISREG(facts.st_mode) or not _is_ours(facts):
                 return None

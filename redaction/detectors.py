@@ -2,106 +2,181 @@
 
 Only the compiled patterns are read. Nothing that analyses, verifies or connects is ever called, and `secret_value`,
 which for some detectors is a mere prefix of the secret, is not used. Importing a detector imports `requests`, so
-this happens when rules are compiled.
+this happens when a line first passes one of the gates.
 """
 
 import importlib
+import importlib.util
 import inspect
-import pkgutil
 import re
-from typing import Any
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
 
-from redaction.old_rules import Hits, Rule
+from redaction.errors import RuleError
+from redaction.rule import Look, Rule, Spans
+from redaction.views import unescaped
 
-# Public addresses are no secrets. The others are covered by finders of ours that need linear time where their
-# patterns need quadratic; a test proves that nothing is lost.
-LEFT_OUT = frozenset({"azure_storage_key", "ip_public", "jwt", "npm", "openai"})
-# Detectors whose group 1 is the secret; in all others the whole match is.
-IN_GROUP = frozenset({"aws", "basic_auth", "cloudant", "ibm_cloud_iam", "ibm_cos_hmac", "softlayer"})
-ASSIGNMENT_HINT = re.compile(
-    r"(?i)(?:key|pwd?|pass(?:word)?|token)[\"'\\]{0,4}\]? *+[=:> ]?[=:> ]*+[\"'\\]{0,8}[a-z0-9_-]{24}"
+# Around the end of a gate's match, in raw bytes.
+_BEFORE: Final = 512
+_AFTER: Final = 512
+_DEPTH: Final = 4
+# Between a name and its value as detect-secrets has them, written with escapes of any depth.
+_SPACING: Final = r"""["'`\\\]]{0,8} {0,8}(?:=>|:=|==?|::?| ) {0,8}["'`\\]{0,8}"""
+_NAMES: Final = r"(?i:key|pwd?|pass|password|token|secret)"
+# Detector, whether its group 1 is the secret, and what ends in every text that it finds. Left out are public
+# addresses, which are no secrets, and those that rules of ours cover in linear time; a test proves that nothing is
+# lost.
+_DETECTORS: Final[tuple[tuple[str, bool, tuple[str, ...]], ...]] = (
+    ("artifactory", False, (r"(?:[\s=:\"^]|\\[nrt])A(?:KC[A-Za-z0-9]{10}|P[0-9A-F][A-Za-z0-9]{8})",)),
+    ("aws", True, (r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}", r"(?i:aws)[^\n]{0,80}[0-9A-Za-z/+]{40}")),
+    ("basic_auth", True, (r"://[^\n:/?#\[\]@]{0,64}:[^\n:/?#\[\]@]{1,64}@",)),
+    (
+        "cloudant",
+        True,
+        (
+            r"(?i:cl|cloudant)" + rf"[^\n]{{0,24}}{_SPACING}(?:[0-9a-f]{{64}}|[a-z]{{24}})",
+            r"(?i:[a-z0-9]{24}|[0-9a-f]{64})@[^\n@]{1,64}\.cloudant\.com",
+        ),
+    ),
+    ("discord", False, (r"[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}",)),
+    ("github_token", False, (r"gh[pousr]_[A-Za-z0-9_]{36}",)),
+    ("gitlab_token", False, (r"(?:gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-|GR1348941)[A-Za-z0-9_-]{20}",)),
+    ("ibm_cloud_iam", True, (rf"{_NAMES}{_SPACING}[a-zA-Z0-9_-]{{44}}",)),
+    ("ibm_cos_hmac", True, (rf"{_NAMES}{_SPACING}[a-f0-9]{{48}}",)),
+    ("mailchimp", False, (r"[0-9a-z]{32}-us[0-9]",)),
+    ("pypi_token", False, (r"pypi-AgEIcHlwaS5vcmc[A-Za-z0-9_-]{70}", r"pypi-AgENdGVzdC5weXBpLm9yZw[A-Za-z0-9_-]{70}")),
+    ("sendgrid", False, (r"SG\.[a-zA-Z0-9_-]{22}\.[a-zA-Z0-9_-]{43}",)),
+    (
+        "slack",
+        False,
+        (
+            r"(?i:xox[a-z]-[0-9]{1,20}-?[a-z0-9-]{4})",
+            r"(?i:hooks\.slack\.com/services/T)[a-zA-Z0-9_]{1,20}/B[a-zA-Z0-9_]{1,20}/",
+        ),
+    ),
+    (
+        "softlayer",
+        True,
+        (
+            rf"(?i:sl|softlayer)[^\n]{{0,24}}{_SPACING}(?i:[a-z0-9]{{64}})",
+            r"(?i:softlayer\.com/soap/v3)(?:\.1)?/(?i:[a-z0-9]{64})",
+        ),
+    ),
+    ("square_oauth", False, (r"sq0csp-[0-9A-Za-z\\_-]{43}",)),
+    ("stripe", False, (r"(?:r|s)k_live_[0-9a-zA-Z]{24}",)),
+    ("telegram_token", False, (r"[0-9]{8,10}:[0-9A-Za-z_-]{35}",)),
+    ("twilio", False, (r"(?:AC|SK)[a-z0-9]{32}",)),
 )
-ASSIGNMENT_NEEDLES = ("key", "pw", "pass", "token")
-NEEDLES: dict[str, tuple[str, ...]] = {
-    "artifactory": ("akc", "ap"),
-    "aws": ("aws", "a3t", "abia", "acca", "akia", "asia"),
-    "basic_auth": ("@",),
-    "cloudant": ("cl",),
-    "discord": (".",),
-    "github_token": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
-    "gitlab_token": ("gl", "gr1348941"),
-    "ibm_cloud_iam": ASSIGNMENT_NEEDLES,
-    "ibm_cos_hmac": ("key",),
-    "mailchimp": ("-us",),
-    "private_key": ("private key", "putty-"),
-    "pypi_token": ("pypi-",),
-    "sendgrid": ("sg.",),
-    "slack": ("xox", "hooks.slack"),
-    "softlayer": ("softlayer", "sl"),
-    "square_oauth": ("sq0csp-",),
-    "stripe": ("k_live_",),
-    "telegram_token": (":",),
-    "twilio": ("ac", "sk"),
-}
 # Three unbounded runs of spaces one after the other take cubic time; the same language, written so that it takes
 # linear time.
-SPACING = r"(?: *)(?:=|:|:=|=>| +|::)(?: *)"
-SPACING_LINEAR = r"(?:(?: *+)(?:=>|:=|::|=|:)(?: *+)| ++)"
-DELIMITERS = " \t\r\n\v\f\"'=:"
-REST = re.compile(r"[A-Za-z0-9_-]*+")
+_THEIR_SPACING: Final = r"(?: *)(?:=|:|:=|=>| +|::)(?: *)"
+_LINEAR: Final = r"(?:(?: *+)(?:=>|:=|::|=|:)(?: *+)| ++)"
+_DELIMITERS: Final = b" \t\r\n\v\f\"'=:"
+_REST: Final = re.compile(rb"[A-Za-z0-9_-]*+")
 
 
-def _linear(pattern: re.Pattern[str]) -> re.Pattern[str]:
-    source = pattern.pattern
-    return re.compile(source.replace(SPACING, SPACING_LINEAR), pattern.flags) if SPACING in source else pattern
+def detector_rules() -> tuple[Rule, ...]:
+    """A rule for each regex detector of the installed detect-secrets."""
+    return tuple(
+        Rule(
+            f"detect-secrets.{name.replace('_', '-')}",
+            "detect-secrets",
+            f"its detector {name}",
+            gates,
+            _look(name, in_group=in_group),
+            "medium",
+        )
+        for name, in_group, gates in _DETECTORS
+    )
 
 
-def _spans(pattern: re.Pattern[str], text: str, *, in_group: bool) -> Hits:
+def plugin_rules(files: Iterable[Path]) -> Iterator[Rule]:
+    """A rule for each regex detector in users' plugin files; raises `RuleError` for a file that cannot be loaded."""
+    base = _base()
+    for file in files:
+        spec = importlib.util.spec_from_file_location(f"redaction_plugin_{file.stem}", file)
+        if spec is None or spec.loader is None:
+            raise RuleError(file.name, "", "not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            raise RuleError(file.name, "", f"cannot be loaded: {type(error).__name__}: {error}") from error
+        for detector in _detectors_of(module, base):
+            patterns = tuple(pattern for pattern in detector.denylist)
+            for pattern in patterns:
+                yield _plugin_rule(file, detector, pattern)
+
+
+def _plugin_rule(file: Path, detector: Any, pattern: re.Pattern[str]) -> Rule:
+    name = re.sub(r"[^a-z0-9]+", "-", str(detector.secret_type).lower()).strip("-")[:30]
+    linear = _linear(pattern)
+
+    def look(line: bytes, to: int) -> tuple[Spans, int]:
+        return _around(line, to, (linear,), in_group=bool(linear.groups))
+
+    gate = pattern.pattern if not pattern.flags & re.IGNORECASE else f"(?i){pattern.pattern}"
+    return Rule(f"plugin.{name}", file.name, str(detector.secret_type), (gate,), look, "medium")
+
+
+@cache
+def _base() -> Any:
+    return importlib.import_module("detect_secrets.plugins.base").RegexBasedDetector
+
+
+@cache
+def _patterns(name: str) -> tuple[re.Pattern[bytes], ...]:
+    module = importlib.import_module(f"detect_secrets.plugins.{name}")
+    return tuple(_linear(pattern) for detector in _detectors_of(module, _base()) for pattern in detector.denylist)
+
+
+def _detectors_of(module: Any, base: Any) -> Iterator[Any]:
+    for detector in vars(module).values():
+        if isinstance(detector, type) and issubclass(detector, base) and not inspect.isabstract(detector):
+            yield detector
+
+
+def _linear(pattern: re.Pattern[str]) -> re.Pattern[bytes]:
+    source = pattern.pattern.replace(_THEIR_SPACING, _LINEAR)
+    return re.compile(source.encode(), pattern.flags & ~re.UNICODE)
+
+
+def _look(name: str, *, in_group: bool) -> Look:
+    def look(line: bytes, to: int) -> tuple[Spans, int]:
+        return _around(line, to, _patterns(name), in_group=in_group)
+
+    return look
+
+
+def _around(line: bytes, to: int, patterns: Iterable[re.Pattern[bytes]], *, in_group: bool) -> tuple[Spans, int]:
+    first = max(0, to - _BEFORE)
+    last = min(len(line), to + _AFTER)
+    found: dict[tuple[int, int], None] = {}
+    for view in unescaped(line[first:last], _DEPTH):
+        for pattern in patterns:
+            for start, end in _spans(pattern, view.data, in_group=in_group):
+                origin = view.origin(start, end)
+                found[first + origin[0], first + origin[1]] = None
+    return tuple(found), max((to, *(end for _, end in found)))
+
+
+def _spans(pattern: re.Pattern[bytes], data: bytes, *, in_group: bool) -> Iterator[tuple[int, int]]:
     # Matches within what the last one was widened to say nothing new, and widening each would take quadratic time.
     covered = 0
-    for match in pattern.finditer(text):
+    for match in pattern.finditer(data):
         if match.end() <= covered:
             continue
         if in_group and pattern.groups and match.group(1):
             yield match.span(1)
             continue
         start, end = match.span()
-        while start < end and text[start] in DELIMITERS:
+        while start < end and data[start] in _DELIMITERS:
             start += 1
-        if end > start and text[end - 1] in DELIMITERS:
+        if end > start and data[end - 1] in _DELIMITERS:
             end -= 1
-        elif (rest := REST.match(text, end)) is not None:
+        elif (rest := _REST.match(data, end)) is not None:
             covered = end = rest.end()
         if end > start:
             yield start, end
-
-
-def detector_rules() -> tuple[Rule, ...]:
-    """A rule for each pattern of each regex detector of the installed detect-secrets."""
-    plugins = importlib.import_module("detect_secrets.plugins")
-    base = importlib.import_module("detect_secrets.plugins.base").RegexBasedDetector
-    rules: list[Rule] = []
-    for found in pkgutil.iter_modules(plugins.__path__):
-        if found.name in LEFT_OUT:
-            continue
-        module = importlib.import_module(f"{plugins.__name__}.{found.name}")
-        for detector in vars(module).values():
-            if isinstance(detector, type) and issubclass(detector, base) and not inspect.isabstract(detector):
-                facts: Any = detector
-                rules.extend(_rule(found.name, facts.secret_type, pattern) for pattern in facts.denylist)
-    return tuple(rules)
-
-
-def _rule(name: str, provider: str, original: re.Pattern[str]) -> Rule:
-    pattern = _linear(original)
-    in_group = name in IN_GROUP
-
-    def find(text: str) -> Hits:
-        return _spans(pattern, text, in_group=in_group)
-
-    hint = ASSIGNMENT_HINT.search if SPACING in original.pattern else None
-    if name in {"discord", "mailchimp", "telegram_token", "twilio"}:
-        hint = pattern.search
-    return Rule(
-        f"detect-secrets.{name.replace('_', '-')}", provider, "", NEEDLES.get(name, ("",)), find, "medium", hint
-    )

@@ -1,27 +1,25 @@
 """Takes secrets out of event lines, texts and streams of text; the one interface that callers of this package need.
 
-The engine behind it reads a clean line with a handful of byte searches and gives it back untouched. Only a line
-that may hold a secret is decoded, string by string, and only the secrets' own bytes are replaced, so everything
+A line is read once, as raw bytes, by all rules together. One without a hit is given back untouched: it is never
+decoded. Around a hit the rule that has it looks closer, and only the secrets' own bytes are replaced, so everything
 else stays as it was recorded. Whatever goes wrong, the line is refused, never passed.
 """
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
 
-from redaction.detectors import detector_rules
-from redaction.finders import finder_rules
-from redaction.old_gate import Gate, revealed
-from redaction.json_text import NotJsonError, String, paths, pointer, strings
-from redaction.keywords import KEYWORD_RULE, is_secret_member
+from redaction.gate import EngineName, TooManyHitsError
+from redaction.json_text import NotJsonError, String, check, paths, pointer
 from redaction.known import KnownValues
-from redaction.protected import is_protected
-from redaction.old_rules import token_rules
-from redaction.search import Allowed, Deadline, OutOfTimeError, Search, Span, masked
+from redaction.places import Part, parts_of
+from redaction.rule import Rule
+from redaction.rule_set import OPAQUE_RULE, all_rules
+from redaction.search import Allowed, Deadline, OutOfTimeError, Search, masked
 from redaction.stream import DeltaStream
-from redaction.views import View
 
-STRING_LENGTH_MIN = 6  # shorter strings hold nothing that any rule finds
 FAILED_TEXT = "[REDACTED:redactor-failed:00000000]"
 
 
@@ -44,12 +42,27 @@ class Clean:
 CLEAN = Clean()
 
 
-@dataclass(frozen=True, slots=True)
 class Masked:
     """The line with its secrets replaced, and what was replaced."""
 
-    line: bytes
-    findings: tuple[Finding, ...]
+    __slots__ = ("_find", "_findings", "line", "rules")
+
+    def __init__(self, line: bytes, rules: tuple[str, ...], find: Callable[[], tuple[Finding, ...]]) -> None:
+        self.line = line
+        self.rules = rules
+        """The rule of each secret, in order."""
+        self._find = find
+        self._findings: tuple[Finding, ...] | None = None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Where each secret was; worked out when it is first asked for."""
+        if self._findings is None:
+            self._findings = self._find()
+        return self._findings
+
+    def __repr__(self) -> str:
+        return f"Masked(line={self.line!r}, rules={self.rules!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,46 +91,48 @@ class Redactor(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Hit:
-    """A string of the line with what is to be masked in it."""
-
-    string: String
-    view: View
-    spans: list[Span]
-
-
 class Engine:
-    """The floor engine: formats of our own and detect-secrets' detectors over strings that a byte gate let through.
+    """All rules in one pass over the bytes.
 
     `key` makes the tags of the markers recognisable between runs (without one they are not); `known_values` are
-    masked wherever they stand; `allowed` is never masked. Compiling imports detect-secrets, importing this module
-    does not.
+    masked wherever they stand; `allowed` is never masked. `rule_files` are tables of formats like ours, `plugins` and
+    `baselines` detect-secrets' own; a bad one raises `RuleError`. `cache_dir` keeps the compiled rules. `marker` says
+    what stands for a secret: its rule and tag, or stars. `opaque` says what becomes of fields that only work whole.
+    `engine` names another than the fastest that is installed.
     """
 
-    __slots__ = ("_gate", "_search")
-
-    version = "floor-1"
+    __slots__ = ("_search", "version")
 
     def __init__(
         self,
         key: bytes | None = None,
         known_values: Iterable[bytes | str] = (),
         allowed: Iterable[Allowed] = (),
+        *,
+        rule_files: Sequence[Path] = (),
+        cache_dir: Path | None = None,
+        marker: Literal["tag", "stars"] = "tag",
+        opaque: Literal["pass", "drop"] = "pass",
+        plugins: Sequence[Path] = (),
+        baselines: Sequence[Path] = (),
+        engine: EngineName | None = None,
     ) -> None:
-        rules = (*finder_rules(), *token_rules(), KEYWORD_RULE, *detector_rules())
-        self._search = Search(rules, KnownValues(known_values), allowed, key)
-        self._gate = Gate(self._search.known.needles)
+        rules, self.version = all_rules(rule_files, plugins, baselines, drop_opaque=opaque == "drop")
+        known = KnownValues(known_values, engine)
+        self._search = Search(rules, known, allowed, key, stars=marker == "stars", cache_dir=cache_dir, engine=engine)
 
     def redact(self, line: bytes, budget_ms: float) -> Redaction:
         """The line as it may leave; whatever goes wrong is a refusal, never an exception and never the raw line."""
         try:
-            if not self._gate.suspects(line):
+            spans = self._search.spans(line, Deadline.after(budget_ms))
+            if not spans:
                 return CLEAN
-            return self._masked(line, Deadline.after(budget_ms))
-        except OutOfTimeError:
+            check(line)
+            parts = [part for part in parts_of(line, spans) if self._is_ours(part)]
+            return self._masked(line, parts) if parts else CLEAN
+        except (OutOfTimeError, TooManyHitsError):
             return Refused("time_budget")
-        except (NotJsonError, UnicodeDecodeError):
+        except NotJsonError:
             return Refused("not_json")
         except Exception:
             return Refused("redactor_failed")
@@ -125,7 +140,14 @@ class Engine:
     def redact_text(self, text: str) -> str:
         """The text with its secrets masked; if that fails, a marker instead of the text."""
         try:
-            return masked(text, self._search.text_spans(text, Deadline.after(float("inf"))))
+            data = text.encode("utf-8", "surrogatepass")
+            spans = self._search.spans(data, Deadline.after(float("inf")))
+            if not spans:
+                return text
+            replaced = [
+                (span.start, span.end, self._search.marker(data[span.start : span.end], span.rule)) for span in spans
+            ]
+            return masked(data, replaced).decode("utf-8", "surrogatepass")
         except Exception:
             return FAILED_TEXT
 
@@ -133,38 +155,46 @@ class Engine:
         """A new stream for one text that arrives in pieces; `key` is the caller's name for it."""
         return DeltaStream(self._search, key)
 
-    def rules(self) -> list[tuple[str, str, str]]:
-        """Every rule as (id, provider, example); `D` in an example stands for the secret's own characters."""
-        return [(rule.id, rule.provider, rule.example) for rule in self._search.rules]
+    def rules(self) -> tuple[Rule, ...]:
+        """Every rule in force."""
+        return self._search.rules
 
-    def _masked(self, line: bytes, deadline: Deadline) -> Redaction:
-        deadline.check()
-        text = line.decode()
-        rules = self._search.active(revealed(line).decode("utf-8", "replace"))
-        hits = []
-        for string in strings(text):
-            deadline.check()
-            if len(string.raw) < STRING_LENGTH_MIN:
-                continue
-            view = string.view()
-            is_secret = string.key is not None and is_secret_member(string.decoded_key(), view.text)
-            spans = self._search.spans(view.text, rules, deadline, is_secret=is_secret)
-            if spans:
-                hits.append(_Hit(string, view, spans))
-        return self._spliced(text, hits) if hits else CLEAN
+    def _is_ours(self, part: Part) -> bool:
+        return part.is_opaque if part.rule is OPAQUE_RULE else not part.is_protected
 
-    def _spliced(self, text: str, hits: list[_Hit]) -> Redaction:
-        places = paths(text, {hit.string.start for hit in hits})
-        hits = [hit for hit in hits if not is_protected([step.name for step in places[hit.string.start]])]
-        if not hits:
-            return CLEAN
-        shown = {hit.string.start: masked(hit.view.text, hit.spans) for hit in hits if hit.string.is_key}
-        findings = []
-        replaced = []
-        for hit in hits:
-            path = pointer(places[hit.string.start], shown)
-            for span in hit.spans:
-                start, end = hit.view.origin(span.start, span.end)
-                replaced.append((hit.string.start + start, hit.string.start + end, span.marker))
-                findings.append(Finding(span.rule, path, span.start, span.end, span.confidence))
-        return Masked(View(text, replaced).text.encode(), tuple(findings))
+    def _masked(self, line: bytes, parts: Sequence[Part]) -> Masked:
+        marker = self._search.marker
+        replaced = [(part.start, part.end, marker(line[part.start : part.end], part.rule)) for part in parts]
+        return Masked(
+            masked(line, replaced), tuple(part.rule.id for part in parts), lambda: _findings(line, parts, replaced)
+        )
+
+
+def _findings(line: bytes, parts: Sequence[Part], replaced: Sequence[tuple[int, int, bytes]]) -> tuple[Finding, ...]:
+    places = paths(line, {part.string.start for part in parts})
+    keys = {part.string.start: part.string for part in parts if part.string.is_key}
+    shown = {start: _shown(line, string, replaced) for start, string in keys.items()}
+    return tuple(
+        Finding(
+            part.rule.id,
+            pointer(places[part.string.start], shown),
+            _length(line[part.string.start : part.start]),
+            _length(line[part.string.start : part.end]),
+            part.rule.confidence,
+        )
+        for part in parts
+    )
+
+
+def _shown(line: bytes, string: String, replaced: Sequence[tuple[int, int, bytes]]) -> str:
+    inside = [
+        (start - string.start, end - string.start, new)
+        for start, end, new in replaced
+        if string.start <= start < string.end
+    ]
+    return masked(line[string.start : string.end], inside).decode("utf-8", "replace")
+
+
+def _length(raw: bytes) -> int:
+    """How many characters the raw text of a JSON string has once it is decoded."""
+    return len(json.loads(b'"%b"' % raw, strict=False)) if b"\\" in raw else len(raw.decode("utf-8", "replace"))

@@ -33,14 +33,17 @@ class Gate(Protocol):
 
 def best_engine() -> EngineName:
     """The fastest engine that is installed."""
-    for name in ("hyperscan", "re2"):
-        if importlib.util.find_spec(name) is not None:
-            return name  # type: ignore[return-value]  # the loop's names are the type's
-    return "re"
+    if importlib.util.find_spec("hyperscan") is not None:
+        return "hyperscan"
+    return "re2" if importlib.util.find_spec("re2") is not None else "re"
 
 
 def make_gate(
-    expressions: Sequence[str], *, cache_dir: Path | None = None, engine: EngineName | None = None, literal: bool = False
+    expressions: Sequence[bytes],
+    *,
+    cache_dir: Path | None = None,
+    engine: EngineName | None = None,
+    literal: bool = False,
 ) -> Gate:
     """Compile the expressions; `literal` ones are plain texts. `cache_dir` keeps what Hyperscan compiled."""
     name = engine or best_engine()
@@ -61,14 +64,13 @@ class HyperscanGate:
 
     __slots__ = ("_database", "_scratch", "_terminated")
 
-    def __init__(self, expressions: Sequence[str], cache_dir: Path | None, *, literal: bool) -> None:
+    def __init__(self, expressions: Sequence[bytes], cache_dir: Path | None, *, literal: bool) -> None:
         import hyperscan
 
         def compiled() -> Any:
             database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-            patterns = [expression.encode() for expression in expressions]
-            numbers = list(range(len(patterns)))
-            database.compile(expressions=patterns, ids=numbers, flags=[0] * len(patterns), literal=literal)
+            numbers = list(range(len(expressions)))
+            database.compile(expressions=list(expressions), ids=numbers, flags=[0] * len(numbers), literal=literal)
             return database
 
         self._database = cached(expressions, cache_dir, compiled) if cache_dir is not None else compiled()
@@ -90,12 +92,12 @@ class SlowGate:
 
     __slots__ = ("_compiled", "_expressions", "_set")
 
-    def __init__(self, expressions: Sequence[str], *, use_re2: bool) -> None:
-        self._expressions = [expression.encode() for expression in expressions]
+    def __init__(self, expressions: Sequence[bytes], *, use_re2: bool) -> None:
+        self._expressions = tuple(expressions)
         self._compiled: dict[int, re.Pattern[bytes]] = {}
         self._set: Any = None
         if use_re2:
-            import re2
+            import re2  # type: ignore[import-untyped]
 
             options = re2.Options()
             options.encoding = re2.Options.Encoding.LATIN1

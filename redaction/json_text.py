@@ -1,18 +1,20 @@
-"""The strings of a JSON line by their places in the raw text, and the paths to those that matter; nothing is ever
+"""The strings of a JSON line by their places in its bytes, and the paths to those that matter; nothing is ever
 re-serialised."""
 
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from redaction.views import View, plain, without_escapes
+import msgspec
 
-# A string and, for a member's key, its colon. An unterminated one ends with the text, so that a flood of quotes is
+# A string and, for a member's key, its colon. An unterminated one ends with the line, so that a flood of quotes is
 # read once.
-STRING = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)("(?:[ \t\r\n]*+:)?|\\?\Z)', re.DOTALL)
-# All that may stand between strings.
-BETWEEN = re.compile(r"[ \t\r\n{}\[\],:0-9eE+.\-truefalsn]*+")
-TOKEN = re.compile(r'[ \t\r\n]*+(?:("(?:[^"\\]*+(?:\\.[^"\\]*+)*+)")|([{}\[\],:])|([^\s{}\[\],:"]++))', re.DOTALL)
+_STRING: Final = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)("(?:[ \t\r\n]*+:)?|\\?\Z)', re.DOTALL)
+_TOKEN: Final = re.compile(
+    rb'[ \t\r\n]*+(?:("(?:[^"\\]*+(?:\\.[^"\\]*+)*+)")|([{}\[\],:])|([^\s{}\[\],:"]++))', re.DOTALL
+)
 # What may come next.
 VALUE, VALUE_OR_END, KEY, KEY_OR_END, COLON, COMMA, END = (
     "value",
@@ -25,7 +27,8 @@ VALUE, VALUE_OR_END, KEY, KEY_OR_END, COLON, COMMA, END = (
 )
 VALUE_STATES = frozenset({VALUE, VALUE_OR_END})
 KEY_STATES = frozenset({KEY, KEY_OR_END})
-SCALAR = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?|true|false|null")
+_SCALAR: Final = re.compile(rb"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?|true|false|null")
+_VALIDATOR: Final = msgspec.json.Decoder(msgspec.Raw)
 
 
 class NotJsonError(Exception):
@@ -34,20 +37,12 @@ class NotJsonError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class String:
-    """A string's raw text without quotes, where it begins in the line, and the raw key it is the direct value of."""
+    """Where a string's text begins and ends in the line, and the key it is the direct value of, if any."""
 
     start: int
-    raw: str
+    end: int
     is_key: bool
-    key: str | None
-
-    def view(self) -> View:
-        """The decoded string; its positions lead back to the raw text."""
-        return without_escapes(plain(self.raw)) if "\\" in self.raw else plain(self.raw)
-
-    def decoded_key(self) -> str:
-        """The key this string is the value of."""
-        return decoded(self.key or "")
+    key: bytes | None
 
 
 @dataclass(slots=True)
@@ -59,29 +54,50 @@ class Step:
     key_start: int = -1
 
 
-def decoded(raw: str) -> str:
-    """A raw string without its escapes."""
-    return without_escapes(plain(raw)).text if "\\" in raw else raw
+def decoded(raw: bytes) -> str:
+    """The raw text of a JSON string, decoded; raises `NotJsonError` for an escape that JSON does not have."""
+    if b"\\" not in raw:
+        return raw.decode("utf-8", "replace")
+    try:
+        return str(json.loads(b'"%b"' % raw, strict=False))
+    except ValueError as error:
+        raise NotJsonError from error
 
 
-def strings(line: str) -> Iterator[String]:
-    """All strings of the line; raises `NotJsonError` where anything but JSON stands between them."""
-    position = 0
-    key: str | None = None
-    key_end = -1
-    for match in STRING.finditer(line):
-        start, end = match.span()
-        between = BETWEEN.match(line, position, start)
-        if not match[2].startswith('"') or between is None or between.end() != start:
-            raise NotJsonError
-        is_key = len(match[2]) > 1
-        belongs = key is not None and line[key_end:start].strip() == ""
-        yield String(start + 1, match[1], is_key, key if belongs and not is_key else None)
-        key, key_end = (match[1], end) if is_key else (None, -1)
-        position = end
-    between = BETWEEN.match(line, position)
-    if between is None or between.end() != len(line):
-        raise NotJsonError
+def check(line: bytes) -> None:
+    """Raise `NotJsonError` unless the line is exactly one JSON value in UTF-8."""
+    try:
+        line.decode()
+        _VALIDATOR.decode(line)
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+        paths(line, ())  # more tolerant: lone surrogates, any depth
+        try:
+            line.decode()
+        except UnicodeDecodeError as error:
+            raise NotJsonError from error
+
+
+def strings(line: bytes, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[String, int]]:
+    """The strings of a checked line that overlap a span, with the number of the first such span; spans are in order
+    and apart."""
+    number = 0
+    before: re.Match[bytes] | None = None
+    for found in _STRING.finditer(line):
+        start, end = found.span(1)
+        while number < len(spans) and spans[number][1] <= start:
+            number += 1
+        if number == len(spans):
+            return
+        if spans[number][0] < end:
+            is_key = len(found[2]) > 1
+            yield String(start, end, is_key, None if is_key else _key_of(line, before, found)), number
+        before = found
+
+
+def _key_of(line: bytes, before: re.Match[bytes] | None, found: re.Match[bytes]) -> bytes | None:
+    if before is None or len(before[2]) < 2 or line[before.end() : found.start()].strip():
+        return None
+    return before[1]
 
 
 def pointer(path: Sequence[Step], shown: Mapping[int, str]) -> str:
@@ -90,7 +106,7 @@ def pointer(path: Sequence[Step], shown: Mapping[int, str]) -> str:
     return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in names)
 
 
-def paths(line: str, wanted: Collection[int]) -> dict[int, tuple[Step, ...]]:
+def paths(line: bytes, wanted: Collection[int]) -> dict[int, tuple[Step, ...]]:
     """The path to each wanted string (by where its text begins); a key's path ends with its own name.
 
     Raises `NotJsonError` unless the line is exactly one JSON value. Depth is bounded by memory only.
@@ -98,9 +114,9 @@ def paths(line: str, wanted: Collection[int]) -> dict[int, tuple[Step, ...]]:
     found: dict[int, tuple[Step, ...]] = {}
     stack: list[Step] = []
     state = VALUE
-    position, length = 0, len(line.rstrip(" \t\r\n"))
+    position, length = 0, len(line.rstrip(b" \t\r\n"))
     while position < length:
-        match = TOKEN.match(line, position)
+        match = _TOKEN.match(line, position)
         if match is None:
             raise NotJsonError
         position = match.end()
@@ -114,7 +130,7 @@ def paths(line: str, wanted: Collection[int]) -> dict[int, tuple[Step, ...]]:
             state = _after_string(state, stack)
         elif mark is not None:
             state = _after_mark(state, stack, mark)
-        elif state in VALUE_STATES and SCALAR.fullmatch(scalar):
+        elif state in VALUE_STATES and _SCALAR.fullmatch(scalar):
             state = _after_value(stack)
         else:
             raise NotJsonError
@@ -135,19 +151,19 @@ def _after_string(state: str, stack: list[Step]) -> str:
     raise NotJsonError
 
 
-def _after_mark(state: str, stack: list[Step], mark: str) -> str:
-    if mark in "{[" and state in VALUE_STATES:
-        stack.append(Step(True) if mark == "{" else Step(False, 0))
-        return KEY_OR_END if mark == "{" else VALUE_OR_END
-    if mark == ":" and state == COLON:
+def _after_mark(state: str, stack: list[Step], mark: bytes) -> str:
+    if mark in b"{[" and state in VALUE_STATES:
+        stack.append(Step(True) if mark == b"{" else Step(False, 0))
+        return KEY_OR_END if mark == b"{" else VALUE_OR_END
+    if mark == b":" and state == COLON:
         return VALUE
     if not stack:
         raise NotJsonError
     top = stack[-1]
-    if mark == ("}" if top.is_object else "]") and state in (COMMA, KEY_OR_END, VALUE_OR_END):
+    if mark == (b"}" if top.is_object else b"]") and state in (COMMA, KEY_OR_END, VALUE_OR_END):
         stack.pop()
         return _after_value(stack)
-    if mark != "," or state != COMMA:
+    if mark != b"," or state != COMMA:
         raise NotJsonError
     if top.is_object:
         return KEY

@@ -2,29 +2,38 @@
 in."""
 
 import base64
+import html
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Final
 from urllib.parse import quote
 
-from redaction.placeholders import looks_made
-from redaction.views import LEVELS_MAX
+from redaction.gate import EngineName, Gate, Hit, make_gate
+from redaction.rule import Rule
 
-LENGTH_MIN = 8
-FILE_SIZE_MAX = 64 * 1024
-# The part of a value that is the same however the value is written; known by it, a line is looked at closer.
-STEADY = re.compile(r"[A-Za-z0-9_.~-]+")
-# The same of a value that has no such part, in JSON of any depth.
-UNESCAPED = re.compile(r"[ !#-\[\]-~]+")
-STEADY_MIN = 4
-UNESCAPED_MIN = 2  # costs speed, but such values are rare
-WORD_ONLY = re.compile(r"[A-Za-z]+(?:[-_. ][A-Za-z]+)*")
-COMMON = frozenset(
+LENGTH_MIN: Final = 8
+FILE_SIZE_MAX: Final = 64 * 1024
+DEPTH_MAX: Final = 4
+_WORD_ONLY: Final = re.compile(r"[A-Za-z]+(?:[-_. ][A-Za-z]+)*")
+_MADE: Final = re.compile(
+    r"""(?ix)
+      [$%<{(\[].*                                # a variable, a template
+    | .*(?:\$\{|\{\{|your|example|placeholder|changeme|redacted).*
+    | [-+]?[\d.,:_/-]+[a-z%]{0,3}                # numbers, dates, versions, sizes
+    | (?:~|\.{1,2})?/[\w./~:-]* | [a-z]:\\.*     # paths
+    | [a-z][a-z0-9+.-]{1,15}://[^@]*             # addresses without a password
+    """
+)
+_COMMON: Final = frozenset(
     {"password", "localhost", "production", "development", "undefined", "disabled", "anonymous", "x-access-token"}
 )
-BASE64_EDGE = re.compile(r"[A-Za-z0-9+/_-]{0,4}={0,2}")
+_BASE64_EDGE: Final = re.compile(rb"[A-Za-z0-9+/_-]{0,4}={0,2}")
+KNOWN_RULE: Final = Rule(
+    "known-value", "known values", "a value of the environment or of a file", (), lambda _, to: ((), to)
+)
 
 
 def from_environ(environ: Mapping[str, str], globs: Iterable[str]) -> list[str]:
@@ -48,87 +57,78 @@ def from_files(paths: Iterable[Path]) -> list[str]:
 def is_worth_knowing(value: str) -> bool:
     """Whether masking this value everywhere can do no harm: long enough, and no number, path, placeholder or common
     word."""
-    if len(value) < LENGTH_MIN or len(set(value)) < 4 or value.lower() in COMMON or "\0" in value:
+    if len(value) < LENGTH_MIN or len(set(value)) < 4 or value.lower() in _COMMON or "\0" in value or "\n" in value:
         return False
-    if WORD_ONLY.fullmatch(value) and (value.islower() or value.istitle()) and len(value) < 2 * LENGTH_MIN:
+    if _WORD_ONLY.fullmatch(value) and (value.islower() or value.istitle()) and len(value) < 2 * LENGTH_MIN:
         return False
-    return not looks_made(value)
+    return _MADE.fullmatch(value) is None
 
 
-def _base64_cores(value: str) -> Iterator[str]:
+def _base64_cores(value: bytes) -> Iterator[bytes]:
     """What is always there when the value stands somewhere inside text that was base64 encoded."""
-    data = value.encode("utf-8", "surrogateescape")
     for shift in range(3):
-        encoded = base64.b64encode(b"\0" * shift + data).decode().rstrip("=")
+        encoded = base64.b64encode(b"\0" * shift + value).rstrip(b"=")
         skipped = (shift * 8 + 5) // 6
-        whole = (shift + len(data)) * 8 // 6
+        whole = (shift + len(value)) * 8 // 6
         core = encoded[skipped:whole]
         yield core
-        yield core.replace("+", "-").replace("/", "_")
+        yield core.replace(b"+", b"-").replace(b"/", b"_")
 
 
-def _longest(pattern: re.Pattern[str], value: str, least: int) -> str:
-    found = max(pattern.findall(value), key=len, default="")
-    return found if len(found) >= least else ""
+def _written(value: str) -> Iterator[str]:
+    """The value as it is, and as it is written in JSON (at any depth), in addresses and in HTML."""
+    for kept_ascii in (False, True):
+        form = value
+        for _ in range(DEPTH_MAX):
+            yield form
+            form = json.dumps(form, ensure_ascii=kept_ascii)[1:-1]
+    for safe in ("", "/"):
+        quoted = quote(value.encode("utf-8", "surrogateescape"), safe=safe)
+        yield quoted
+        yield re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), quoted)
+    yield html.escape(value)
 
 
-def _needles(value: str, written: Sequence[str]) -> Sequence[str]:
-    """Strings of which one is in every raw line that holds the value in plain, JSON or address form."""
-    if steady := _longest(STEADY, value, STEADY_MIN):
-        return (steady,)
-    if unescaped := _longest(UNESCAPED, value, UNESCAPED_MIN):
-        return (unescaped, quote(value, safe=""), quote(value))
-    levels = [value]
-    for _ in range(LEVELS_MAX):
-        levels.append(json.dumps(levels[-1])[1:-1])
-    return (*written, *levels)
+def _forms(values: Iterable[str]) -> tuple[list[bytes], set[bytes]]:
+    """All forms, and those of them that are base64."""
+    forms: dict[bytes, None] = {}
+    cores: dict[bytes, None] = {}
+    for value in values:
+        forms.update((form.encode("utf-8", "surrogateescape"), None) for form in _written(value))
+        cores.update((core, None) for core in _base64_cores(value.encode("utf-8", "surrogateescape")))
+    return [*forms, *(core for core in cores if core not in forms)], set(cores) - set(forms)
 
 
 class KnownValues:
     """The values worth knowing, ready to be looked for."""
 
-    __slots__ = ("_cores", "_forms", "_longest", "_spaced", "needles")
+    __slots__ = ("_base64", "_forms", "_gate", "_spaced")
 
-    def __init__(self, values: Iterable[bytes | str]) -> None:
+    def __init__(self, values: Iterable[bytes | str], engine: EngineName | None = None) -> None:
         texts = {value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value for value in values}
-        worthy = sorted(text for text in texts if is_worth_knowing(text))
-        forms: dict[str, None] = {}
-        cores: dict[str, None] = {}
-        needles: dict[bytes, None] = {}
-        for value in worthy:
-            escaped = json.dumps(value)[1:-1]
-            written = (value, escaped, json.dumps(value, ensure_ascii=False)[1:-1], quote(value, safe=""), quote(value))
-            forms.update(dict.fromkeys(written))
-            cores.update(dict.fromkeys(_base64_cores(value)))
-            sought = _needles(value, written)
-            needles.update(dict.fromkeys(form.encode("utf-8", "surrogateescape") for form in sought))
-        needles.update(dict.fromkeys(core.encode() for core in cores))
-        self._forms = tuple(forms)
-        self._cores = tuple(cores)
-        self._spaced = tuple(form for form in forms if any(character.isspace() for character in form))
-        self._longest = max(map(len, self._spaced), default=0)
-        self.needles = tuple(needles)
+        self._forms, self._base64 = _forms(sorted(filter(is_worth_knowing, texts)))
+        self._spaced = [form for form in self._forms if any(byte in b" \t\r" for byte in form)]
+        # Kept in memory only: the compiled form holds the values.
+        self._gate: Gate | None = make_gate(self._forms, engine=engine, literal=True) if self._forms else None
 
     def __bool__(self) -> bool:
-        return bool(self.needles)
+        return self._gate is not None
 
-    def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where a known value stands in the text, in any of its forms."""
-        for form in self._forms:
-            start = text.find(form)
-            while start >= 0:
-                yield start, start + len(form)
-                start = text.find(form, start + len(form))
-        for core in self._cores:
-            start = text.find(core)
-            while start >= 0:
-                edge = BASE64_EDGE.match(text, start + len(core))
-                yield start, edge.end() if edge else start + len(core)
-                start = text.find(core, start + len(core))
+    def hits(self, data: bytes) -> Sequence[Hit]:
+        """The ends of all known values in the data; what they are is for `find`."""
+        return self._gate.hits(data) if self._gate is not None else ()
 
-    def safe_length(self, text: str) -> int:
-        """The length of the text without the beginning of a known value that it may end with."""
-        for start in range(max(0, len(text) - self._longest), len(text)):
-            if any(form.startswith(text[start:]) for form in self._spaced):
+    def find(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """Where a known value stands in the data, in any of its forms."""
+        for number, to in self.hits(data):
+            form = self._forms[number]
+            edge = _BASE64_EDGE.match(data, to) if form in self._base64 else None
+            yield to - len(form), edge.end() if edge is not None else to
+
+    def safe_length(self, data: bytes) -> int:
+        """The length of the data without the beginning of a known value that it may end with."""
+        longest = max(map(len, self._spaced), default=0)
+        for start in range(max(0, len(data) - longest), len(data)):
+            if any(form.startswith(data[start:]) for form in self._spaced):
                 return start
-        return len(text)
+        return len(data)

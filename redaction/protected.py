@@ -71,6 +71,25 @@ OPAQUE_SUFFIX = "Signature"
 FOREIGN = frozenset({"arguments", "input", "result", "output", "content", "toolTelemetry", "metadata"})
 
 
+_NAMES = ENVELOPE | IN_DATA | OPAQUE | {str(path[-1]) for path in DEEPER}
+
+
+def may_be_protected(name: str) -> bool:
+    """Whether there is a place where the value of a member with this name must stay as it is."""
+    return name in _NAMES or name.endswith(OPAQUE_SUFFIX)
+
+
+def is_opaque(path: Sequence[str | int]) -> bool:
+    """Whether the string at this path is one of the fields that only work whole."""
+    last = path[-1] if path else None
+    return (
+        isinstance(last, str)
+        and path[0] == DATA
+        and (last in OPAQUE or last.endswith(OPAQUE_SUFFIX))
+        and FOREIGN.isdisjoint(path[1:-1])
+    )
+
+
 def is_protected(path: Sequence[str | int]) -> bool:
     """Whether the string at this path, or the key that ends it, must stay as it is."""
     if not path:
@@ -82,6 +101,6 @@ def is_protected(path: Sequence[str | int]) -> bool:
         return False
     if len(path) == 2 and last in IN_DATA:
         return True
-    if isinstance(last, str) and (last in OPAQUE or last.endswith(OPAQUE_SUFFIX)):
-        return FOREIGN.isdisjoint(path[1:-1])
+    if is_opaque(path):
+        return True
     return tuple(0 if isinstance(step, int) else step for step in path) in DEEPER

@@ -10,7 +10,7 @@ Spans: TypeAlias = Sequence[tuple[int, int]]
 Look: TypeAlias = Callable[[bytes, int], tuple[Spans, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """One kind of secret.
 

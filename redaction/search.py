@@ -1,24 +1,31 @@
-"""Finds the spans of secrets in one text: every rule on every view of it, repeated until the masked text holds
-nothing more."""
+"""Finds the spans of secrets in raw bytes: one pass of the gate, a look around each of its hits, repeated on what is
+left until nothing more is found."""
 
 import hashlib
 import hmac
 import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
 
-from redaction.old_gate import revealed
-from redaction.keywords import KEYWORD_RULE
-from redaction.known import KnownValues
-from redaction.old_rules import Rule
-from redaction.views import ANSI, View, layers, plain, snap
+from redaction.gate import EngineName, make_gate
+from redaction.known import KNOWN_RULE, KnownValues
+from redaction.raw import unescaped
+from redaction.rule import Rule
+from redaction.views import HIDDEN_GATES, revealed, snapped
 
-MARKER = re.compile(r"\[REDACTED:([a-z0-9.-]{1,48}):[0-9a-f]{8}\]")
-ROUNDS_MAX = 6
-BORROWED = "detect-secrets."  # a rule of ours says better what it is
-KNOWN_RULE = Rule("known-value", "known values", "", (), lambda _: iter(()))
+MARKER: Final = re.compile(rb"\[REDACTED:([a-z0-9.-]{1,48}):[0-9a-f]{8}\]")
+_MARKER_GATE: Final = r"\[REDACTED:[a-z0-9.-]{1,48}:[0-9a-f]{8}\]"
+_OWN_GATES: Final = (_MARKER_GATE, *HIDDEN_GATES)
+BORROWED: Final = "detect-secrets."  # a rule of ours says better what it is
+ROUNDS_MAX: Final = 6
+_LOOKS_PER_CHECK: Final = 64
+# Inside so much base64 on one side a hit is chance: an image, an archive.
+_BINARY_LENGTH: Final = 400
+_BINARY: Final = re.compile(rb"[A-Za-z0-9+/]{400}")
 
 
 class OutOfTimeError(Exception):
@@ -36,13 +43,11 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A masked stretch of a text; `marker` stands for it in the output."""
+    """Where a secret stands in the raw bytes, and by which rule."""
 
     start: int
     end: int
-    rule: str
-    confidence: str
-    marker: str
+    rule: Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,110 +62,164 @@ class Deadline:
         return cls(time.perf_counter() + budget_ms / 1000)
 
     def check(self) -> None:
-        """Raises `OutOfTimeError` when it has passed."""
+        """Raise `OutOfTimeError` when it has passed."""
         if time.perf_counter() >= self.at:
             raise OutOfTimeError
 
 
 class Search:
-    """All rules, known values and exceptions, compiled."""
+    """All rules, known values and exceptions, compiled; one per thread."""
 
-    __slots__ = ("_allowed", "_key", "_names", "known", "rules")
+    __slots__ = ("_allowed", "_gate", "_key", "_names", "_owners", "_stars", "known", "rules")
 
     def __init__(
-        self, rules: Sequence[Rule], known: KnownValues, allowed: Iterable[Allowed], key: bytes | None
+        self,
+        rules: Sequence[Rule],
+        known: KnownValues,
+        allowed: Iterable[Allowed] = (),
+        key: bytes | None = None,
+        *,
+        stars: bool = False,
+        cache_dir: Path | None = None,
+        engine: EngineName | None = None,
     ) -> None:
         self.rules = tuple(rules)
         self.known = known
         self._allowed = tuple(allowed)
         self._key = key or secrets.token_bytes(32)
-        self._names = frozenset(rule.id for rule in (*rules, KNOWN_RULE))
+        self._stars = stars
+        self._names = frozenset(rule.id.encode() for rule in (*rules, KNOWN_RULE))
+        self._owners: list[Rule | None] = [None] * len(_OWN_GATES)
+        expressions = [gate.encode() for gate in _OWN_GATES]
+        for rule in rules:
+            self._owners.extend([rule] * len(rule.gates))
+            expressions.extend(gate.encode() for gate in rule.gates)
+        self._gate = make_gate(expressions, cache_dir=cache_dir, engine=engine)
 
-    def active(self, line: str) -> tuple[Rule, ...]:
-        """The rules that may find something in the line; every other one may be left out for all parts of it."""
-        lowered = line.lower()
-        return tuple(
-            rule
-            for rule in self.rules
-            if any(map(lowered.__contains__, rule.needles)) and (rule.hint is None or rule.hint(line))
-        )
-
-    def text_spans(self, text: str, deadline: Deadline) -> list[Span]:
-        """The stretches of a free text to mask."""
-        seen = revealed(text.encode("utf-8", "surrogatepass")).decode("utf-8", "replace")
-        return self.spans(text, self.active(ANSI.sub("", seen)), deadline)
-
-    def spans(self, text: str, rules: Sequence[Rule], deadline: Deadline, *, is_secret: bool = False) -> list[Span]:
-        """The stretches to mask, in order and apart; `is_secret` says that the whole text is one because of its
-        name."""
+    def spans(self, data: bytes, deadline: Deadline) -> Sequence[Span]:
+        """The stretches to mask, in order and apart; usually none, and then this is all that it costs."""
+        hits = self._gate.hits(data)
+        if not hits and not (self.known and self.known.hits(data)):
+            return ()
         found: list[Span] = []
-        if "\\" not in text and "\x1b" not in text:
-            lowered = text.lower()
-            rules = [rule for rule in rules if any(map(lowered.__contains__, rule.needles))]
-            if not rules and not is_secret and not self.known:
-                return found
+        rest = data
         for _ in range(ROUNDS_MAX):
-            masked = View(text, ((span.start, span.end, span.marker) for span in found))
-            more = self._round(masked, rules, deadline)
+            deadline.check()
+            more = self._round(rest, hits, deadline)
             if not more:
                 break
-            found = _merged(found + more)
-        if is_secret and sum(span.end - span.start for span in found) < len(text):
-            return list(self._span(KEYWORD_RULE, plain(text), 0, len(text)))
-        return found
+            found += more
+            # A new line in its place ends whatever may stand before it. Lengths stay, and with them all places.
+            rest = _blanked(rest, more)
+            hits = self._gate.hits(rest)
+        return _merged(found)
 
-    def _round(self, base: View, rules: Sequence[Rule], deadline: Deadline) -> list[Span]:
-        # Our own markers are not text: each becomes as many characters as it has, which no rule accepts.
-        start = View(MARKER.sub(self._blanked, base.text), (), base)
+    def marker(self, secret: bytes, rule: Rule) -> bytes:
+        """What stands for a secret in the output: the same for the same secret, however it is escaped."""
+        if self._stars:
+            return b"******"
+        plain = secret
+        if b"\\" in secret or b"\x1b" in secret:
+            plain = unescaped(revealed(secret).data).encode("utf-8", "surrogatepass")
+        tag = hmac.digest(self._key, plain, hashlib.sha256)[:4].hex()
+        return b"[REDACTED:%b:%b]" % (rule.id.encode(), tag.encode())
+
+    def _round(self, data: bytes, hits: Sequence[tuple[int, int]], deadline: Deadline) -> list[Span]:
+        own = {number for number, _ in hits if number < len(_OWN_GATES)}
+        if 0 in own:
+            unmarked = MARKER.sub(self._without_marker, data)
+            if unmarked != data:
+                return self._round(unmarked, self._gate.hits(unmarked), deadline)
+        found = self._looked(data, hits, deadline)
+        if own - {0}:
+            view = revealed(data)
+            for span in self._looked(view.data, self._gate.hits(view.data), deadline):
+                start, end = view.origin(span.start, span.end)
+                found.append(replace(span, start=start, end=end))
+        return self._kept(data, found)
+
+    def _without_marker(self, marker: re.Match[bytes]) -> bytes:
+        return b"\n" * len(marker[0]) if marker[1] in self._names else marker[0]
+
+    def _looked(self, data: bytes, hits: Sequence[tuple[int, int]], deadline: Deadline) -> list[Span]:
+        owners = self._owners
+        seen: dict[Rule, int] = {}
         found: list[Span] = []
-        for view in layers(start):
-            lowered = view.text.lower()
-            for rule in rules:
+        looks = 0
+        for number, to in hits:
+            rule = owners[number]
+            if rule is None or to <= seen.get(rule, -1):
+                continue
+            looks += 1
+            if looks % _LOOKS_PER_CHECK == 0:
                 deadline.check()
-                if any(map(lowered.__contains__, rule.needles)):
-                    for hit in rule.find(view.text):
-                        found.extend(self._span(rule, view, *hit))
-            deadline.check()
-            for hit in self.known.find(view.text):
-                found.extend(self._span(KNOWN_RULE, view, *hit))
+            spans, seen[rule] = rule.look(data, to)
+            for start, end in spans:
+                found.append(Span(start, end, rule))
+        if self.known:
+            found.extend(Span(start, end, KNOWN_RULE) for start, end in self.known.find(data))
         return found
 
-    def _span(self, rule: Rule, view: View, start: int, end: int) -> Iterator[Span]:
-        start, end = snap(view.text, start, end)
-        secret = view.text[start:end]
-        if not secret.strip("\0") or any(_allows(allowed, rule.id, secret) for allowed in self._allowed):
-            return
-        tag = hmac.new(self._key, secret.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:8]
-        yield Span(*view.origin(start, end), rule.id, rule.confidence, f"[REDACTED:{rule.id}:{tag}]")
+    def _kept(self, data: bytes, found: Iterable[Span]) -> list[Span]:
+        kept: list[Span] = []
+        for span in found:
+            start, end = snapped(data, span.start, span.end) if b"\\" in data else (span.start, span.end)
+            if start < end and not _is_binary(data, start, end) and not self._allows(data[start:end], span.rule):
+                kept.append(span if start == span.start and end == span.end else Span(start, end, span.rule))
+        return kept
 
-    def _blanked(self, marker: re.Match[str]) -> str:
-        return "\0" * len(marker[0]) if marker[1] in self._names else marker[0]
+    def _allows(self, secret: bytes, rule: Rule) -> bool:
+        if not self._allowed:
+            return False
+        text = unescaped(secret)
+        return any(
+            text == allowed.value
+            or rule.id == allowed.rule
+            or (allowed.pattern is not None and allowed.pattern.search(text) is not None)
+            for allowed in self._allowed
+        )
 
 
-def _allows(allowed: Allowed, rule: str, secret: str) -> bool:
+def _is_binary(data: bytes, start: int, end: int) -> bool:
     return (
-        secret == allowed.value
-        or rule == allowed.rule
-        or (allowed.pattern is not None and allowed.pattern.search(secret) is not None)
+        end - start < _BINARY_LENGTH
+        and len(data) > 2 * _BINARY_LENGTH
+        and (
+            _BINARY.fullmatch(data, max(0, start - _BINARY_LENGTH), start) is not None
+            or _BINARY.match(data, end) is not None
+        )
     )
+
+
+def _blanked(data: bytes, spans: Iterable[Span]) -> bytes:
+    blanked = bytearray(data)
+    for span in spans:
+        blanked[span.start : span.end] = b"\n" * (span.end - span.start)
+    return bytes(blanked)
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
     """Overlapping spans as one, named after the longest of our own rules among them."""
     merged: list[Span] = []
     best = 0
-    for span in sorted(spans, key=lambda span: (span.start, span.rule.startswith(BORROWED))):
+    for span in sorted(spans, key=lambda span: (span.start, span.rule.id.startswith(BORROWED), -span.end)):
         length = span.end - span.start
         if not merged or span.start >= merged[-1].end:
             merged.append(span)
             best = length
             continue
-        named = span if length > best and not span.rule.startswith(BORROWED) else merged[-1]
+        named = span if length > best and not span.rule.id.startswith(BORROWED) else merged[-1]
         best = max(best, length)
-        merged[-1] = replace(named, start=merged[-1].start, end=max(span.end, merged[-1].end))
+        merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end), named.rule)
     return merged
 
 
-def masked(text: str, spans: Iterable[Span]) -> str:
-    """The text with each span replaced by its marker."""
-    return View(text, ((span.start, span.end, span.marker) for span in spans)).text
+def masked(data: bytes, replacements: Iterable[tuple[int, int, bytes]]) -> bytes:
+    """The data with each stretch replaced; stretches are in order and apart."""
+    pieces: list[bytes] = []
+    position = 0
+    for start, end, new in replacements:
+        pieces += (data[position:start], new)
+        position = end
+    pieces.append(data[position:])
+    return b"".join(pieces)

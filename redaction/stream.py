@@ -4,28 +4,38 @@ not."""
 import math
 import re
 import string
+from collections.abc import Sequence
+from typing import Final
 
-from redaction.finders import KEY_BEGIN, KEY_END, KEY_MATERIAL
 from redaction.search import Deadline, Search, Span, masked
 
-WINDOW = 4096
+WINDOW: Final = 4096
 # What is held: the last word, and before it whatever gives a word after it its meaning: a name that is assigned, a
-# header, a key's BEGIN.
-CONTEXT = re.compile(
-    r"""(?ix)
-    (?: (?:pass|pwd|secret|key|token|bearer|basic)[^\s]{0,128}[\ \t=:>]{0,16}\S*+
+# header, an option, a key's BEGIN.
+_CONTEXT: Final = re.compile(
+    rb"""(?ix)
+    (?: (?:pass|pwd|secret|key|token|bearer|basic|auth|credential|login|user|cookie)[^\s]{0,128}[\ \t=:>"']{0,16}\S*+
+      | [a-z]{2,20}[\w.-]{0,40}[\ \t]{0,8}(?:=>|:=|=|:)[\ \t]{0,8}\S*+
+      | \s-{1,2}[a-z][a-z-]{0,24}(?:[\ \t=]{1,4}\S*+)?
       | aws[^\n]{0,120}
       | -[-\ ]{0,5}B?E?G?I?N?[A-Z\ 0-9]{0,40}-{0,5}
       | BEGIN[A-Z\ 0-9]{0,40}
     )\Z"""
 )
-CONTEXT_LENGTH = 640
-SPAN_CONTEXT_LENGTH = 160
-WORD_CHARACTERS = string.ascii_letters + string.digits + "_.-"
-TOKEN_REST = re.compile(r"[A-Za-z0-9_.+/=~%-]*+")
-KEY_PROOF_LENGTH = 400  # after so many characters without key material a BEGIN is mere talk
-KEY_END_LENGTH = 64
-NEVER = Deadline(math.inf)
+_CONTEXT_LENGTH: Final = 640
+_SPAN_CONTEXT_LENGTH: Final = 160
+__SPAN_CONTEXT_LENGTH: Final = 160
+_WORD_CHARACTERS: Final = (string.ascii_letters + string.digits + "_.-").encode()
+_TOKEN_REST: Final = re.compile(rb"[A-Za-z0-9_.+/=~%-]*+")
+_KEY_BEGIN: Final = re.compile(rb"BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY|PuTTY-User-Key-File-\d")
+_KEY_END: Final = re.compile(
+    rb"END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?(?: ?-{2,5})?|Private-MAC: [0-9a-f]{8,}+"
+)
+_KEY_MATERIAL: Final = re.compile(rb"[A-Za-z0-9+/=]{16}")
+_KEY_DASHES: Final = re.compile(rb"-{0,5} ?\Z")
+_KEY_PROOF_LENGTH: Final = 400  # after so many characters without key material a BEGIN is mere talk
+_KEY_END_LENGTH: Final = 64
+_NEVER: Final = Deadline(math.inf)
 
 
 class DeltaStream:
@@ -40,70 +50,79 @@ class DeltaStream:
     def __init__(self, search: Search, key: str) -> None:
         self.key = key
         self._search = search
-        self._held = ""
-        self._rest: re.Pattern[str] | None = None  # what is swallowed: to the end of a token, or up to the END of a key
+        self._held = b""
+        self._rest: re.Pattern[bytes] | None = (
+            None  # what is swallowed: to the end of a token, or up to the END of a key
+        )
 
     def feed(self, text: str) -> str:
         """The part of the text so far that is safe to show now."""
-        self._held = self._without_rest(self._held + text)
+        self._held = self._without_rest(self._held + text.encode("utf-8", "surrogatepass"))
         if not self._held:
             return ""
-        spans = self._search.text_spans(self._held, NEVER)
+        spans = self._search.spans(self._held, _NEVER)
         cut = self._safe_length()
         for span in reversed(spans):  # each may move the place to cut into the one before it
             if span.end > cut or span.end == len(self._held):
                 # What made it a secret stays with it, else the next look would not know it again.
-                line = self._held.rfind("\n", 0, span.start) + 1
-                cut = min(cut, max(line, span.start - SPAN_CONTEXT_LENGTH))
+                line = self._held.rfind(b"\n", 0, span.start) + 1
+                cut = min(cut, max(line, span.start - _SPAN_CONTEXT_LENGTH))
         if len(self._held) - cut > WINDOW:
             cut = max(cut, self._forced(spans))
         return self._release(cut, spans)
 
     def flush(self) -> str:
         """The rest; the stream is empty afterwards and can be used again."""
-        text, self._held, self._rest = self._held, "", None
-        return masked(text, self._search.text_spans(text, NEVER))
+        data, self._held, self._rest = self._held, b"", None
+        return self._shown(data, self._search.spans(data, _NEVER))
 
-    def _release(self, cut: int, spans: list[Span]) -> str:
-        text, self._held = self._held[:cut], self._held[cut:]
-        return masked(text, [span for span in spans if span.end <= cut])
+    def _release(self, cut: int, spans: Sequence[Span]) -> str:
+        while 0 < cut < len(self._held) and self._held[cut] & 0xC0 == 0x80:
+            cut -= 1  # never within a character
+        data, self._held = self._held[:cut], self._held[cut:]
+        return self._shown(data, [span for span in spans if span.end <= cut])
+
+    def _shown(self, data: bytes, spans: Sequence[Span]) -> str:
+        marker = self._search.marker
+        replaced = [(span.start, span.end, marker(data[span.start : span.end], span.rule)) for span in spans]
+        return masked(data, replaced).decode("utf-8", "surrogatepass")
 
     def _safe_length(self) -> int:
         """Up to where no secret can have begun that is not yet whole."""
         held = self._held
-        cut = max(held.rfind(blank) for blank in " \n\r\t") + 1
-        context = CONTEXT.search(held, max(0, len(held) - CONTEXT_LENGTH))
+        cut = max(held.rfind(blank) for blank in (b" ", b"\n", b"\r", b"\t")) + 1
+        context = _CONTEXT.search(held, max(0, len(held) - _CONTEXT_LENGTH))
         if context is not None:
-            word = len(held[: context.start()].rstrip(WORD_CHARACTERS))
-            cut = min(cut, max(word, context.start() - CONTEXT_LENGTH))
-        begin = max(KEY_BEGIN.finditer(held), key=lambda match: match.start(), default=None)
-        if begin is not None and KEY_END.search(held, begin.end()) is None and self._may_go_on(begin.end()):
-            cut = min(cut, begin.start())
+            word = len(held[: context.start()].rstrip(_WORD_CHARACTERS))
+            cut = min(cut, max(word, context.start() - _CONTEXT_LENGTH))
+        begin = max(_KEY_BEGIN.finditer(held), key=lambda match: match.start(), default=None)
+        if begin is not None and _KEY_END.search(held, begin.end()) is None and self._may_go_on(begin.end()):
+            cut = min(cut, len(held[: begin.start()].rstrip(b"- ")))
         return min(cut, self._search.known.safe_length(held))
 
     def _may_go_on(self, key_begin_end: int) -> bool:
         rest = self._held[key_begin_end:]
-        return len(rest) < KEY_PROOF_LENGTH or KEY_MATERIAL.search(rest) is not None
+        return len(rest) < _KEY_PROOF_LENGTH or _KEY_MATERIAL.search(rest) is not None
 
-    def _forced(self, spans: list[Span]) -> int:
+    def _forced(self, spans: Sequence[Span]) -> int:
         """A place to cut although something may go on there; what goes on is swallowed."""
         least = len(self._held) - WINDOW // 2
         for span in spans:
             if span.start < least < span.end or span.end == len(self._held):
                 if span.end == len(self._held):
-                    self._rest = KEY_END if KEY_BEGIN.match(self._held, span.start) else TOKEN_REST
+                    self._rest = _KEY_END if _KEY_BEGIN.search(self._held, span.start, span.start + 48) else _TOKEN_REST
                 return span.end
         return least
 
-    def _without_rest(self, text: str) -> str:
-        if self._rest is KEY_END:
-            end = KEY_END.search(text)
+    def _without_rest(self, text: bytes) -> bytes:
+        if self._rest is _KEY_END:
+            end = _KEY_END.search(text)
             if end is None:
-                return text[-KEY_END_LENGTH:]
+                return text[-_KEY_END_LENGTH:]
             self._rest = None
             return text[end.end() :]
-        if self._rest is TOKEN_REST:
-            rest = TOKEN_REST.match(text)
+        if self._rest is _TOKEN_REST:
+            rest = _TOKEN_REST.match(text)
             text = text[rest.end() :] if rest is not None else text
-            self._rest = None if text else TOKEN_REST
+            self._rest = None if text else _TOKEN_REST
         return text

@@ -1,36 +1,37 @@
-"""A string seen without its escapes, colours or masked parts, with every position traceable to the original.
-
-A secret may be written with JSON escapes (several levels deep) or with terminal colours inside it. Rules stay
-simple because they read a view of the text; what they find is mapped back, and only whole escapes are ever replaced
-in the original.
-"""
+"""Bytes seen without escapes, colours or hidden characters, with every position traceable to the original."""
 
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
+
+Replacement: TypeAlias = tuple[int, int, bytes]
 
 # One level of backslash escapes as JSON has them; any other escaped character stands for itself.
-ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
-SIMPLE = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
-# Terminal control sequences, with the escape character itself or as shells and sources spell it.
-ANSI = re.compile(r"(?:\x1b|(?<!\\)\\++(?:x1b|u001b|033|e))(?:\[[0-9;?]{0,24}[A-Za-z]|\][^\x07\x1b\\\n]{0,256}\x07)")
-LEVELS_MAX = 4
-
-Replacement = tuple[int, int, str]
+_ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_SIMPLE: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
+_ESCAPE_CHARACTER: Final = rb"(?:\x1b|\\{1,15}(?:u001[bB]|x1[bB]|033|e))"
+# Terminal control sequences, the escape character itself or as JSON, shells and sources spell it; printable
+# characters that are spelled as numbers.
+_HIDDEN: Final = re.compile(
+    _ESCAPE_CHARACTER + rb"(?:\[[0-9;:?]{0,24}[A-Za-z]|\][^\x07\x1b\\\n]{0,256}\x07)|\\{1,15}u00([2-7][0-9a-fA-F])"
+)
+HIDDEN_GATES: Final = (r"\\u00(?:1[bB]|[2-7][0-9a-fA-F])", r"\x1b[\[\]]", r"\\(?:x1[bB]|033|e)\[")
+"""Expressions of which one ends in every line that `revealed` changes."""
 
 
 class View:
-    """Text in which parts of an original were replaced; `origin` answers where a span came from."""
+    """Bytes in which parts of an original were replaced; `origin` answers where a span came from."""
 
-    __slots__ = ("_at", "_end", "_source", "parent", "text")
+    __slots__ = ("_at", "_end", "_parent", "_source", "data")
 
-    def __init__(self, original: str, replacements: Iterable[Replacement], parent: "View | None" = None) -> None:
-        """`replacements` are (start, end, new text) in the original, in order and not overlapping."""
-        pieces: list[str] = []
+    def __init__(self, original: bytes, replacements: Iterable[Replacement], parent: "View | None" = None) -> None:
+        """`replacements` are (start, end, new bytes) in the original, in order and not overlapping."""
+        pieces: list[bytes] = []
         self._at: list[int] = []
         self._source: list[int] = []
         self._end: list[int] = []  # 0 where the segment is copied one to one
-        self.parent = parent
+        self._parent = parent
         length = position = 0
         for start, end, new in replacements:
             if start > position:
@@ -44,7 +45,7 @@ class View:
             position = end
         self._add(length, position, 0)
         pieces.append(original[position:])
-        self.text = "".join(pieces)
+        self.data = b"".join(pieces)
 
     def _add(self, at: int, source: int, end: int) -> None:
         self._at.append(at)
@@ -57,55 +58,51 @@ class View:
         last = bisect_right(self._at, end - 1) - 1
         source_start = self._source[first] + (0 if self._end[first] else start - self._at[first])
         source_end = self._end[last] or self._source[last] + end - self._at[last]
-        if self.parent is None:
+        if self._parent is None:
             return source_start, source_end
-        return self.parent.origin(source_start, source_end)
+        return self._parent.origin(source_start, source_end)
 
 
-def plain(text: str) -> View:
-    """The text as it is."""
-    return View(text, ())
+def revealed(line: bytes) -> View:
+    """The line without colours and with characters that were spelled as numbers; for looking at only."""
+    return View(
+        line,
+        (
+            (found.start(), found.end(), bytes((int(found[1], 16),)) if found[1] else b"")
+            for found in _HIDDEN.finditer(line)
+        ),
+    )
 
 
-def _unescaped(text: str) -> Iterator[Replacement]:
-    for match in ESCAPE.finditer(text):
-        code, simple = match.groups()
-        yield match.start(), match.end(), chr(int(code, 16)) if code else SIMPLE.get(simple, simple)
-
-
-def without_escapes(view: View) -> View:
-    """One level of escapes resolved."""
-    return View(view.text, _unescaped(view.text), view)
-
-
-def without_colours(view: View) -> View:
-    """Terminal control sequences taken out."""
-    return View(view.text, ((match.start(), match.end(), "") for match in ANSI.finditer(view.text)), view)
-
-
-def layers(view: View) -> Iterator[View]:
-    """The view itself and then, while there is something to resolve, without colours and with fewer escapes."""
-    for _ in range(LEVELS_MAX):
-        yield view
-        if ("\x1b" in view.text or "\\" in view.text) and ANSI.search(view.text):
-            yield without_colours(view)
-        if not ESCAPE.search(view.text):
+def unescaped(data: bytes, depth: int) -> Iterator[View]:
+    """The data as it is and, while there is something to resolve, with up to `depth` levels of escapes fewer."""
+    view = View(data, ())
+    yield view
+    for _ in range(depth):
+        if b"\\" not in view.data:
             return
-        view = without_escapes(view)
+        view = View(view.data, _resolved(view.data), view)
+        yield view
 
 
-def snap(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span widened at its start and narrowed at its end so that no escape sequence of `text` is cut in two."""
-    window = text.rfind("\\", max(0, start - 6), start)
-    if window >= 0:
-        run = window
-        while run > 0 and text[run - 1] == "\\":
+def _resolved(data: bytes) -> Iterator[Replacement]:
+    for found in _ESCAPE.finditer(data):
+        code, simple = found.groups()
+        new = chr(int(code, 16)).encode("utf-8", "surrogatepass") if code else _SIMPLE.get(simple, simple)
+        yield found.start(), found.end(), new
+
+
+def snapped(line: bytes, start: int, end: int) -> tuple[int, int]:
+    """The span widened at its start and narrowed at its end so that no escape of the line is cut in two."""
+    slash = line.rfind(b"\\", max(0, start - 6), start)
+    if slash >= 0:
+        run = slash
+        while run > 0 and line[run - 1] == 0x5C:
             run -= 1
-        first = run + (window - run) // 2 * 2  # the backslash that begins the escape, if the run is odd
-        match = ESCAPE.match(text, first) if (window - run) % 2 == 0 else None
-        if match is not None and match.end() > start:
-            start = match.start()
+        escape = _ESCAPE.match(line, slash) if (slash - run) % 2 == 0 else None
+        if escape is not None and escape.end() > start:
+            start = escape.start()
     tail = end
-    while tail > start and text[tail - 1] == "\\":
+    while tail > start and line[tail - 1] == 0x5C:
         tail -= 1
     return start, end - (end - tail) % 2

@@ -1,0 +1,58 @@
+"""All rules in one place: ours, detect-secrets' and users'."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from redaction.detectors import detector_rules, plugin_rules
+from redaction.errors import RuleError
+from redaction.formats import Table, built_in_tables, read_table, rule_of
+from redaction.rule import Rule, Spans
+
+_STRING_REST: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+(?=")', re.DOTALL)
+
+
+def _opaque_value(line: bytes, to: int) -> tuple[Spans, int]:
+    value = _STRING_REST.match(line, to)
+    return (((to, value.end()),), value.end()) if value is not None and value.end() > to else ((), to)
+
+
+OPAQUE_RULE: Final = Rule(
+    "opaque",
+    "Copilot CLI",
+    "fields that only work whole, dropped by setting",
+    (
+        r'"(?:encryptedContent|encrypted_content|reasoningOpaque|signature|[A-Za-z]{1,40}Signature)"'
+        r'[ \t]{0,4}:[ \t]{0,4}"',
+    ),
+    _opaque_value,
+)
+
+
+def all_rules(
+    rule_files: Sequence[Path], plugins: Sequence[Path], baselines: Sequence[Path], *, drop_opaque: bool
+) -> tuple[tuple[Rule, ...], str]:
+    """Every rule and the versions of their packs; raises `RuleError` for one that cannot be used."""
+    tables = [("built-in", table) for table in built_in_tables()]
+    tables += [(path.name, read_table(path)) for path in rule_files]
+    rules = [*_own_rules(), *_table_rules(tables), *detector_rules(), *plugin_rules(plugins)]
+    if drop_opaque:
+        rules.append(OPAQUE_RULE)
+    versions = sorted({f"{name} {table.version}" for name, table in tables})
+    return tuple(rules), ", ".join(versions)
+
+
+def _own_rules() -> Iterator[Rule]:
+    for rules in ():
+        yield from rules()
+
+
+def _table_rules(tables: Iterable[tuple[str, Table]]) -> Iterator[Rule]:
+    known: set[str] = set()
+    for file, table in tables:
+        for row in table.format:
+            if row.id in known:
+                raise RuleError(file, row.id, "there is already a rule with this id")
+            known.add(row.id)
+            yield rule_of(row, file)
