@@ -55,8 +55,8 @@ def _loaded(path: Path) -> Any:
         digest, body = content[:32], content[32:]
         if hashlib.sha256(body).digest() != digest:
             return None
-        return hyperscan.loadb(bytearray(body), hyperscan.HS_MODE_BLOCK)
-    except (OSError, hyperscan.error):
+        return hyperscan.loadb(body, hyperscan.HS_MODE_BLOCK)
+    except (OSError, hyperscan.HyperscanError):
         return None
 
 

@@ -52,8 +52,8 @@ _DETECTORS: Final[tuple[tuple[str, bool, tuple[str, ...]], ...]] = (
         "slack",
         False,
         (
-            r"(?i:xox[a-z]-[0-9]{1,20}-?[a-z0-9-]{4})",
-            r"(?i:hooks\.slack\.com/services/T)[a-zA-Z0-9_]{1,20}/B[a-zA-Z0-9_]{1,20}/",
+            r"(?i:xox[abposr]-)[0-9]",
+            r"(?i:hooks\.slack\.com/services/T)",
         ),
     ),
     (

@@ -24,7 +24,6 @@ _CONTEXT: Final = re.compile(
 )
 _CONTEXT_LENGTH: Final = 640
 _SPAN_CONTEXT_LENGTH: Final = 160
-__SPAN_CONTEXT_LENGTH: Final = 160
 _WORD_CHARACTERS: Final = (string.ascii_letters + string.digits + "_.-").encode()
 _TOKEN_REST: Final = re.compile(rb"[A-Za-z0-9_.+/=~%-]*+")
 _KEY_BEGIN: Final = re.compile(rb"BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY|PuTTY-User-Key-File-\d")

@@ -1,6 +1,10 @@
 """Known values are gathered from where they are said to be, and harmless ones are never masked."""
 
+import base64
+import html
+import json
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -57,6 +61,28 @@ def test_values_that_would_blank_a_log_are_ignored(value: str) -> None:
 @pytest.mark.parametrize("value", ["zz-made-env-value-12345", "correct horse 9 battery", "Xk29fjQ1", b"bytes-value-77"])
 def test_values_that_look_like_secrets_are_known(value: str | bytes) -> None:
     known = KnownValues([value])
-    text = value.decode() if isinstance(value, bytes) else value
+    data = value if isinstance(value, bytes) else value.encode()
 
-    assert list(known.find(f"a {text} b {text}"))[:1] == [(2, 2 + len(text))]
+    assert (2, 2 + len(data)) in list(known.find(b"a %b b %b" % (data, data)))
+
+
+def test_every_form_is_found() -> None:
+    value = 'tok "en" ü/1&2'
+    known = KnownValues([value])
+    escaped = json.dumps(value)[1:-1]
+    deeper = json.dumps(escaped)[1:-1]
+    forms = [value, escaped, deeper, quote(value, safe=""), quote(value), quote(value).lower(), html.escape(value)]
+
+    for form in forms:
+        data = f"<{form}>".encode()
+        assert (1, len(data) - 1) in list(known.find(data)), form
+
+
+@pytest.mark.parametrize("shift", range(3))
+def test_base64_at_every_alignment_is_found_up_to_its_end(shift: int) -> None:
+    known = KnownValues(["zz-made-env-value-12345"])
+    encoded = base64.b64encode(b"u" * shift + b"zz-made-env-value-12345" + b":tail")
+
+    (start, end), *_ = known.find(b'"%b"' % encoded)
+    assert base64.b64decode(encoded[: (start - 1) // 4 * 4]) in b"u" * 3
+    assert b"12345" not in base64.b64decode(encoded[-(-(end - 1) // 4) * 4 :])
