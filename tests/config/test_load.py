@@ -250,7 +250,9 @@ def test_what_redaction_runs_or_trusts_is_never_looked_up_in_the_working_directo
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    redaction = loading("[redaction]\nplugins = ['p.py']\nbaselines = ['b']\nextra_rules = ['r.toml']").settings.redaction
+    redaction = loading(
+        "[redaction]\nplugins = ['p.py']\nbaselines = ['b']\nextra_rules = ['r.toml']"
+    ).settings.redaction
 
     here = loading.file.parent
     assert redaction.plugins == (str(here / "p.py"),)

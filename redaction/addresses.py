@@ -1,0 +1,162 @@
+"""Credentials in addresses: before the host, among the parameters, and as the signature that makes an address a key."""
+
+import re
+
+from redaction.names import Demand
+from redaction.rule import Look, Rule, Spans
+from redaction.values import is_value
+
+USERINFO_MAX = 512
+TOKEN_MIN = 16
+VALUE_MAX = 4096
+SIGNATURE_BYTES = 16
+
+_SCHEME_END = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]{0,24}):\\{0,15}/\\{0,15}/([^\s\"'`\\<>/@]*)\Z")
+# A password may hold an `@` or a `/` that should have been escaped; the host follows the last `@`.
+_MORE = re.compile(rb"[^\s\"'`\\<>/@]{1,64}@")
+_HOST = re.compile(rb"[A-Za-z0-9\[_.%$*{-]")
+_WEAK_HOST = re.compile(
+    rb"(?:localhost|127\.|0\.0\.0\.0|\[::1\]|host(?:name)?\b|server\b|db\b|(?:[\w-]{1,60}\.){0,4}(?:example|test|invalid)\b)"
+)
+_NO_SECRET_AFTER = frozenset((b"", b"x-oauth-basic", b"x-access-token", b"@"))
+_PORT = re.compile(rb"\d{1,5}(?:[?#].*)?", re.DOTALL)
+_ORACLE = re.compile(rb"/([^\s\"'`\\/@]{4,64})@\Z")
+_PARAMETER = re.compile(rb"[A-Za-z0-9%._~+/=-]{8,}+(?![({\[$<])")
+_CONNECTION_VALUE = re.compile(rb"[^\s\"'`\\;&<>]{3,128}+")
+_SIGNATURE_VALUE = re.compile(rb"(?:[A-Za-z0-9+=_~-]|%2[BFbf]|%3[Dd]|/(?!\d{8}/))++")
+_SIGNATURE = re.compile(rb"(?:[A-Za-z0-9+/=_-]|%[0-9A-Fa-f]{2}){32,160}+")
+_BESIDE = re.compile(rb"(?:[?&;]|u0026)(?:se|sv|sp|sr|skn|api-version)=")
+_TOKEN_NAMES = (
+    r"(?:api|access|auth|secret|client|subscription|account|app|license)[-_]?(?:key|secret|password)|"
+    r"(?:access|auth|refresh|id|api|private|bearer|session|security|oauth|bot|user|device|join|login|reset)[-_]?token|"
+    r"token|secret|pass|passphrase|client_assertion|jwt|hapikey|signature|hmac|psk|code"
+)
+_LETTERS = re.compile(rb"[A-Za-z]+[0-9]{0,2}")
+
+
+def _userinfo(line: bytes, to: int) -> tuple[int, int]:
+    """Where the user and password before the `@` that ends at `to` begin and end."""
+    lowest = max(0, to - USERINFO_MAX - 40)
+    found = _SCHEME_END.search(line[lowest : to - 1])
+    if found is None:
+        return to, to
+    end = to
+    while (more := _MORE.match(line, end)) is not None and end - to < USERINFO_MAX:
+        end = more.end()
+    return lowest + found.start(2), end - 1
+
+
+def find_userinfo(line: bytes, to: int) -> tuple[Spans, int]:
+    """The password in `scheme://user:password@host`, or the token in `https://token@host`."""
+    start, end = _userinfo(line, to)
+    seen = max(to, end + 1)
+    if start >= end or not _HOST.match(line, end + 1):
+        return (), seen
+    user, colon, password = line[start:end].partition(b":")
+    if colon and password not in _NO_SECRET_AFTER:
+        if password == user or _PORT.fullmatch(password):
+            return (), seen
+        if _LETTERS.fullmatch(password) and (len(password) < 6 or _WEAK_HOST.match(line, end + 1)):
+            return (), seen
+        return (((end - len(password), end),), seen) if is_value(password, Demand.PASSWORD) else ((), seen)
+    return (((start, start + len(user)),), seen) if len(user) >= TOKEN_MIN and is_value(user, Demand.TOKEN) else ((), seen)
+
+
+
+def find_oracle_password(line: bytes, to: int) -> tuple[Spans, int]:
+    """The password in `user/password@host`."""
+    found = _ORACLE.search(line[max(0, to - 70) : to])
+    if found is None or not is_value(found[1], Demand.PASSWORD):
+        return (), to
+    return ((to - 1 - len(found[1]), to - 1),), to
+
+
+def _value(line: bytes, start: int, value: re.Pattern[bytes], demand: Demand) -> tuple[Spans, int]:
+    found = value.match(line, start, min(len(line), start + VALUE_MAX))
+    if found is None:
+        return (), start
+    text = found.group().rstrip(b" .")
+    return (((start, start + len(text)),), found.end()) if is_value(text, demand) else ((), start)
+
+
+def _look(length: int, value: re.Pattern[bytes], demand: Demand) -> Look:
+    """A look at a value that starts `length` bytes before the gate's end."""
+
+    def look(line: bytes, to: int) -> tuple[Spans, int]:
+        spans, seen = _value(line, to - length, value, demand)
+        return spans, max(seen, to)
+
+    return look
+
+
+def find_shared_access(line: bytes, to: int) -> tuple[Spans, int]:
+    """The signature of an Azure shared access address, told by the parameters beside it."""
+    start = to - SIGNATURE_BYTES
+    value = _SIGNATURE.match(line, start, start + 200)
+    if value is None or not _BESIDE.search(line, max(0, start - 600), start + 600):
+        return (), to
+    return (value.span(),), value.end()
+
+
+def rules() -> tuple[Rule, ...]:
+    """The rules of this module."""
+    return (
+        Rule(
+            "url-userinfo",
+            "URL",
+            "password or token before the host",
+            (r":\\{0,8}/\\{0,8}/[^\s\"'`\\<>/@]{3,512}@",),
+            find_userinfo,
+            example="https://someone:<base62:16>@host.example/path",
+            counter="https://user:password@host.example/path",
+        ),
+        Rule(
+            "url-parameter",
+            "URL",
+            "token among the parameters",
+            (rf"[?&](?i:{_TOKEN_NAMES})=[A-Za-z0-9%._~+/-]{{8}}",),
+            _look(8, _PARAMETER, Demand.TOKEN),
+            "medium",
+            example="https://host.example/?access_token=<base62:32>",
+            counter="https://host.example/?access_token=your_token_here",
+        ),
+        Rule(
+            "connection-password",
+            "connection string",
+            "password",
+            (r"[?&;] ?(?i:password|passwd|pwd|user ?pass) ?= ?[^\s\"'`\\;&<>$%{(]{3}",),
+            _look(3, _CONNECTION_VALUE, Demand.PASSWORD),
+            example="Server=db;User Id=app;Password=<base62:16>;Timeout=30",
+            counter="Server=db;User Id=app;Password=password;Timeout=30",
+        ),
+        Rule(
+            "oracle-password",
+            "Oracle",
+            "password before the host",
+            (r"(?i:thin|sqlplus(?: -[a-z]{1,6}){0,3})[ :][A-Za-z0-9_]{1,30}/[^\s\"'`\\/@]{4,64}@",),
+            find_oracle_password,
+            example="jdbc:oracle:thin:app/<base62:16>@db:1521/x",
+            counter="jdbc:oracle:thin:scott/tiger@db:1521/x",
+        ),
+        Rule(
+            "signed-url",
+            "AWS, Google Cloud",
+            "signature of an address",
+            (
+                r"(?i:X-Amz-Signature|X-Goog-Signature|X-Amz-Security-Token|X-Amz-Credential)(?:=|%3D)[A-Za-z0-9%/+]{16}",
+                r"[?&](?:Signature|OSSAccessKeyId|AWSAccessKeyId)=[A-Za-z0-9%/+~_-]{16}",
+            ),
+            _look(16, _SIGNATURE_VALUE, Demand.TOKEN),
+            example="https://b.example/k?X-Amz-Signature=<hex:64>",
+            counter="https://b.example/k?X-Amz-Signature=${SIGNATURE}",
+        ),
+        Rule(
+            "azure-sas",
+            "Azure",
+            "shared access signature",
+            (rf"(?i:[?&;]|amp;|u0026)sig=(?:[A-Za-z0-9+/=_%-]){{{SIGNATURE_BYTES}}}",),
+            find_shared_access,
+            example="https://a.example/c?sv=2022-11-02&se=2030-01-01&sr=c&sig=<base64:43>%3D",
+            counter="https://a.example/c?sig=<base64:43>%3D",
+        ),
+    )

@@ -1,0 +1,159 @@
+"""Values that are secret because of the name they are given to, in any language that a session may hold.
+
+A gate ends a fixed number of characters into the value. The look reads backwards from there: an opening quote, an
+operator, what closes the name, the name. Only if the name asks for a secret, the value's end is looked for, and only
+then the value is decoded and judged.
+"""
+
+import re
+from functools import partial
+
+from redaction.extent import extent
+from redaction.judge import is_secret
+from redaction.names import Demand, demand_of
+from redaction.raw import unescaped
+from redaction.rule import Rule, Spans
+
+HEAD_LENGTH_MAX = 160
+SECRET_LENGTH = 6
+TOKEN_LENGTH = 12
+KEY_LENGTH = 16
+
+CALL = r"(?:[A-Za-z_][\w.:!&]{0,30}\([ ]?)?"
+OPENING = r"""[rbufRBUFL@$&]{0,2}["'`\\]{1,9}"""
+CLOSING = r"""["'`\\\]\[)}*0-9]{0,8}[ \t]{0,12}"""
+TYPE = r"(?:(?::[ ]?|[ ])[&'\w<>\[\].|?*][&'\w<>\[\].|?* ]{0,30})?"
+OPERATOR = r"(?:" + TYPE + r"(?:=>|[=!]==?|[:?|+]?=)|:-?|->|<-|\|\|?|\?\?|\xe2\x94\x82)[ \t]{0,12}"
+GIVEN = "(?:" + CLOSING + "(?:" + OPERATOR + "(?:" + CALL + OPENING + ")?|[,(][ ]{0,4}" + CALL + OPENING + "))"
+SECRET_NAMES = (
+    r"(?:passw(?:or[dt]|d)?s?|passphrase|passcode|passkey|pwd|secrets?|kennwort|contrase|(?:api|access|account|auth|private|client"
+    r"|service|storage|encrypt(?:ion)?|signing|master|admin|shared|license|application|consumer|deploy|webhook)[_\-. ]?key)"
+)
+SECRET_GATE = "(?i)" + SECRET_NAMES + r"[\w.\-]{0,24}" + GIVEN + r"""[^\s"'`\\]{6}"""
+TOKEN_GATE = (
+    r"(?i)tokens?(?:[_\-.][\w.\-]{0,20}|value|string|secret|\d{1,2})?" + GIVEN + r"[\w+/=.~:%\-]{12}"
+)
+KEY_GATE = (
+    r"(?i)(?:key|auth|authorization|credentials?|creds|pin|pass|pw|salt|cookie|session|jwt|bearer|otp|sas|psk|signature|sig)"
+    + GIVEN
+    + r"[\w+/=.~\-]{16}"
+)
+
+# All of this is read backwards, from the value towards the name.
+OPENED = rb"(?P<open>(?:[\"'`]\\{0,15}){1,3})?(?P<prefix>(?<=[\"'`\\])[rbufRBUFL@$&]{1,2}(?=[\s=:(,>|]))?"
+CALLED = rb" ?\([\w.:!&]{1,40}"
+OPERATED = rb"[ \t]{0,12}(?P<operator>[=:|?!<>+~-]{1,4}|[,(]|\x82\x94\xe2)[ \t]{0,12}"
+CLOSED = rb"(?P<close>(?:\]\d{0,4}\[)?[\"'`\\\])}*]{0,8})[ \t]{0,12}"
+NAMED = rb"(?P<name>[\w.\-$]{1,80}+)(?P<more>(?: [A-Za-z][\w-]{0,24}){0,2})"
+TYPED = rb"[\w<>\[\].|&'?*][\w<>\[\].|&'?* ]{0,40}(?: |:)[ ]{0,4}"
+DIRECT = re.compile(OPENED + OPERATED + CLOSED + NAMED)
+CALLING = re.compile(OPENED + CALLED + OPERATED + CLOSED + NAMED)
+ANNOTATED = re.compile(OPENED + rb"(?:" + CALLED + rb")?[ \t]{0,12}(?P<operator>[=?]{1,2})[ \t]{0,12}" + TYPED
+                       + rb"(?P<close>[\"'`?]{0,2})" + NAMED)
+BARE_OPERATORS = frozenset((b"=", b":", b"=>", b":=", b"?=", b":-", b"|", b"\xe2\x94\x82", b"+="))
+QUOTED_OPERATORS = BARE_OPERATORS | {
+    b"==", b"===", b"!=", b"!==", b"||", b"??", b"->", b"<-", b"(", b",", b"||=", b"??=", b"::"
+}
+LISTED = (b",", b"(")
+GETTER = re.compile(rb"(?i)(?:get|is|has|find|delete|remove|read|load|fetch|require|assert|expect|translate|by)(?![a-z])")
+ESCAPED = 0x5C
+QUOTE_CHARACTERS = b"\"'`"
+
+
+def _name(found: re.Match[bytes], line: bytes, start: int) -> bytes:
+    """The name as it reads forwards, without the letter that belongs to an escape before it."""
+    name = found["name"][::-1]
+    before = start - found.end("name") - 1
+    return name[1:] if before >= 0 and line[before] == ESCAPED else name
+
+
+def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
+    name = _name(found, line, start)
+    demand = demand_of(name)
+    if demand in (Demand.WEAK, Demand.TOKEN) and found["more"]:
+        return demand_of(found["more"][::-1] + b" " + name)
+    operator = found["operator"][::-1]
+    if operator == b"(" and GETTER.match(name.rpartition(b".")[2]):
+        return Demand.NONE
+    if operator == b",":
+        # Only `"NAME", "value"`: the name alone in quotes of the same kind.
+        quote = found["close"][:1]
+        before = start - found.end("name") - 1
+        if not quote or quote not in QUOTE_CHARACTERS or line[before : before + 1] != quote:
+            return Demand.NONE
+    return demand
+
+
+def _given(line: bytes, start: int) -> tuple[Demand, bytes]:
+    """What the value at `start` is given to, and the quote before it."""
+    head = line[max(0, start - HEAD_LENGTH_MAX) : start][::-1]
+    for form in (DIRECT, CALLING, ANNOTATED):
+        found = form.match(head)
+        if found is None:
+            continue
+        quote = found["open"]
+        if found["operator"][::-1] not in (QUOTED_OPERATORS if quote else BARE_OPERATORS):
+            continue
+        demand = _demand(found, line, start)
+        if demand != Demand.NONE:
+            return demand, (quote or b"")[::-1]
+    return Demand.NONE, b""
+
+
+def _one_quote(quote: bytes) -> bytes:
+    """The first of three quotes, or the only one."""
+    if quote.count(quote[-1:]) < 3:
+        return quote
+    return quote[: len(quote) // 3]
+
+
+def judged(line: bytes, start: int, quote: bytes, demand: Demand) -> Spans:
+    """The span of the value at `start`, if it is a secret."""
+    value = extent(line, start, _one_quote(quote) if quote else quote)
+    if value.end - value.start < SECRET_LENGTH:
+        return ()
+    text = unescaped(line[value.start : value.end])
+    return ((value.start, value.end),) if is_secret(text, demand, quoted=value.quoted) else ()
+
+
+def _look(length: int, line: bytes, to: int) -> tuple[Spans, int]:
+    start = to - length
+    demand, quote = _given(line, start)
+    if demand == Demand.NONE:
+        return (), to
+    spans = judged(line, start, quote, demand)
+    return spans, spans[0][1] if spans else to
+
+
+RULES = (
+    Rule(
+        "assigned-secret",
+        "any",
+        "value given to a name such as password, secret or api_key",
+        (SECRET_GATE,),
+        partial(_look, SECRET_LENGTH),
+        "medium",
+        'password = "<base62:14>"',
+        'password = "${DB_PASSWORD}"',
+    ),
+    Rule(
+        "assigned-token",
+        "any",
+        "value given to a name that ends in token",
+        (TOKEN_GATE,),
+        partial(_look, TOKEN_LENGTH),
+        "medium",
+        'session_token: "<base62:24>"',
+        'next_page_token: "<base62:24>"',
+    ),
+    Rule(
+        "assigned-key",
+        "any",
+        "random value given to a name such as key, auth, credential, cookie or salt",
+        (KEY_GATE,),
+        partial(_look, KEY_LENGTH),
+        "low",
+        "MAPS_KEY=<base62:24>",
+        "cacheKey=<base62:24>",
+    ),
+)

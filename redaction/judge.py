@@ -1,0 +1,145 @@
+"""Is a value that stands where a secret would stand a secret: or a variable, a placeholder, a word, a piece of code?
+
+A value must have no other explanation and must look made: digits among letters, symbols, or letters that form no
+words. How much of that is asked depends on what the value's name demands.
+"""
+
+import re
+
+from redaction.names import Demand
+from redaction.words import is_word, segments, share_of_words
+
+LENGTH_MIN = {Demand.WEAK: 16, Demand.TOKEN: 12, Demand.KEY: 8, Demand.SECRET: 7, Demand.PASSWORD: 6}
+LENGTH_MAX = 4096
+DIFFERENT_MIN = 5
+SEQUENCE_SHARE = 0.6
+WORDS_SHARE_MAX = {Demand.WEAK: 0.42, Demand.TOKEN: 0.5, Demand.KEY: 0.62, Demand.SECRET: 0.62, Demand.PASSWORD: 0.62}
+LETTERS_ONLY_MIN = {Demand.WEAK: 24, Demand.TOKEN: 16, Demand.KEY: 12, Demand.SECRET: 10, Demand.PASSWORD: 8}
+
+TEMPLATE = re.compile(
+    r"\$\{|\$\(|\{\{|#\{|@\{|<%|%>|%\(|%[sdrxv](?![A-Za-z0-9])|\{[\w.:!\[\]'\"-]{0,64}\}|\{\d|</|://|\)\s*=>"
+    r"|\\[wdsSWDb](?![A-Za-z0-9])|\[\^?[aA0]-[zZ9]|\(\?|\.\*|\.\+|\[REDACTED|\[MASKED|\[FILTERED"
+)
+VARIABLE = re.compile(
+    r"(?:\$\w+(?:[.:\[>-].*)?|\$\w*\(.*|%\w+%|!\w+!|<[^<>]*>?|\[[\w .:*-]*\]|\([\w .-]*\)|&\w+;?|@@?[\w./:-]+|\*\w+|:\w+"
+    r"|%?\{.*\}|__\w+__|[?*•#=._-]+)"
+)
+STANDING_IN = re.compile(
+    r"(?i)example|placeholder|change[-_. ]?(?:me|this|it)|redacted|undefined|dummy|sample|x{4}|\*{3}|\.{3}|…|•|<your"
+    r"|(?<![a-z])your?(?![a-z])|yourp|yours|my[-_]?(?:pass|secret|token|key|api)|insert|replace|todo|fixme|[-_]here|null"
+    r"|goes[-_]here|not[-_]?set|unset|omitted|masked|hidden|secret[-_]?key|dont[-_]?(?:tell|use)|super[-_]?secret|some[-_]"
+    r"|not[-_]?a[-_]"
+)
+DUMMIES = frozenset(
+    "test tests testing tester pass password passwd pwd secret secrets key keys token tokens api app user users admin root foo"
+    " bar baz qux quux abc abcd xyz aaa bbb my the your new old value val data name id auth access client server db database"
+    " login default temp tmp fake mock none null true false demo string text field param arg var env hash salt invalid valid"
+    " wrong bad good correct incorrect first second some any other another hello world this that is not and or a an of to in"
+    " for with by no yes shared private public service account session cookie cred creds credential credentials bearer basic"
+    " refresh bot oauth jwt type input output form query header body index next page prev last confirm confirmation repeat"
+    " again sha md hmac aes rsa ed pbkdf scrypt bcrypt argon base utf ascii ascii hex ssl tls ssh http https oauth x v".split()
+)
+OTHER_FORMS = re.compile(
+    r"(?:"
+    r"[-+]?[\d.,:_/ TxX-]+[a-zA-Z%]{0,3}"  # numbers, sizes, dates
+    r"|0[xX][0-9a-fA-F]{1,16}[uUlL]{0,3}"
+    r"|[vV]?\d+(?:\.\d+)+(?:[-+._]?[a-z]+[.\d]*){0,3}"  # versions
+    r"|\d{4}-\d\d-\d\d[T ][\d:.+Z-]+"
+    r"|arn:.*|urn:.*|sha\d+[-:].*|md5[-:].*|ssh-(?:rsa|dss|ed25519).*|data:[a-z]+/.*|-----BEGIN.*"
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,8}"  # addresses of people
+    r"|[A-Za-z]:\\.*|#[0-9a-fA-F]{3,8}|[\w-]*\[[\w-]+[\^$*~|]?=.*"
+    r"|(?i:bearer|basic|token)[ +%].*"
+    r"|[\w.-]+\.(?:py|js|ts|go|rs|rb|sh|php|java|json|ya?ml|toml|xml|html?|css|md|txt|pem|crt|cer|key|p12|pfx|jks|env"
+    r"|ini|cfg|conf|log|png|svg|jpe?g|gif|com|org|net|io|dev|local|internal)(?::\d+)?(?:/.*)?"
+    r")",
+    re.DOTALL,
+)
+UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+PATH = re.compile(r"(?:~|\.{1,2})?/.*|[\w.-]+(?:/[\w.-]+)+/?")
+CHAIN = re.compile(r"[A-Za-z_$]\w*(?:(?:\.|->|::|\?\.|!\.|\?|!)\w*)*")
+CODE = re.compile(r"[&*!+~-]{0,2}[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!!?\.?)[A-Za-z_$]?\w*)*[(\[{<?].*", re.DOTALL)
+BRACKETED = "([{<"
+PLAIN = re.compile(r"[\w+/=.~:%-]+")
+HEX = re.compile(r"[0-9a-fA-F]+")
+SEPARATED = re.compile(r"[A-Za-z0-9]*(?:[-_.:/|,;=+ ][A-Za-z0-9]*)+")
+SYMBOLS = frozenset("!@#$%^&*?~|;<>()[]{}\"'`\\+=")
+BLANK_PARTS_MAX = 6
+
+
+def _stands_in(value: str) -> bool:
+    """Whether the value is written in the place of another one."""
+    if TEMPLATE.search(value) or VARIABLE.fullmatch(value) or STANDING_IN.search(value):
+        return True
+    lowered = value.lower()
+    if len(set(lowered)) < DIFFERENT_MIN:
+        return True
+    steps = sum(-1 <= ord(second) - ord(first) <= 1 for first, second in zip(lowered, lowered[1:], strict=False))
+    return steps >= SEQUENCE_SHARE * (len(lowered) - 1)
+
+
+def _has_other_form(value: str, demand: Demand, share: float) -> bool:
+    if OTHER_FORMS.fullmatch(value):
+        return True
+    if UUID.fullmatch(value):
+        return demand < Demand.KEY
+    return PATH.fullmatch(value) is not None and share >= 0.4
+
+
+def _is_code(value: str, share: float) -> bool:
+    """Whether a value without quotes is an expression."""
+    if value[0] in BRACKETED:
+        return True
+    if CHAIN.fullmatch(value):
+        return share >= 0.62
+    return CODE.match(value) is not None and share >= 0.4
+
+
+def _is_phrase_secret(value: str) -> bool:
+    """Whether a value with blanks is a password rather than a sentence."""
+    parts = value.split()
+    if len(parts) > BLANK_PARTS_MAX:
+        return False
+    words = sum(is_word(part.strip(".,:;!?'\"()")) or len(part) < 3 for part in parts)
+    return words * 3 < len(parts) and any(character.isdigit() for character in value)
+
+
+def _only_dummies(value: str) -> bool:
+    return all(segment.lower() in DUMMIES for segment in segments(value))
+
+
+def _looks_made(value: str, demand: Demand, share: float) -> bool:
+    digits = sum(character.isdigit() for character in value)
+    letters = sum(character.isalpha() for character in value)
+    symbols = sum(character in SYMBOLS for character in value[:-1])
+    if not letters:
+        return demand >= Demand.SECRET and bool(symbols) and digits > 0
+    if not digits and not (symbols and demand >= Demand.SECRET):
+        return letters >= LETTERS_ONLY_MIN[demand] and share < 0.4
+    if _only_dummies(value):
+        return False
+    if share <= WORDS_SHARE_MAX[demand]:
+        return demand > Demand.WEAK or digits >= 2
+    if demand < Demand.SECRET:
+        return False
+    # Words with digits or symbols: a poor password, unless it is put together as names are.
+    if SEPARATED.fullmatch(value):
+        return demand == Demand.PASSWORD and "-" in value and digits > 0 and "_" not in value
+    return digits > 0 or symbols > 0
+
+
+def is_secret(value: str, demand: Demand, *, quoted: bool = True) -> bool:
+    """Whether the decoded value is to be masked, given what its name demands and whether it stood in quotes."""
+    if demand == Demand.NONE or not LENGTH_MIN[demand] <= len(value) <= LENGTH_MAX or not value.isprintable():
+        return False
+    if _stands_in(value):
+        return False
+    if " " in value:
+        return demand >= Demand.SECRET and _is_phrase_secret(value)
+    share = share_of_words(value)
+    if _has_other_form(value, demand, share) or (not quoted and _is_code(value, share)):
+        return False
+    if demand <= Demand.KEY and PLAIN.fullmatch(value) is None:
+        return False
+    if demand == Demand.WEAK and HEX.fullmatch(value):
+        return False
+    return _looks_made(value, demand, share)
