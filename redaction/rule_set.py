@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from redaction import addresses, encoded_keys, private_keys, web_tokens
 from redaction.detectors import detector_rules, plugin_rules
 from redaction.errors import RuleError
 from redaction.formats import Table, built_in_tables, read_table, rule_of
@@ -44,8 +45,8 @@ def all_rules(
 
 
 def _own_rules() -> Iterator[Rule]:
-    for rules in ():
-        yield from rules()
+    for module in (private_keys, encoded_keys, web_tokens, addresses):
+        yield from module.rules()
 
 
 def _table_rules(tables: Iterable[tuple[str, Table]]) -> Iterator[Rule]:
