@@ -1,0 +1,191 @@
+"""Every format finds its example and not its counter example, wherever it stands; and no fact of a row is idle."""
+
+import json
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from redaction.checks import CHECKS
+from redaction.engine import Engine, Masked
+from redaction.errors import RuleError
+from redaction.examples import expanded
+from redaction.formats import Format, built_in_tables, read_table, rule_of
+from redaction.rule import Rule
+from redaction.shape import ShapeError, parsed, sample
+from tests.redaction.events import content_of, event
+
+ROWS = {row.id: row for table in built_in_tables() for row in table.format}
+ENGINE = Engine(b"a key of the tests")
+SEED = 20261118
+
+WRAPPERS: dict[str, Callable[[str], str]] = {
+    "alone": lambda text: text,
+    "sentence": lambda text: f"The value is {text}, as you see.",
+    "quotes": lambda text: f"x = '{text}'",
+    "backticks": lambda text: f"Use `{text}` here",
+    "brackets": lambda text: f"f({text})[{text}]<{text}>",
+    "JSON": lambda text: json.dumps({"out": text}),
+    "JSON twice": lambda text: json.dumps([json.dumps({"out": f"a\n{text}\nb"})]),
+    "JSON three times": lambda text: json.dumps(json.dumps([json.dumps({"out": f"\t{text}\n"})])),
+    "diff": lambda text: f"@@ -1 +1 @@\n-{text}\n+{text}\n",
+    "CRLF": lambda text: f"a\r\n{text}\r\nb",
+    "line number": lambda text: f"    12\t{text}\n    13\tend",
+    "grep": lambda text: f"src/app.py:12:{text}",
+    "environment": lambda text: f"export VALUE={text};",
+    "query": lambda text: f"https://host.example/?v={text}&w=1",
+    "encoded query": lambda text: f"a%3D{text}%26b",
+    "coloured": lambda text: f"\x1b[01;31m{text[: len(text) // 2]}\x1b[m\x1b[K{text[len(text) // 2 :]}\x1b[0m",
+    "YAML": lambda text: f"- name: x\n  value: {text}\n",
+    "HTML": lambda text: f"<code>{text}</code>",
+    "CSV": lambda text: f"1,{text},2",
+}
+
+
+def found_by(rule: Rule, text: str) -> list[str]:
+    """What the rule alone finds in the text."""
+    data = text.encode()
+    found: set[str] = set()
+    for gate in rule.gates:
+        for match in re.finditer(gate.encode(), data):
+            spans, _ = rule.look(data, match.end())
+            found.update(data[start:end].decode() for start, end in spans)
+    return sorted(found)
+
+
+def drawn(row: Format, chooser: random.Random) -> tuple[str, str]:
+    """A random secret of the row's shape, and a text in which it is one."""
+    while True:
+        text = sample(row.pattern, chooser)
+        group = re.compile(row.pattern).match(text)
+        assert group is not None
+        secret = group[group.re.groups]
+        if len(set(secret[-16:])) >= 5 and (not row.must or CHECKS[row.check or ""](secret.encode())):
+            break
+    return secret, f"{row.near[0].replace(' ', '_').upper()}={text}" if row.near else text
+
+
+def survivors(secret: str, text: str) -> list[str]:
+    """Runs of five characters of the secret's second half that are still in the text."""
+    tail = secret[len(secret) // 2 :]
+    text = re.sub(r"\[REDACTED:[^\]]*\]", "", text)
+    return [tail[at : at + 5] for at in range(len(tail) - 4) if tail[at : at + 5] in text]
+
+
+def test_there_are_three_hundred_formats_with_a_source_each() -> None:
+    assert len(ROWS) >= 300
+    assert all(row.source and row.provider and row.name for row in ROWS.values())
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_example_is_found_and_counter_example_is_not(name: str) -> None:
+    rule = rule_of(ROWS[name], "built-in")
+
+    for seed in "abc":
+        assert found_by(rule, expanded(rule.example, seed)), expanded(rule.example, seed)
+        assert not found_by(rule, expanded(rule.counter, seed)), expanded(rule.counter, seed)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_nothing_of_a_random_secret_survives_in_any_wrapper(name: str) -> None:
+    chooser = random.Random(f"{SEED}/{name}")
+    for wrapper, wrap in WRAPPERS.items():
+        secret, text = drawn(ROWS[name], chooser)
+        if ROWS[name].near and wrapper == "coloured":
+            continue  # the name is cut, and with it what makes the value a secret
+
+        result = ENGINE.redact(event(wrap(text)), 60_000)
+
+        assert isinstance(result, Masked), wrapper
+        assert survivors(secret, str(content_of(result.line))) == [], wrapper
+        assert not isinstance(ENGINE.redact(result.line, 60_000), Masked), wrapper
+
+
+def _mutants(row: Format) -> list[Format]:
+    """The row with one fact changed, in ways after which its example is no example."""
+    counts = list(re.finditer(r"\{(\d+)", row.pattern))
+    count = max(counts, key=lambda found: int(found[1]))
+    longer = (
+        f"{row.pattern[: count.start(1)]}{int(count[1]) + 600}}}{row.pattern[row.pattern.index('}', count.end()) + 1 :]}"
+    )
+    mutants = [_with(row, pattern=longer)]
+    if row.near:
+        mutants.append(_with(row, near=("quite another name",)))
+    return mutants
+
+
+def _with(row: Format, **changes: object) -> Format:
+    fields = {name: getattr(row, name) for name in row.__struct_fields__}
+    return Format(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_changed_fact_is_noticed(name: str) -> None:
+    for mutant in _mutants(ROWS[name]):
+        rule = rule_of(mutant, "built-in")
+
+        assert not found_by(rule, expanded(rule.example, "a"))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("pattern", "ab(", "not closed"),
+        ("pattern", "a*", "'*' here"),
+        ("pattern", "(a|b)(c)", "second capturing"),
+        ("pattern", "[^a]{8}", "negated"),
+        ("pattern", r"\d{8}", "'d' here"),
+        ("pattern", "(?=a)b", "another kind"),
+        ("pattern", "a{3,1}", "count"),
+        ("pattern", "a{3,}b", "count"),
+        ("pattern", "a?", "empty text"),
+        ("pattern", "a b", "' ' here"),
+        ("check", "luck", "no check is called luck"),
+        ("left", "wrod", "neither"),
+    ],
+)
+def test_a_bad_row_is_refused_with_its_name_and_the_reason(field: str, value: str, reason: str) -> None:
+    row = _with(ROWS[next(iter(ROWS))], id="my-rule", **{field: value})
+
+    with pytest.raises(RuleError) as refused:
+        rule_of(row, "mine.toml")
+    assert str(refused.value).startswith("mine.toml: rule my-rule: ")
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("version = 1", "version"),
+        ("version = '1'\n[[format]]\nid = 'x'", "provider"),
+        ("version = '1'\n[[format]]\nid = 'X y'", "id"),
+        ("version = '1'\n[[format]]\nidd = 'x'", "idd"),
+        ("= 3", "line 1"),
+    ],
+)
+def test_a_table_that_cannot_be_read_names_its_file(tmp_path: Path, content: str, reason: str) -> None:
+    (tmp_path / "mine.toml").write_text(content)
+
+    with pytest.raises(RuleError, match=r"^mine\.toml: ") as refused:
+        read_table(tmp_path / "mine.toml")
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["gh[pousr]_[0-9A-Za-z]{36}", "(?:a|bc){2,3}x?", "(?i:ab)[0-9]{4,}", r"a\.(b[x-z]{2})"]
+)
+def test_samples_have_the_shape_they_are_drawn_from(pattern: str) -> None:
+    chooser = random.Random(SEED)
+    shape = parsed(pattern)
+    for _ in range(100):
+        text = sample(pattern, chooser)
+
+        assert re.fullmatch(pattern, text)
+        assert shape.shortest <= len(text) <= shape.longest
+
+
+def test_errors_say_where() -> None:
+    with pytest.raises(ShapeError, match=r"at character 3 of 'ab\*'"):
+        parsed("ab*")
