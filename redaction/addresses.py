@@ -59,8 +59,9 @@ def find_userinfo(line: bytes, to: int) -> tuple[Spans, int]:
         if _LETTERS.fullmatch(password) and (len(password) < 6 or _WEAK_HOST.match(line, end + 1)):
             return (), seen
         return (((end - len(password), end),), seen) if is_value(password, Demand.PASSWORD) else ((), seen)
-    return (((start, start + len(user)),), seen) if len(user) >= TOKEN_MIN and is_value(user, Demand.TOKEN) else ((), seen)
-
+    return (
+        (((start, start + len(user)),), seen) if len(user) >= TOKEN_MIN and is_value(user, Demand.TOKEN) else ((), seen)
+    )
 
 
 def find_oracle_password(line: bytes, to: int) -> tuple[Spans, int]:

@@ -30,9 +30,7 @@ SECRET_NAMES = (
     r"|service|storage|encrypt(?:ion)?|signing|master|admin|shared|license|application|consumer|deploy|webhook)[_\-. ]?key)"
 )
 SECRET_GATE = "(?i)" + SECRET_NAMES + r"[\w.\-]{0,24}" + GIVEN + r"""[^\s"'`\\]{6}"""
-TOKEN_GATE = (
-    r"(?i)tokens?(?:[_\-.][\w.\-]{0,20}|value|string|secret|\d{1,2})?" + GIVEN + r"[\w+/=.~:%\-]{12}"
-)
+TOKEN_GATE = r"(?i)tokens?(?:[_\-.][\w.\-]{0,20}|value|string|secret|\d{1,2})?" + GIVEN + r"[\w+/=.~:%\-]{12}"
 KEY_GATE = (
     r"(?i)(?:key|auth|authorization|credentials?|creds|pin|pass|pw|salt|cookie|session|jwt|bearer|otp|sas|psk|signature|sig)"
     + GIVEN
@@ -48,14 +46,35 @@ NAMED = rb"(?P<name>[\w.\-$]{1,80}+)(?P<more>(?: [A-Za-z][\w-]{0,24}){0,2})"
 TYPED = rb"[\w<>\[\].|&'?*][\w<>\[\].|&'?* ]{0,40}(?: |:)[ ]{0,4}"
 DIRECT = re.compile(OPENED + OPERATED + CLOSED + NAMED)
 CALLING = re.compile(OPENED + CALLED + OPERATED + CLOSED + NAMED)
-ANNOTATED = re.compile(OPENED + rb"(?:" + CALLED + rb")?[ \t]{0,12}(?P<operator>[=?]{1,2})[ \t]{0,12}" + TYPED
-                       + rb"(?P<close>[\"'`?]{0,2})" + NAMED)
+ANNOTATED = re.compile(
+    OPENED
+    + rb"(?:"
+    + CALLED
+    + rb")?[ \t]{0,12}(?P<operator>[=?]{1,2})[ \t]{0,12}"
+    + TYPED
+    + rb"(?P<close>[\"'`?]{0,2})"
+    + NAMED
+)
 BARE_OPERATORS = frozenset((b"=", b":", b"=>", b":=", b"?=", b":-", b"|", b"\xe2\x94\x82", b"+="))
 QUOTED_OPERATORS = BARE_OPERATORS | {
-    b"==", b"===", b"!=", b"!==", b"||", b"??", b"->", b"<-", b"(", b",", b"||=", b"??=", b"::"
+    b"==",
+    b"===",
+    b"!=",
+    b"!==",
+    b"||",
+    b"??",
+    b"->",
+    b"<-",
+    b"(",
+    b",",
+    b"||=",
+    b"??=",
+    b"::",
 }
 LISTED = (b",", b"(")
-GETTER = re.compile(rb"(?i)(?:get|is|has|find|delete|remove|read|load|fetch|require|assert|expect|translate|by)(?![a-z])")
+GETTER = re.compile(
+    rb"(?i)(?:get|is|has|find|delete|remove|read|load|fetch|require|assert|expect|translate|by)(?![a-z])"
+)
 ESCAPED = 0x5C
 QUOTE_CHARACTERS = b"\"'`"
 

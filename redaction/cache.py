@@ -31,7 +31,9 @@ def _key(expressions: Sequence[bytes]) -> str:
     """What the compiled form depends on: the expressions, the library and what it was made for."""
     import hyperscan
 
-    digest = hashlib.sha256(repr((getattr(hyperscan, "__version__", ""), os.uname().machine if hasattr(os, "uname") else "")).encode())
+    digest = hashlib.sha256(
+        repr((getattr(hyperscan, "__version__", ""), os.uname().machine if hasattr(os, "uname") else "")).encode()
+    )
     for expression in expressions:
         digest.update(b"%d:%b" % (len(expression), expression))
     return digest.hexdigest()[:32]

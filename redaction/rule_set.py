@@ -1,14 +1,14 @@
 """All rules in one place: ours, detect-secrets' and users'."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from redaction import addresses, encoded_keys, private_keys, web_tokens
 from redaction.detectors import detector_rules, plugin_rules
 from redaction.errors import RuleError
-from redaction.formats import Table, built_in_tables, read_table, rule_of
+from redaction.formats import Format, Table, built_in_tables, read_table, rule_of
 from redaction.rule import Rule, Spans
 
 _STRING_REST: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+(?=")', re.DOTALL)
@@ -35,12 +35,21 @@ def all_rules(
     rule_files: Sequence[Path], plugins: Sequence[Path], baselines: Sequence[Path], *, drop_opaque: bool
 ) -> tuple[tuple[Rule, ...], str]:
     """Every rule and the versions of their packs; raises `RuleError` for one that cannot be used."""
-    tables = [("built-in", table) for table in built_in_tables()]
-    tables += [(path.name, read_table(path)) for path in rule_files]
-    rules = [*_own_rules(), *_table_rules(tables), *detector_rules(), *plugin_rules(plugins)]
+    built_in = [("built-in", table) for table in built_in_tables()]
+    users = [(path.name, read_table(path)) for path in rule_files]
+    rules = [*_own_rules(), *_table_rules(built_in, rule_of), *detector_rules(), *plugin_rules(plugins)]
+    if users:
+        from redaction.trial import tried
+
+        rules += _table_rules(users, tried)
+    known: set[str] = set()
+    for rule in rules:
+        if rule.id in known:
+            raise RuleError(", ".join(name for name, _ in users), rule.id, "there is already a rule with this id")
+        known.add(rule.id)
     if drop_opaque:
         rules.append(OPAQUE_RULE)
-    versions = sorted({f"{name} {table.version}" for name, table in tables})
+    versions = sorted({f"{name} {table.version}" for name, table in (*built_in, *users)})
     return tuple(rules), ", ".join(versions)
 
 
@@ -49,11 +58,7 @@ def _own_rules() -> Iterator[Rule]:
         yield from module.rules()
 
 
-def _table_rules(tables: Iterable[tuple[str, Table]]) -> Iterator[Rule]:
-    known: set[str] = set()
+def _table_rules(tables: Iterable[tuple[str, Table]], made: Callable[[Format, str], Rule]) -> Iterator[Rule]:
     for file, table in tables:
         for row in table.format:
-            if row.id in known:
-                raise RuleError(file, row.id, "there is already a rule with this id")
-            known.add(row.id)
-            yield rule_of(row, file)
+            yield made(row, file)

@@ -138,6 +138,8 @@ class _Parser:
             if ignore_case:
                 characters = "".join(sorted({*characters.lower(), *characters.upper()}))
         least, most = self._counted()
+        if least != most and most > 4 and any(item.least != item.most for items in alternatives for item in items):
+            raise self._error("a varying count inside a varying count")
         return _Item(characters, alternatives, least, most)
 
     def _group(self, *, ignore_case: bool) -> tuple[tuple[_Item, ...], ...]:

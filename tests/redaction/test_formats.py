@@ -107,9 +107,7 @@ def _mutants(row: Format) -> list[Format]:
     """The row with one fact changed, in ways after which its example is no example."""
     counts = list(re.finditer(r"\{(\d+)", row.pattern))
     count = max(counts, key=lambda found: int(found[1]))
-    longer = (
-        f"{row.pattern[: count.start(1)]}{int(count[1]) + 600}}}{row.pattern[row.pattern.index('}', count.end()) + 1 :]}"
-    )
+    longer = f"{row.pattern[: count.start(1)]}{int(count[1]) + 600}}}{row.pattern[row.pattern.index('}', count.end()) + 1 :]}"
     mutants = [_with(row, pattern=longer)]
     if row.near:
         mutants.append(_with(row, near=("quite another name",)))

@@ -1,0 +1,72 @@
+"""Tries a user's rule before it is used: on its own examples, and on text made to be slow for it."""
+
+import re
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from redaction.errors import RuleError
+from redaction.examples import expanded
+from redaction.formats import Format, rule_of
+from redaction.gate import make_gate
+from redaction.rule import Rule
+from redaction.shape import sample
+
+_SIZES: Final = (1_000, 4_000, 16_000, 64_000)
+_BYTES_PER_SECOND_MIN: Final = 2_000_000
+_SECONDS_GRANTED: Final = 0.02  # a busy machine is not the rule's fault
+
+
+class _Shortest:
+    """Chooses the least of everything, and the last character of a class."""
+
+    def choice(self, of: str, /) -> str:
+        """The last one."""
+        return of[-1]
+
+    def randint(self, least: int, most: int, /) -> int:
+        """The least."""
+        return least
+
+
+def tried(row: Format, file: str) -> Rule:
+    """The rule of a row that does what the row says, in time; raises `RuleError` for any other."""
+    rule = rule_of(row, file)
+    try:
+        gate = make_gate([one.encode() for one in rule.gates])
+    except Exception as error:
+        raise RuleError(file, row.id, f"it does not compile: {error}") from error
+    for text, wanted in ((row.example, True), (row.counter, False)):
+        try:
+            data = expanded(text).encode()
+        except KeyError as error:
+            raise RuleError(file, row.id, f"no alphabet is called {error.args[0]}") from error
+        found = any(rule.look(data, to)[0] for _, to in gate.hits(data))
+        if found is not wanted:
+            raise RuleError(
+                file, row.id, f"it {'does not find its example' if wanted else 'finds its counter example'}"
+            )
+    for flood in _floods(row):
+        for size in _SIZES:
+            data = (flood * (size // len(flood) + 1))[:size]
+            started, seen = time.process_time(), 0
+            for _, to in gate.hits(data):
+                if to > seen:
+                    _, seen = rule.look(data, to)
+            taken = time.process_time() - started
+            if taken > _SECONDS_GRANTED + size / _BYTES_PER_SECOND_MIN:
+                raise RuleError(file, row.id, f"it is too slow: {taken:.2f} s for {size} bytes of hostile text")
+    return rule
+
+
+def _floods(row: Format) -> Iterator[bytes]:
+    """Texts that nearly match again and again."""
+    secret = sample(row.pattern, _Shortest())
+    name = f"{row.near[0]}=" if row.near else ""
+    prefix = re.match(r"[^\[({?]+", row.pattern)
+    yield f"{name}{secret}".encode()
+    yield f"{name}{secret[:-1]} ".encode()
+    yield secret[-1].encode()
+    yield secret[0].encode()
+    if prefix is not None:
+        yield f"{name}{prefix[0]}".replace("\\", "").encode()
