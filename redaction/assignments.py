@@ -34,7 +34,7 @@ TOKEN_GATE = (
     r"(?i)tokens?(?:[_\-.][\w.\-]{0,20}|value|string|secret|\d{1,2})?" + GIVEN + r"[\w+/=.~:%\-]{12}"
 )
 KEY_GATE = (
-    r"(?i)(?:key|auth|authorization|credentials?|creds|pin|pass|pw|salt|cookie|session|jwt|bearer|otp|sas|psk|signature|sig)"
+    r"(?i)(?:key|auth|credentials?|creds|pin|pass|pw|salt|cookies?|session|jwt|bearer|otp|sas|psk|pat)"
     + GIVEN
     + r"[\w+/=.~\-]{16}"
 )
@@ -55,7 +55,13 @@ QUOTED_OPERATORS = BARE_OPERATORS | {
     b"==", b"===", b"!=", b"!==", b"||", b"??", b"->", b"<-", b"(", b",", b"||=", b"??=", b"::"
 }
 LISTED = (b",", b"(")
-GETTER = re.compile(rb"(?i)(?:get|is|has|find|delete|remove|read|load|fetch|require|assert|expect|translate|by)(?![a-z])")
+# Of the functions whose names hold a secret's name, those that are given the secret.
+SETTER = re.compile(
+    rb"(?:(?i:set|with|use|put|add|new|verify|check|validate|compare|encode|encrypt|hash|change|update|login)(?![a-z])"
+    rb"|(?i:pass(?:word|wd|phrase)?|pwd|secret|token|api_?key|auth|access|client|bearer|basic))"
+)
+# A value without quotes that is surely code; what most looks end with.
+CODE = re.compile(rb"[A-Za-z_$][\w$]{2,}(?:\.[A-Za-z_]\w*)*[(\[]|(?:[A-Za-z_]+[.])*[A-Za-z_]{1,11}(?=[\s,;)\]}\\\"'?:])")
 ESCAPED = 0x5C
 QUOTE_CHARACTERS = b"\"'`"
 
@@ -70,15 +76,19 @@ def _name(found: re.Match[bytes], line: bytes, start: int) -> bytes:
 def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
     name = _name(found, line, start)
     demand = demand_of(name)
+    if demand == Demand.NONE:
+        return demand
     if demand in (Demand.WEAK, Demand.TOKEN) and found["more"]:
         return demand_of(found["more"][::-1] + b" " + name)
     operator = found["operator"][::-1]
-    if operator == b"(" and GETTER.match(name.rpartition(b".")[2]):
+    before = start - found.end("name") - 1
+    if operator == b"(" and not SETTER.match(name.rpartition(b".")[2]):
         return Demand.NONE
+    if operator == b":" and not found["open"] and line[before : before + 1] == b":":
+        return Demand.NONE  # one of many parts, as in ARNs
     if operator == b",":
         # Only `"NAME", "value"`: the name alone in quotes of the same kind.
         quote = found["close"][:1]
-        before = start - found.end("name") - 1
         if not quote or quote not in QUOTE_CHARACTERS or line[before : before + 1] != quote:
             return Demand.NONE
     return demand
@@ -109,6 +119,8 @@ def _one_quote(quote: bytes) -> bytes:
 
 def judged(line: bytes, start: int, quote: bytes, demand: Demand) -> Spans:
     """The span of the value at `start`, if it is a secret."""
+    if not quote and CODE.match(line, start):
+        return ()
     value = extent(line, start, _one_quote(quote) if quote else quote)
     if value.end - value.start < SECRET_LENGTH:
         return ()

@@ -40,12 +40,12 @@ TOKEN_OWNERS = frozenset(
     " service account registration runner admin root user app".split()
 )
 WEAK = frozenset(
-    "auth authorization credential credentials creds pin pass pw salt cookie cookies session jwt bearer otp sas"
-    " signature sig passkey apikeys psk pat dsn".split()
+    "auth credential credentials creds pin pass pw salt cookie cookies session jwt bearer otp sas"
+    " psk pat".split()
 )
 # What such names belong to instead of a secret.
 HARMLESS_BEFORE_KEY = frozenset(
-    "primary foreign public pub publishable cache partition sort row object map dict i18n translation hot shortcut arrow"
+    "primary foreign public pub publishable cache partition sort row object map dict i18n 3 lambda translation hot shortcut arrow"
     " group idempotency registry react query search index column json child parent item data routing sequence host lookup"
     " sorting order unique composite natural surrogate range hash meta message label locale lang config setting settings"
     " property event metric dedupe dedup bucket s3 storage_object file path resource state store tag feature flag any no"
