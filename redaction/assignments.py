@@ -20,8 +20,8 @@ TOKEN_LENGTH = 12
 KEY_LENGTH = 16
 
 CALL = r"(?:[A-Za-z_][\w.:!&]{0,30}\([ ]?)?"
-OPENING = r"""[rbufRBUFL@$&]{0,2}["'`\\]{1,9}"""
-CLOSING = r"""["'`\\\]\[)}*0-9]{0,8}[ \t]{0,12}"""
+OPENING = r"""[rbufRBUFL@$&]{0,2}["'`\\]{1,24}"""
+CLOSING = r"""["'`\\\]\[)}*0-9]{0,17}[ \t]{0,12}"""
 TYPE = r"(?:(?::[ ]?|[ ])[&'\w<>\[\].|?*][&'\w<>\[\].|?* ]{0,30})?"
 OPERATOR = r"(?:" + TYPE + r"(?:=>|[=!]==?|[:?|+]?=)|:-?|->|<-|\|\|?|\?\?|\xe2\x94\x82)[ \t]{0,12}"
 GIVEN = "(?:" + CLOSING + "(?:" + OPERATOR + "(?:" + CALL + OPENING + ")?|[,(][ ]{0,4}" + CALL + OPENING + "))"
@@ -29,12 +29,12 @@ SECRET_NAMES = (
     r"(?:passw(?:or[dt]|d)?s?|passphrase|passcode|passkey|pwd|secrets?|kennwort|contrase|(?:api|access|account|auth|private|client"
     r"|service|storage|encrypt(?:ion)?|signing|master|admin|shared|license|application|consumer|deploy|webhook)[_\-. ]?key)"
 )
-SECRET_GATE = "(?i)" + SECRET_NAMES + r"[\w.\-]{0,24}" + GIVEN + r"""[^\s"'`\\]{6}"""
+SECRET_GATE = "(?i)(?:" + SECRET_NAMES + r"[\w.\-]{0,24}|pass|pw|psw)" + GIVEN + r"""[^\s"'`\\]{6}"""
 TOKEN_GATE = (
     r"(?i)tokens?(?:[_\-.][\w.\-]{0,20}|value|string|secret|\d{1,2})?" + GIVEN + r"[\w+/=.~:%\-]{12}"
 )
 KEY_GATE = (
-    r"(?i)(?:key|auth|credentials?|creds|pin|pass|pw|salt|cookies?|session|jwt|bearer|otp|sas|psk|pat)"
+    r"(?i)(?:key|auth|credentials?|creds|pin|salt|cookies?|session|jwt|bearer|otp|sas|psk|pat)"
     + GIVEN
     + r"[\w+/=.~\-]{16}"
 )
@@ -43,9 +43,9 @@ KEY_GATE = (
 OPENED = rb"(?P<open>(?:[\"'`]\\{0,15}){1,3})?(?P<prefix>(?<=[\"'`\\])[rbufRBUFL@$&]{1,2}(?=[\s=:(,>|]))?"
 CALLED = rb" ?\([\w.:!&]{1,40}"
 OPERATED = rb"[ \t]{0,12}(?P<operator>[=:|?!<>+~-]{1,4}|[,(]|\x82\x94\xe2)[ \t]{0,12}"
-CLOSED = rb"(?P<close>(?:\]\d{0,4}\[)?[\"'`\\\])}*]{0,8})[ \t]{0,12}"
+CLOSED = rb"(?P<close>(?:\]\d{0,4}\[)?[\"'`\\\])}*]{0,17})[ \t]{0,12}"
 NAMED = rb"(?P<name>[\w.\-$]{1,80}+)(?P<more>(?: [A-Za-z][\w-]{0,24}){0,2})"
-TYPED = rb"[\w<>\[\].|&'?*][\w<>\[\].|&'?* ]{0,40}(?: |:)[ ]{0,4}"
+TYPED = rb"(?:[\w<>\[\].|&'?*]{1,40} |[\w<>\[\].|&'?*, ]{1,41}:) {0,4}"
 DIRECT = re.compile(OPENED + OPERATED + CLOSED + NAMED)
 CALLING = re.compile(OPENED + CALLED + OPERATED + CLOSED + NAMED)
 ANNOTATED = re.compile(OPENED + rb"(?:" + CALLED + rb")?[ \t]{0,12}(?P<operator>[=?]{1,2})[ \t]{0,12}" + TYPED
@@ -84,8 +84,8 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
     before = start - found.end("name") - 1
     if operator == b"(" and not SETTER.match(name.rpartition(b".")[2]):
         return Demand.NONE
-    if operator == b":" and not found["open"] and line[before : before + 1] == b":":
-        return Demand.NONE  # one of many parts, as in ARNs
+    if operator == b":" and not found["open"] and b":" in (line[before : before + 1], line[start : start + 1]):
+        return Demand.NONE  # one of many parts, as in ARNs and in C++
     if operator == b",":
         # Only `"NAME", "value"`: the name alone in quotes of the same kind.
         quote = found["close"][:1]

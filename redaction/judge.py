@@ -19,8 +19,8 @@ LETTERS_ONLY_MIN = {Demand.WEAK: 24, Demand.TOKEN: 16, Demand.KEY: 12, Demand.SE
 MIXED_LENGTH_MIN = 8  # letters alone, if upper and lower case follow each other as no name has them
 
 TEMPLATE = re.compile(
-    r"\$\{|\$\(|\{\{|#\{|@\{|<%|%>|%\(|%[sdrxv](?![A-Za-z0-9])|\{[\w.:!\[\]'\"-]{0,64}\}|\{\d|</|://|\)\s*=>"
-    r"|\\[wdsSWDb](?![A-Za-z0-9])|\[\^?[aA0]-[zZ9]|\(\?|\.\*|\.\+|\[REDACTED|\[MASKED|\[FILTERED"
+    r"\$\{|\$\(|\{\{|#\{|@\{|<%|%>|%\(\w+\)|%[sdrxv](?![A-Za-z0-9])|\{[\w.:!\[\]'\"-]{0,64}\}|\{\d|</|://|\)\s*=>"
+    r"|\\[wdsSWDb](?![A-Za-z0-9])|\[\^?[aA0]-[zZ9]|\(\?|\.\*|\.\+|&#?\w{2,6};|\[REDACTED|\[MASKED|\[FILTERED"
 )
 VARIABLE = re.compile(
     r"(?:\$\w+(?:[.:\[>-].*)?|\$\w*\(.*|%\w+%|!\w+!|<[^<>]*>?|\[[\w .:*-]*\]|\([\w .-]*\)|&\w+;?|@@?[\w./:-]+|\*\w+|:\w+"
@@ -67,6 +67,7 @@ MEMBER = re.compile(
 )
 CALLED = re.compile(r"[A-Za-z_$][\w$.]*\(")
 NOUNS = ("password", "passwd", "secret", "token")
+UNPRINTABLE = re.compile(r"[\n\r\x00]")
 PLAIN = re.compile(r"[\w+/=.~:%-]+")
 HEX = re.compile(r"[0-9a-fA-F]+")
 SEPARATED = re.compile(r"[A-Za-z0-9]*(?:[-_.:/|,;=+ ][A-Za-z0-9]*)+")
@@ -153,7 +154,7 @@ def _looks_made(value: str, demand: Demand, share: float) -> bool:
 
 def is_secret(value: str, demand: Demand, *, quoted: bool = True) -> bool:
     """Whether the decoded value is to be masked, given what its name demands and whether it stood in quotes."""
-    if demand == Demand.NONE or not LENGTH_MIN[demand] <= len(value) <= LENGTH_MAX or not value.isprintable():
+    if demand == Demand.NONE or not LENGTH_MIN[demand] <= len(value) <= LENGTH_MAX or UNPRINTABLE.search(value):
         return False
     if _stands_in(value):
         return False
@@ -162,7 +163,7 @@ def is_secret(value: str, demand: Demand, *, quoted: bool = True) -> bool:
     share = share_of_words(value)
     if _has_other_form(value, demand, share) or (not quoted and _is_code(value, share)):
         return False
-    if demand <= Demand.TOKEN and PLAIN.fullmatch(value) is None:
+    if demand == Demand.WEAK and PLAIN.fullmatch(value) is None:
         return False
     if demand == Demand.WEAK and (HEX.fullmatch(value) or FILE.fullmatch(value) or UUID.search(value)):
         return False

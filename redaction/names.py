@@ -35,14 +35,11 @@ KEY_OWNERS = frozenset(
     " ingestion write vault unseal root decryption developer server restricted stream".split()
 )
 TOKENS = re.compile(r"(?:api|access|auth|authentication|authorization|bearer|refresh|id|bot|oauth|jwt|secret)tokens?$")
-TOKEN_OWNERS = frozenset(
-    "api access auth authentication authorization bearer refresh bot oauth oauth2 jwt secret personal deploy session login"
-    " service account registration runner admin root user app".split()
-)
-WEAK = frozenset(
-    "auth credential credentials creds pin pass pw salt cookie cookies session jwt bearer otp sas"
-    " psk pat".split()
-)
+OTHERS = {
+    **dict.fromkeys(("pass", "pw", "psw"), Demand.SECRET),
+    **dict.fromkeys("auth credential credentials creds salt cookie cookies jwt bearer otp psk pat".split(), Demand.TOKEN),
+    **dict.fromkeys(("pin", "session", "sas"), Demand.WEAK),
+}
 # What such names belong to instead of a secret.
 HARMLESS_BEFORE_KEY = frozenset(
     "primary foreign public pub publishable cache partition sort row object map dict i18n 3 lambda translation hot shortcut arrow"
@@ -104,12 +101,12 @@ def _noun(parts: list[str], at: int) -> Demand | None:
     if part in NOUNS_OF_TOKEN:
         if before in HARMLESS_BEFORE_TOKEN:
             return Demand.NONE
-        return Demand.KEY if before in TOKEN_OWNERS else Demand.TOKEN
+        return Demand.KEY if at else Demand.TOKEN
     if KEYS.search(part) or TOKENS.search(part):
         return Demand.KEY
     if part.endswith(("token", "tokens")):
         return Demand.TOKEN
-    return Demand.WEAK if part in WEAK else None
+    return OTHERS.get(part)
 
 
 @lru_cache(maxsize=4096)
