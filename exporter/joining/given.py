@@ -6,7 +6,7 @@ secret may stand some lines above it.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from io import BufferedReader
 from typing import IO, TYPE_CHECKING, Final, Literal, TypeAlias
@@ -15,7 +15,7 @@ import msgspec
 
 from exporter.core.envelope import REFUSALS, Envelope, decode, is_utf8
 from exporter.core.scanner import NotJsonError, scan_value, skip_whitespace
-from redaction.engine import Clean, Finding, Refused
+from redaction.engine import Clean, Finding, Masked, Redaction, Refused
 
 if TYPE_CHECKING:
     from redaction.engine import Redactor
@@ -125,70 +125,73 @@ def _skip_line(source: IO[bytes]) -> None:
 
 def mask_text(redactor: "Redactor", source: IO[bytes], *, budget_ms: float, line_bytes_max: int) -> Iterator[Outcome]:
     """Mask a text, an outcome for each piece; a finding's offsets are those in the line that it begins in."""
+
+    def redact(text: bytes) -> Redaction:
+        return redactor.redact(_as_json(text), budget_ms)
+
     first = 1
-    for piece, is_whole in _pieces(redactor, source, budget_ms, max(line_bytes_max, PIECE_BYTES + AHEAD_BYTES)):
+    for piece, result in _pieces(redact, source, max(line_bytes_max, PIECE_BYTES + AHEAD_BYTES)):
         last = first + piece.count(b"\n", 0, -1)
-        if is_whole:
-            yield _masked_text(redactor, piece, first, last, budget_ms)
-        else:
-            yield Outcome(first, last, refused="line_too_long")
+        yield _outcome(piece, result, first, last)
         first = last + 1
 
 
-def _pieces(redactor: "Redactor", source: IO[bytes], budget_ms: float, bytes_max: int) -> Iterator[tuple[bytes, bool]]:
-    """Yield the text in pieces of whole lines; False says that the rest of a last line was too long to be read."""
+def _pieces(
+    redact: Callable[[bytes], Redaction], source: IO[bytes], bytes_max: int
+) -> Iterator[tuple[bytes, Redaction]]:
+    """Yield the text in pieces of whole lines, each with what the redactor makes of it."""
     text, wanted = b"", PIECE_BYTES + AHEAD_BYTES
     while True:
         while len(text) < wanted and (read := source.read(wanted - len(text))):
             text += read
         if len(text) < wanted:
             break
-        cut = _safe_cut(redactor, text, budget_ms)
+        seen = redact(text)
+        cut = _safe_cut(text, seen)
         if cut is None and wanted < bytes_max:
             wanted = min(2 * wanted, bytes_max)
             continue
-        if cut is None and not text.endswith(b"\n"):
-            _skip_line(source)
-        yield text[:cut], cut is not None
-        text, wanted = text[len(text) if cut is None else cut :], PIECE_BYTES + AHEAD_BYTES
+        if cut is None:
+            if not text.endswith(b"\n"):
+                _skip_line(source)
+            yield text, Refused("line_too_long")
+            text = b""
+        else:
+            yield text[:cut], seen if isinstance(seen, Clean) else redact(text[:cut])
+            text = text[cut:]
+        wanted = PIECE_BYTES + AHEAD_BYTES
     if text:
-        yield text, True
+        yield text, redact(text)
 
 
-def _safe_cut(redactor: "Redactor", text: bytes, budget_ms: float) -> int | None:
+def _safe_cut(text: bytes, seen: Redaction) -> int | None:
     """Return an end of a line, well before the end of the text, at which no secret is cut; None if there is none."""
-    at = text.rfind(b"\n", 0, len(text) - AHEAD_BYTES) + 1
-    zone_start = text.rfind(b"\n", 0, max(0, at - AHEAD_BYTES)) + 1
-    before = text[zone_start:at].decode("utf-8", "surrogateescape")
-    after = text[at : at + AHEAD_BYTES].decode("utf-8", "surrogateescape")
-    result = redactor.redact(_as_json(before + after), budget_ms)
-    findings = () if isinstance(result, Clean | Refused) else result.findings
+    before = text[: text.rfind(b"\n", 0, len(text) - AHEAD_BYTES) + 1].decode("utf-8", "surrogateescape")
+    findings = seen.findings if isinstance(seen, Masked) else ()
     for context in (_CONTEXT, 0):
         cut = len(before)
         while cut and (starts := [one.start for one in findings if one.start - context < cut < one.end]):
             cut = before.rfind("\n", 0, max(0, min(starts) - context)) + 1
         if cut:
-            return zone_start + len(before[:cut].encode("utf-8", "surrogateescape"))
+            return len(before[:cut].encode("utf-8", "surrogateescape"))
     return None
 
 
-def _as_json(text: str) -> bytes:
-    # A byte that is no UTF-8 has become a lone surrogate, which JSON can only hold as an escape.
-    return json.dumps(text, ensure_ascii=False).encode("utf-8", "backslashreplace")
+def _as_json(text: bytes) -> bytes:
+    # A byte that is no UTF-8 becomes a lone surrogate, which JSON can only hold as an escape.
+    decoded = text.decode("utf-8", "surrogateescape")
+    return json.dumps(decoded, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
-def _masked_text(redactor: "Redactor", piece: bytes, first: int, last: int, budget_ms: float) -> Outcome:
-    text = piece.decode("utf-8", "surrogateescape")
-    result = redactor.redact(_as_json(text), budget_ms)
+def _outcome(piece: bytes, result: Redaction, first: int, last: int) -> Outcome:
     if isinstance(result, Refused):
         return Outcome(first, last, refused=result.reason)
     if isinstance(result, Clean):
         return Outcome(first, last, piece)
     masked = json.loads(result.line)
     assert isinstance(masked, str), "the engine changes the content of strings only"
-    return Outcome(
-        first, last, masked.encode("utf-8", "surrogateescape"), tuple(_located(text, first, result.findings))
-    )
+    found = _located(piece.decode("utf-8", "surrogateescape"), first, result.findings)
+    return Outcome(first, last, masked.encode("utf-8", "surrogateescape"), tuple(found))
 
 
 def _located(text: str, number: int, findings: tuple[Finding, ...]) -> Iterator[tuple[int, Finding]]:
