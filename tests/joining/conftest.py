@@ -1,16 +1,17 @@
 """Settings as a file gives them, and secrets made up at run time."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol
 
 import pytest
 
 from config.load import load
 from config.settings import Settings
 
-Configure: TypeAlias = Callable[[str], Settings]
+
+class Configure(Protocol):
+    def __call__(self, text: str = "") -> Settings: ...
 
 
 @pytest.fixture

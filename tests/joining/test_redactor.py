@@ -15,6 +15,7 @@ from exporter.errors import SettingsError
 from exporter.joining import known
 from exporter.joining import redactor as module
 from exporter.joining.redactor import make_redaction_without_key, make_redactor
+from redaction import engine
 from redaction.engine import CLEAN, Refused
 from redaction.engine import Masked as MaskedLine
 from redaction.errors import RuleError
@@ -174,7 +175,7 @@ def test_a_rule_that_cannot_be_used_is_an_error_of_the_settings(
     def refuse(*_: object, **__: object) -> None:
         raise RuleError("rules.toml", "in-house", "matches the empty string")
 
-    monkeypatch.setattr(module.results, "Engine", refuse)
+    monkeypatch.setattr(engine, "Engine", refuse)
 
     with pytest.raises(SettingsError, match=r"rules\.toml: rule in-house: matches the empty string") as raised:
         make_redactor(configure(), None)
