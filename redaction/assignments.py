@@ -9,7 +9,7 @@ import re
 from functools import partial
 
 from redaction.extent import extent
-from redaction.judge import is_secret
+from redaction.judge import Stand, is_secret
 from redaction.names import Demand, demand_of
 from redaction.raw import unescaped
 from redaction.rule import Rule, Spans
@@ -22,7 +22,7 @@ KEY_LENGTH = 16
 CALL = r"(?:[A-Za-z_][\w.:!&]{0,30}\([ ]?)?"
 OPENING = r"""[rbufRBUFL@$&]{0,2}["'`\\]{1,24}"""
 CLOSING = r"""["'`\\\]\[)}*0-9]{0,17}[ \t]{0,12}"""
-TYPE = r"(?:(?::[ ]?|[ ])[&'\w<>\[\].|?*][&'\w<>\[\].|?* ]{0,30})?"
+TYPE = r"(?::[ ]?[&'\w<>\[\].|?*][&'\w<>\[\].|?* ]{0,30}|[ ][\w<>\[\].|?*]{1,24}[ ]?)?"
 OPERATOR = r"(?:" + TYPE + r"(?:=>|[=!]==?|[:?|+]?=)|:-?|->|<-|\|\|?|\?\?|\xe2\x94\x82)[ \t]{0,12}"
 GIVEN = "(?:" + CLOSING + "(?:" + OPERATOR + "(?:" + CALL + OPENING + ")?|[,(][ ]{0,4}" + CALL + OPENING + "))"
 SECRET_NAMES = (
@@ -31,7 +31,7 @@ SECRET_NAMES = (
 )
 SECRET_GATE = "(?i)(?:" + SECRET_NAMES + r"[\w.\-]{0,24}|pass|pw|psw)" + GIVEN + r"""[^\s"'`\\]{6}"""
 TOKEN_GATE = (
-    r"(?i)tokens?(?:[_\-.][\w.\-]{0,20}|value|string|secret|\d{1,2})?" + GIVEN + r"[\w+/=.~:%\-]{12}"
+    r"(?i)tokens?(?:[_\-.][\w.\-]{0,20}|value|string|secret|\d{1,2})?" + GIVEN + r"""[^\s"'`\\,;(){}\[\]<>]{12}"""
 )
 KEY_GATE = (
     r"(?i)(?:key|auth|credentials?|creds|pin|salt|cookies?|session|jwt|bearer|otp|sas|psk|pat)"
@@ -62,7 +62,9 @@ SETTER = re.compile(
 )
 # A value without quotes that is surely code; what most looks end with.
 CODE = re.compile(rb"[A-Za-z_$][\w$]{2,}(?:\.[A-Za-z_]\w*)*[(\[]|(?:[A-Za-z_]+[.])*[A-Za-z_]{1,11}(?=[\s,;)\]}\\\"'?:])")
+LINE_END = re.compile(rb" {0,2}(?:[\r\n\"'`]|\\{1,15}[nr\"]|#|\Z)")
 ESCAPED = 0x5C
+BLANK = 0x20
 QUOTE_CHARACTERS = b"\"'`"
 
 
@@ -86,6 +88,8 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
         return Demand.NONE
     if operator == b":" and not found["open"] and b":" in (line[before : before + 1], line[start : start + 1]):
         return Demand.NONE  # one of many parts, as in ARNs and in C++
+    if operator == b"|" and line[start - 1] != BLANK:
+        return Demand.NONE  # alternatives of a pattern
     if operator == b",":
         # Only `"NAME", "value"`: the name alone in quotes of the same kind.
         quote = found["close"][:1]
@@ -124,8 +128,9 @@ def judged(line: bytes, start: int, quote: bytes, demand: Demand) -> Spans:
     value = extent(line, start, _one_quote(quote) if quote else quote)
     if value.end - value.start < SECRET_LENGTH:
         return ()
+    stand = Stand.QUOTED if value.quoted else Stand.LINE if LINE_END.match(line, value.end) else Stand.BARE
     text = unescaped(line[value.start : value.end])
-    return ((value.start, value.end),) if is_secret(text, demand, quoted=value.quoted) else ()
+    return ((value.start, value.end),) if is_secret(text, demand, stand) else ()
 
 
 def _look(length: int, line: bytes, to: int) -> tuple[Spans, int]:

@@ -5,10 +5,20 @@ words. How much of that is asked depends on what the value's name demands.
 """
 
 import re
+from enum import Enum
 from operator import sub
 
 from redaction.names import Demand
 from redaction.words import is_word, segments, share_of_words
+
+
+class Stand(Enum):
+    """How a value stands in its text: in quotes, as the rest of its line, or in the middle of something."""
+
+    QUOTED = "quoted"
+    LINE = "line"
+    BARE = "bare"
+
 
 LENGTH_MIN = {Demand.WEAK: 16, Demand.TOKEN: 12, Demand.KEY: 8, Demand.SECRET: 7, Demand.PASSWORD: 6}
 LENGTH_MAX = 4096
@@ -19,8 +29,8 @@ LETTERS_ONLY_MIN = {Demand.WEAK: 24, Demand.TOKEN: 16, Demand.KEY: 12, Demand.SE
 MIXED_LENGTH_MIN = 8  # letters alone, if upper and lower case follow each other as no name has them
 
 TEMPLATE = re.compile(
-    r"\$\{|\$\(|\{\{|#\{|@\{|<%|%>|%\(\w+\)|%[sdrxv](?![A-Za-z0-9])|\{[\w.:!\[\]'\"-]{0,64}\}|\{\d|</|://|\)\s*=>"
-    r"|\\[wdsSWDb](?![A-Za-z0-9])|\[\^?[aA0]-[zZ9]|\(\?|\.\*|\.\+|&#?\w{2,6};|\[REDACTED|\[MASKED|\[FILTERED"
+    r"\$\{[\w.]|\$\([\w ]|\{\{.*\}\}|#\{\w|@\{\w|<%|%>|%\(\w+\)|%[sdrxv](?![A-Za-z0-9])|\{[\w.:!\[\]'\"-]{0,64}\}|</|://"
+    r"|\)\s*=>|\\[wdsSWD][+*{]|\[\^?[aA0]-[zZ9]|\(\?[:=!<]|^\^.*\$$|&#?\w{2,6};|\[REDACTED|\[MASKED|\[FILTERED"
 )
 VARIABLE = re.compile(
     r"(?:\$\w+(?:[.:\[>-].*)?|\$\w*\(.*|%\w+%|!\w+!|<[^<>]*>?|\[[\w .:*-]*\]|\([\w .-]*\)|&\w+;?|@@?[\w./:-]+|\*\w+|:\w+"
@@ -65,6 +75,7 @@ MEMBER = re.compile(
     r"(?:self|this|cls|os|process|env|config|settings|props|params|request|req|args|options|opts|ctx|context|data|app"
     r"|window|document|event|state|module|var|local|secrets|import\.meta|vars|user|form|body|res|response|input)\b[.?!\[]\D"
 )
+WORD_AND_DIGITS = re.compile(r"[A-Za-z]{3,}\d+|[A-Za-z\d]*\d[A-Za-z\d]*[!#$%*?@]+|[A-Za-z]{3,}[_#@-]\d+[!?]?")
 CALLED = re.compile(r"[A-Za-z_$][\w$.]*\(")
 NOUNS = ("password", "passwd", "secret", "token")
 UNPRINTABLE = re.compile(r"[\n\r\x00]")
@@ -101,8 +112,10 @@ def _has_other_form(value: str, demand: Demand, share: float) -> bool:
     return PATH.fullmatch(value) is not None and share >= 0.4
 
 
-def _is_code(value: str, share: float) -> bool:
+def _is_code(value: str, share: float, stand: Stand) -> bool:
     """Whether a value without quotes is an expression."""
+    if stand is Stand.QUOTED or (stand is Stand.LINE and WORD_AND_DIGITS.fullmatch(value)):
+        return False
     if value[0] in BRACKETED:
         return True
     if MEMBER.match(value) or (CALLED.match(value) and (value.endswith("(") or "_" in value)):
@@ -129,13 +142,15 @@ def _letters_look_made(value: str, demand: Demand, share: float) -> bool:
     """Whether a value without digits and symbols is random letters."""
     if len(value) >= LETTERS_ONLY_MIN[demand]:
         return share < 0.4 and ("_" not in value or len(value) >= 2 * LETTERS_ONLY_MIN[demand])
-    is_mixed = demand >= Demand.KEY and len(segments(value)) * 5 >= len(value) * 2
-    return is_mixed and share < 0.3 and len(value) >= MIXED_LENGTH_MIN and value.isalpha()
+    if demand < Demand.KEY or len(value) < MIXED_LENGTH_MIN or not value.isalpha() or value[1:].islower():
+        return False
+    parts = segments(value)
+    return (share < 0.5 and len(parts) * 5 >= len(value) * 2) or (share == 0.0 and len(parts) > 1)
 
 
 def _looks_made(value: str, demand: Demand, share: float) -> bool:
     has_digits = HAS_DIGIT.search(value) is not None
-    has_symbols = demand >= Demand.SECRET and HAS_SYMBOL.search(value) is not None
+    has_symbols = (demand >= Demand.SECRET or share < 0.4) and HAS_SYMBOL.search(value) is not None
     if HAS_LETTER.search(value) is None:
         return has_symbols and has_digits
     if not has_digits and not has_symbols:
@@ -152,8 +167,8 @@ def _looks_made(value: str, demand: Demand, share: float) -> bool:
     return True
 
 
-def is_secret(value: str, demand: Demand, *, quoted: bool = True) -> bool:
-    """Whether the decoded value is to be masked, given what its name demands and whether it stood in quotes."""
+def is_secret(value: str, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
+    """Whether the decoded value is to be masked, given what its name demands and how it stands in the text."""
     if demand == Demand.NONE or not LENGTH_MIN[demand] <= len(value) <= LENGTH_MAX or UNPRINTABLE.search(value):
         return False
     if _stands_in(value):
@@ -161,7 +176,7 @@ def is_secret(value: str, demand: Demand, *, quoted: bool = True) -> bool:
     if " " in value:
         return demand >= Demand.SECRET and _is_phrase_secret(value)
     share = share_of_words(value)
-    if _has_other_form(value, demand, share) or (not quoted and _is_code(value, share)):
+    if _has_other_form(value, demand, share) or _is_code(value, share, stand):
         return False
     if demand == Demand.WEAK and PLAIN.fullmatch(value) is None:
         return False

@@ -9,12 +9,16 @@ from redaction.rule import Rule, Spans
 HEAD_LENGTH_MAX = 240
 BEFORE_LENGTH_MAX = 600
 VALUE = r"""[^\s"'`\\]{6}"""
+ANY = r"""[^\s"'`\\]"""
+# Sentences go on with words, and words are lower case.
+QUOTE = r"""\\{0,15}["'`]"""
+MIXED_VALUE = "(?:" + "|".join(ANY * at + r"[0-9A-Z!@#$%^&*_+=~]" + ANY * (5 - at) for at in range(6)) + ")"
 QUOTES = r"""["'`\\]{0,17}"""
 NAMES = "(?:" + SECRET_NAMES + r"|tokens?|[_\-.]key|credentials?|[_\-.]pass)"
 VALUE_NAMES = ("value", "val", "default", "default_value", "defaultvalue", "content", "secret_value", "secretstring", "string")
 NAME_NAMES = ("name", "key", "variable", "var", "id", "field", "property", "parameter", "param", "label", "parametername")
 STATEMENTS = (b"env", b"arg", b"setx", b"setenv", b"export", b"define", b"setq", b"set", b"by", b"defparameter", b"defvar", b"const")
-VERBS = ("is", "was", "be", "to", "equals", "ist", "lautet")
+VERBS = ("is", "was", "equals", "ist", "lautet")
 STRICT_LENGTH_MIN = 8
 
 
@@ -76,7 +80,6 @@ def look_beside(line: bytes, to: int) -> tuple[Spans, int]:
     return _found(judged(line, start, (found["open"] or b"")[::-1], demand) if demand else (), to)
 
 
-NAME_BEHIND = re.compile(rb"[\w.\-/]{0,24}")
 VALUE_BEFORE = re.compile(
     rb"(?:[\s\"'`\\,;nrt]{1,64}?)(?P<quote>[\"'`]\\{0,15})(?P<value>[^\s\"'`,;{}]{6,400}?)(?P=quote)[ \t]{0,4}[:=][ \t]{0,4}"
     rb"[\"'`]\\{0,15}(?i:" + _backwards(VALUE_NAMES) + rb")"
@@ -86,17 +89,18 @@ NAME_OPENED = re.compile(rb"(?P<name>[\w.\-/]{2,80}+)[\"'`]\\{0,15}[ \t]{0,4}[:=
 
 def look_before(line: bytes, to: int) -> tuple[Spans, int]:
     """The value in a member of its own, before the one that holds the name."""
-    rest = NAME_BEHIND.match(line, to)
-    end = rest.end() if rest is not None else to
+    end = to - 1
+    while line[end - 1] == ESCAPED:
+        end -= 1
     head = line[max(0, end - BEFORE_LENGTH_MAX) : end][::-1]
     opened = NAME_OPENED.match(head)
     if opened is None:
-        return (), end
+        return (), to
     demand = demand_of(opened["name"][::-1])
     found = VALUE_BEFORE.match(head, opened.end()) if demand else None
     if found is None:
-        return (), end
-    return judged(line, end - found.end("value"), found["quote"][::-1], demand), end
+        return (), to
+    return judged(line, end - found.end("value"), found["quote"][::-1], demand), to
 
 
 def look_spaced(line: bytes, to: int) -> tuple[Spans, int]:
@@ -113,7 +117,9 @@ def look_spaced(line: bytes, to: int) -> tuple[Spans, int]:
     else:
         demand = demand_of(name)
     quote = (found["open"] or b"")[::-1]
-    is_column = len(found["gap"]) > 1
+    is_column = found["gap"] != b" "
+    if before == b"define" and not quote:
+        return (), to
     if demand == Demand.NONE or not (quote or is_column or before.endswith(STATEMENTS)):
         return (), to
     if not before.endswith(STATEMENTS) and name.lower() not in (b"password", b"by", b"passwd"):
@@ -178,7 +184,7 @@ RULES = (
         "any",
         "value before a member that holds a secret's name",
         (
-            r"(?i)(?:" + "|".join(NAME_NAMES) + ")" + r"""["'`\\]{1,17}[ ]{0,4}[:=][ ]{0,4}["'`\\]{1,17}[\w.\-/]{0,40}""" + NAMES,
+            r"(?i)(?:" + "|".join(NAME_NAMES) + ")" + r"""["'`\\]{1,17}[ ]{0,4}[:=][ ]{0,4}["'`\\]{1,17}[\w.\-/]{0,40}""" + NAMES + QUOTE,
         ),
         look_before,
         "medium",
@@ -191,7 +197,7 @@ RULES = (
         "value behind a secret's name and blanks, as in SQL, #define, setx and columns",
         (
             r"(?i)(?:" + NAMES + r"[\w.\-]{0,24}|identified by(?: password)?)[ ]{1,12}[\"'\\]{1,17}" + VALUE,
-            r"(?i)" + NAMES + r"[\w.\-]{0,24}(?:[ ]{2,30}|(?:\t|\\{1,15}t){1,4})" + VALUE,
+            r"(?i)" + NAMES + r"[\w.\-]{0,24}(?:[ ]{2}[ ]{0,24}|(?:\t|\\{1,15}t){1,4})" + VALUE,
             r"(?i)(?:ENV|ARG|setx|setenv|define|export)[ ]{1,4}[\w.\-]{0,40}" + NAMES + r"[\w.\-]{0,24}[ ]{1,12}" + VALUE,
         ),
         look_spaced,
@@ -204,7 +210,7 @@ RULES = (
         "any",
         "value that a sentence calls a password, secret, token or API key",
         (
-            r"(?i)" + NAMES + r"(?:[ ][\w' \-.]{0,30})?[ ](?:" + "|".join(VERBS) + r")[ :*]{1,4}" + QUOTES + VALUE,
+            "(?i:" + NAMES + r"(?:[ ][\w' \-.]{0,30})?[ ](?:" + "|".join(VERBS) + "))[ :*]{1,4}" + QUOTES + MIXED_VALUE,
         ),
         look_said,
         "low",
