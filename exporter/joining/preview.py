@@ -91,12 +91,12 @@ def _places(redactor: "Redactor", line: bytes, result: Masked | Refused) -> Iter
     document = _document(result.line)
     for path in dict.fromkeys(finding.path for finding in result.findings):
         here = sorted((one for one in result.findings if one.path == path), key=lambda one: one.start)
-        pieces: list[Piece] = []
         for text in (*_texts_at(document, path), ""):  # a key has the same path as its value
-            pieces += split(text, [one for one in here if not any(piece.finding is one for piece in pieces)])
-        for index, piece in enumerate(pieces):
-            if piece.finding is not None:
-                yield Place(event, kind, piece.finding, *_around(pieces, index))
+            pieces = split(text, here)
+            here = [one for one in here if not any(piece.finding is one for piece in pieces)]
+            for index, piece in enumerate(pieces):
+                if piece.finding is not None:
+                    yield Place(event, kind, piece.finding, *_around(pieces, index))
 
 
 def _document(line: bytes) -> Any:
