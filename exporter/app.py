@@ -5,10 +5,10 @@ Parts are imported where they are used, so that a command pays only for its own.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from config.settings import Settings
     from exporter.daemon.running import Redaction, Running
     from exporter.daemon.serving import Serving
+    from exporter.joining.given import Format, Outcome
+    from exporter.joining.preview import Place, Withheld
+    from exporter.store.masked import Masked
 
 _READY_SECONDS: Final = 8.0
 _STATUS_SECONDS: Final = 3.0
@@ -124,14 +127,15 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
 
 async def serve(settings: "Settings", *, host: str, port: int, store: str | None, token_file: str | None) -> int:
     """Run the receiver and its page alone until a signal."""
+    from exporter.core.names import RECEIVER
     from exporter.daemon.serving import stop_on_signals
-    from exporter.missioncontrol.opening import NAME, serve_alone, store_path
+    from exporter.missioncontrol.opening import serve_alone, store_path
     from exporter.store.lock import prepare_state_dir
 
     state = Path(settings.state_dir)
     prepare_state_dir(state)
     await serve_alone(
-        store_path(store) if store else state / NAME,
+        store_path(store) if store else state / RECEIVER,
         make_redaction(settings).event,
         host=host,
         port=port,
@@ -196,6 +200,51 @@ async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict
             status = await ask_daemon(Path(loaded.settings.state_dir), {"do": "status"}, lambda _: None)
     mask = make_redaction_without_key(loaded.settings).text
     return await examine(facts_of(loaded, status, mask), schema=schema, bundle=bundle)
+
+
+def mask(settings: "Settings", source: IO[bytes], *, name: str, format: "Format | None") -> "Iterator[Outcome]":
+    """Yield what becomes of an input, piece by piece; leaves nothing on this machine."""
+    from exporter.joining.given import mask_given
+    from exporter.joining.redactor import make_redactor_for_reading
+
+    redactor = make_redactor_for_reading(settings)
+    return mask_given(
+        redactor,
+        source,
+        format=format,
+        name=name,
+        budget_ms=settings.redaction.budget_ms,
+        line_bytes_max=settings.limits.max_line_bytes,
+    )
+
+
+def preview(settings: "Settings", session_id: str) -> "AsyncIterator[Place | Withheld | int]":
+    """Yield what would be masked in a session; delivers and remembers nothing."""
+    from exporter.joining.preview import preview as preview_of
+    from exporter.joining.redactor import make_redactor_for_reading
+
+    directory = Path(settings.copilot_home) / "session-state" / session_id
+    budget_ms, line_bytes_max = settings.redaction.budget_ms, settings.limits.max_line_bytes
+    redactor = make_redactor_for_reading(settings)
+    return preview_of(redactor, directory, budget_ms=budget_ms, line_bytes_max=line_bytes_max)
+
+
+def rules(settings: "Settings") -> dict[str, Any]:
+    """Return every rule that is in force, the user's own too, and the packs they come from."""
+    from exporter.joining.redactor import make_engine
+    from exporter.joining.rules import described
+
+    engine = make_engine(settings, None, set())
+    return described(engine.rules(), engine.version, settings.redaction.extra_rules)
+
+
+def masked(settings: "Settings") -> "Masked":
+    """Return what was masked so far, as it was counted; starts, makes and changes nothing."""
+    from exporter.core.names import MARKS, RECEIVER
+    from exporter.store.masked import read_masked
+
+    state = Path(settings.state_dir)
+    return read_masked(state / MARKS, state / RECEIVER)
 
 
 def tail(settings: "Settings", session_id: str, *, follow: bool) -> AsyncIterator[bytes]:

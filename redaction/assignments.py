@@ -9,7 +9,7 @@ import re
 from functools import partial
 
 from redaction.extent import extent
-from redaction.judge import is_secret
+from redaction.judge import Stand, is_secret
 from redaction.names import Demand, demand_of
 from redaction.raw import unescaped
 from redaction.rule import Rule, Spans
@@ -20,19 +20,21 @@ TOKEN_LENGTH = 12
 KEY_LENGTH = 16
 
 CALL = r"(?:[A-Za-z_][\w.:!&]{0,30}\([ ]?)?"
-OPENING = r"""[rbufRBUFL@$&]{0,2}["'`\\]{1,9}"""
-CLOSING = r"""["'`\\\]\[)}*0-9]{0,8}[ \t]{0,12}"""
-TYPE = r"(?:(?::[ ]?|[ ])[&'\w<>\[\].|?*][&'\w<>\[\].|?* ]{0,30})?"
+OPENING = r"""[rbufRBUFL@$&]{0,2}["'`\\]{1,24}"""
+CLOSING = r"""["'`\\\]\[)}*0-9]{0,17}[ \t]{0,12}"""
+TYPE = r"(?::[ ]?[&'\w<>\[\].|?*][&'\w<>\[\].|?* ]{0,30}|[ ][\w<>\[\].|?*]{1,24}[ ]?)?"
 OPERATOR = r"(?:" + TYPE + r"(?:=>|[=!]==?|[:?|+]?=)|:-?|->|<-|\|\|?|\?\?|\xe2\x94\x82)[ \t]{0,12}"
 GIVEN = "(?:" + CLOSING + "(?:" + OPERATOR + "(?:" + CALL + OPENING + ")?|[,(][ ]{0,4}" + CALL + OPENING + "))"
 SECRET_NAMES = (
     r"(?:passw(?:or[dt]|d)?s?|passphrase|passcode|passkey|pwd|secrets?|kennwort|contrase|(?:api|access|account|auth|private|client"
     r"|service|storage|encrypt(?:ion)?|signing|master|admin|shared|license|application|consumer|deploy|webhook)[_\-. ]?key)"
 )
-SECRET_GATE = "(?i)" + SECRET_NAMES + r"[\w.\-]{0,24}" + GIVEN + r"""[^\s"'`\\]{6}"""
-TOKEN_GATE = r"(?i)tokens?(?:[_\-.][\w.\-]{0,20}|value|string|secret|\d{1,2})?" + GIVEN + r"[\w+/=.~:%\-]{12}"
+SECRET_GATE = "(?i)(?:" + SECRET_NAMES + r"[\w.\-]{0,24}|pass|pw|psw)" + GIVEN + r"""[^\s"'`\\]{6}"""
+TOKEN_GATE = (
+    r"(?i)tokens?(?:[_\-.][\w.\-]{0,20}|value|string|secret|\d{1,2})?" + GIVEN + r"""[^\s"'`\\,;(){}\[\]<>]{12}"""
+)
 KEY_GATE = (
-    r"(?i)(?:key|auth|authorization|credentials?|creds|pin|pass|pw|salt|cookie|session|jwt|bearer|otp|sas|psk|signature|sig)"
+    r"(?i)(?:key|auth|credentials?|creds|pin|salt|cookies?|session|jwt|bearer|otp|sas|psk|pat)"
     + GIVEN
     + r"[\w+/=.~\-]{16}"
 )
@@ -41,41 +43,28 @@ KEY_GATE = (
 OPENED = rb"(?P<open>(?:[\"'`]\\{0,15}){1,3})?(?P<prefix>(?<=[\"'`\\])[rbufRBUFL@$&]{1,2}(?=[\s=:(,>|]))?"
 CALLED = rb" ?\([\w.:!&]{1,40}"
 OPERATED = rb"[ \t]{0,12}(?P<operator>[=:|?!<>+~-]{1,4}|[,(]|\x82\x94\xe2)[ \t]{0,12}"
-CLOSED = rb"(?P<close>(?:\]\d{0,4}\[)?[\"'`\\\])}*]{0,8})[ \t]{0,12}"
+CLOSED = rb"(?P<close>(?:\]\d{0,4}\[)?[\"'`\\\])}*]{0,17})[ \t]{0,12}"
 NAMED = rb"(?P<name>[\w.\-$]{1,80}+)(?P<more>(?: [A-Za-z][\w-]{0,24}){0,2})"
-TYPED = rb"[\w<>\[\].|&'?*][\w<>\[\].|&'?* ]{0,40}(?: |:)[ ]{0,4}"
+TYPED = rb"(?:[\w<>\[\].|&'?*]{1,40} |[\w<>\[\].|&'?*, ]{1,41}:) {0,4}"
 DIRECT = re.compile(OPENED + OPERATED + CLOSED + NAMED)
 CALLING = re.compile(OPENED + CALLED + OPERATED + CLOSED + NAMED)
-ANNOTATED = re.compile(
-    OPENED
-    + rb"(?:"
-    + CALLED
-    + rb")?[ \t]{0,12}(?P<operator>[=?]{1,2})[ \t]{0,12}"
-    + TYPED
-    + rb"(?P<close>[\"'`?]{0,2})"
-    + NAMED
-)
+ANNOTATED = re.compile(OPENED + rb"(?:" + CALLED + rb")?[ \t]{0,12}(?P<operator>[=?]{1,2})[ \t]{0,12}" + TYPED
+                       + rb"(?P<close>[\"'`?]{0,2})" + NAMED)
 BARE_OPERATORS = frozenset((b"=", b":", b"=>", b":=", b"?=", b":-", b"|", b"\xe2\x94\x82", b"+="))
 QUOTED_OPERATORS = BARE_OPERATORS | {
-    b"==",
-    b"===",
-    b"!=",
-    b"!==",
-    b"||",
-    b"??",
-    b"->",
-    b"<-",
-    b"(",
-    b",",
-    b"||=",
-    b"??=",
-    b"::",
+    b"==", b"===", b"!=", b"!==", b"||", b"??", b"->", b"<-", b"(", b",", b"||=", b"??=", b"::"
 }
 LISTED = (b",", b"(")
-GETTER = re.compile(
-    rb"(?i)(?:get|is|has|find|delete|remove|read|load|fetch|require|assert|expect|translate|by)(?![a-z])"
+# Of the functions whose names hold a secret's name, those that are given the secret.
+SETTER = re.compile(
+    rb"(?:(?i:set|with|use|put|add|new|verify|check|validate|compare|encode|encrypt|hash|change|update|login)(?![a-z])"
+    rb"|(?i:pass(?:word|wd|phrase)?|pwd|secret|token|api_?key|auth|access|client|bearer|basic))"
 )
+# A value without quotes that is surely code; what most looks end with.
+CODE = re.compile(rb"[A-Za-z_$][\w$]{2,}(?:\.[A-Za-z_]\w*)*[(\[]|(?:[A-Za-z_]+[.])*[A-Za-z_]{1,11}(?=[\s,;)\]}\\\"'?:])")
+LINE_END = re.compile(rb" {0,2}(?:[\r\n\"'`]|\\{1,15}[nr\"]|#|\Z)")
 ESCAPED = 0x5C
+BLANK = 0x20
 QUOTE_CHARACTERS = b"\"'`"
 
 
@@ -89,15 +78,21 @@ def _name(found: re.Match[bytes], line: bytes, start: int) -> bytes:
 def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
     name = _name(found, line, start)
     demand = demand_of(name)
+    if demand == Demand.NONE:
+        return demand
     if demand in (Demand.WEAK, Demand.TOKEN) and found["more"]:
         return demand_of(found["more"][::-1] + b" " + name)
     operator = found["operator"][::-1]
-    if operator == b"(" and GETTER.match(name.rpartition(b".")[2]):
+    before = start - found.end("name") - 1
+    if operator == b"(" and not SETTER.match(name.rpartition(b".")[2]):
         return Demand.NONE
+    if operator == b":" and not found["open"] and b":" in (line[before : before + 1], line[start : start + 1]):
+        return Demand.NONE  # one of many parts, as in ARNs and in C++
+    if operator == b"|" and line[start - 1] != BLANK:
+        return Demand.NONE  # alternatives of a pattern
     if operator == b",":
         # Only `"NAME", "value"`: the name alone in quotes of the same kind.
         quote = found["close"][:1]
-        before = start - found.end("name") - 1
         if not quote or quote not in QUOTE_CHARACTERS or line[before : before + 1] != quote:
             return Demand.NONE
     return demand
@@ -128,11 +123,14 @@ def _one_quote(quote: bytes) -> bytes:
 
 def judged(line: bytes, start: int, quote: bytes, demand: Demand) -> Spans:
     """The span of the value at `start`, if it is a secret."""
+    if not quote and CODE.match(line, start):
+        return ()
     value = extent(line, start, _one_quote(quote) if quote else quote)
     if value.end - value.start < SECRET_LENGTH:
         return ()
+    stand = Stand.QUOTED if value.quoted else Stand.LINE if LINE_END.match(line, value.end) else Stand.BARE
     text = unescaped(line[value.start : value.end])
-    return ((value.start, value.end),) if is_secret(text, demand, quoted=value.quoted) else ()
+    return ((value.start, value.end),) if is_secret(text, demand, stand) else ()
 
 
 def _look(length: int, line: bytes, to: int) -> tuple[Spans, int]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from redaction.raw import closing_quote
 
 QUOTED_LENGTH_MAX = 4096
-PLAIN_LENGTH_MAX = 512
+PLAIN_LENGTH_MAX = 4096
 TRIPLE = 3
 BACKSLASH = 0x5C
 # An escape ends a value without quotes; a backslash before anything else belongs to it.

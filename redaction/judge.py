@@ -5,20 +5,32 @@ words. How much of that is asked depends on what the value's name demands.
 """
 
 import re
+from enum import Enum
+from operator import sub
 
 from redaction.names import Demand
 from redaction.words import is_word, segments, share_of_words
+
+
+class Stand(Enum):
+    """How a value stands in its text: in quotes, as the rest of its line, or in the middle of something."""
+
+    QUOTED = "quoted"
+    LINE = "line"
+    BARE = "bare"
+
 
 LENGTH_MIN = {Demand.WEAK: 16, Demand.TOKEN: 12, Demand.KEY: 8, Demand.SECRET: 7, Demand.PASSWORD: 6}
 LENGTH_MAX = 4096
 DIFFERENT_MIN = 5
 SEQUENCE_SHARE = 0.6
 WORDS_SHARE_MAX = {Demand.WEAK: 0.42, Demand.TOKEN: 0.5, Demand.KEY: 0.62, Demand.SECRET: 0.62, Demand.PASSWORD: 0.62}
-LETTERS_ONLY_MIN = {Demand.WEAK: 24, Demand.TOKEN: 16, Demand.KEY: 12, Demand.SECRET: 10, Demand.PASSWORD: 8}
+LETTERS_ONLY_MIN = {Demand.WEAK: 24, Demand.TOKEN: 16, Demand.KEY: 12, Demand.SECRET: 12, Demand.PASSWORD: 12}
+MIXED_LENGTH_MIN = 8  # letters alone, if upper and lower case follow each other as no name has them
 
 TEMPLATE = re.compile(
-    r"\$\{|\$\(|\{\{|#\{|@\{|<%|%>|%\(|%[sdrxv](?![A-Za-z0-9])|\{[\w.:!\[\]'\"-]{0,64}\}|\{\d|</|://|\)\s*=>"
-    r"|\\[wdsSWDb](?![A-Za-z0-9])|\[\^?[aA0]-[zZ9]|\(\?|\.\*|\.\+|\[REDACTED|\[MASKED|\[FILTERED"
+    r"\$\{[\w.]|\$\([\w ]|\{\{.*\}\}|#\{\w|@\{\w|<%|%>|%\(\w+\)|%[sdrxv](?![A-Za-z0-9])|\{[\w.:!\[\]'\"-]{0,64}\}|</|://"
+    r"|\)\s*=>|\\[wdsSWD][+*{]|\[\^?[aA0]-[zZ9]|\(\?[:=!<]|^\^.*\$$|&#?\w{2,6};|\[REDACTED|\[MASKED|\[FILTERED"
 )
 VARIABLE = re.compile(
     r"(?:\$\w+(?:[.:\[>-].*)?|\$\w*\(.*|%\w+%|!\w+!|<[^<>]*>?|\[[\w .:*-]*\]|\([\w .-]*\)|&\w+;?|@@?[\w./:-]+|\*\w+|:\w+"
@@ -207,22 +219,37 @@ PATH = re.compile(r"(?:~|\.{1,2})?/.*|[\w.-]+(?:/[\w.-]+)+/?")
 CHAIN = re.compile(r"[A-Za-z_$]\w*(?:(?:\.|->|::|\?\.|!\.|\?|!)\w*)*")
 CODE = re.compile(r"[&*!+~-]{0,2}[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!!?\.?)[A-Za-z_$]?\w*)*[(\[{<?].*", re.DOTALL)
 BRACKETED = "([{<"
+MEMBER = re.compile(
+    r"(?:self|this|cls|os|process|env|config|settings|props|params|request|req|args|options|opts|ctx|context|data|app"
+    r"|window|document|event|state|module|var|local|secrets|import\.meta|vars|user|form|body|res|response|input)\b[.?!\[]\D"
+)
+WORD_AND_DIGITS = re.compile(r"[A-Za-z]{3,}\d+|[A-Za-z\d]*\d[A-Za-z\d]*[!#$%*?@]+|[A-Za-z]{3,}[_#@-]\d+[!?]?")
+CALLED = re.compile(r"[A-Za-z_$][\w$.]*\(")
+NOUNS = ("password", "passwd", "secret", "token")
+UNPRINTABLE = re.compile(r"[\n\r\x00]")
 PLAIN = re.compile(r"[\w+/=.~:%-]+")
 HEX = re.compile(r"[0-9a-fA-F]+")
 SEPARATED = re.compile(r"[A-Za-z0-9]*(?:[-_.:/|,;=+ ][A-Za-z0-9]*)+")
-SYMBOLS = frozenset("!@#$%^&*?~|;<>()[]{}\"'`\\+=")
+HAS_DIGIT = re.compile(r"[0-9]")
+HAS_LETTER = re.compile(r"[^\W\d_]")
+HAS_SYMBOL = re.compile(r"[!@#$%^&*?~|;<>()\[\]{}\"'`\\+=].")  # not as the last character, where text has them too
+FILE = re.compile(r".*[/\\].*\.[a-z]{2,5}|/.*", re.DOTALL)
 BLANK_PARTS_MAX = 6
 
 
 def _stands_in(value: str) -> bool:
     """Whether the value is written in the place of another one."""
-    if TEMPLATE.search(value) or VARIABLE.fullmatch(value) or STANDING_IN.search(value):
-        return True
+    return bool(TEMPLATE.search(value) or VARIABLE.fullmatch(value) or STANDING_IN.search(value))
+
+
+def _is_monotonous(value: str) -> bool:
+    """Whether the value is few characters many times, or one that follows the other."""
     lowered = value.lower()
     if len(set(lowered)) < DIFFERENT_MIN:
         return True
-    steps = sum(-1 <= ord(second) - ord(first) <= 1 for first, second in zip(lowered, lowered[1:], strict=False))
-    return steps >= SEQUENCE_SHARE * (len(lowered) - 1)
+    codes = [ord(character) for character in lowered]
+    steps = sum(-1 <= step <= 1 for step in map(sub, codes, codes[1:]))
+    return steps >= SEQUENCE_SHARE * (len(codes) - 1)
 
 
 def _has_other_form(value: str, demand: Demand, share: float) -> bool:
@@ -233,9 +260,13 @@ def _has_other_form(value: str, demand: Demand, share: float) -> bool:
     return PATH.fullmatch(value) is not None and share >= 0.4
 
 
-def _is_code(value: str, share: float) -> bool:
+def _is_code(value: str, share: float, stand: Stand) -> bool:
     """Whether a value without quotes is an expression."""
+    if stand is Stand.QUOTED or (stand is Stand.LINE and WORD_AND_DIGITS.fullmatch(value)):
+        return False
     if value[0] in BRACKETED:
+        return True
+    if MEMBER.match(value) or (CALLED.match(value) and (value.endswith("(") or "_" in value)):
         return True
     if CHAIN.fullmatch(value):
         return share >= 0.62
@@ -255,39 +286,48 @@ def _only_dummies(value: str) -> bool:
     return all(segment.lower() in DUMMIES for segment in segments(value))
 
 
+def _letters_look_made(value: str, demand: Demand, share: float) -> bool:
+    """Whether a value without digits and symbols is random letters."""
+    if len(value) >= LETTERS_ONLY_MIN[demand]:
+        return share < 0.4 and ("_" not in value or len(value) >= 2 * LETTERS_ONLY_MIN[demand])
+    if demand < Demand.KEY or len(value) < MIXED_LENGTH_MIN or not value.isalpha() or value[1:].islower():
+        return False
+    parts = segments(value)
+    return (share < 0.5 and len(parts) * 5 >= len(value) * 2) or (share == 0.0 and len(parts) > 1)
+
+
 def _looks_made(value: str, demand: Demand, share: float) -> bool:
-    digits = sum(character.isdigit() for character in value)
-    letters = sum(character.isalpha() for character in value)
-    symbols = sum(character in SYMBOLS for character in value[:-1])
-    if not letters:
-        return demand >= Demand.SECRET and bool(symbols) and digits > 0
-    if not digits and not (symbols and demand >= Demand.SECRET):
-        return letters >= LETTERS_ONLY_MIN[demand] and share < 0.4
+    has_digits = HAS_DIGIT.search(value) is not None
+    has_symbols = (demand >= Demand.SECRET or share < 0.4) and HAS_SYMBOL.search(value) is not None
+    if HAS_LETTER.search(value) is None:
+        return has_symbols and has_digits
+    if not has_digits and not has_symbols:
+        return _letters_look_made(value, demand, share)
     if _only_dummies(value):
         return False
     if share <= WORDS_SHARE_MAX[demand]:
-        return demand > Demand.WEAK or digits >= 2
-    if demand < Demand.SECRET:
+        return True
+    if demand < Demand.SECRET or any(noun in value.lower() for noun in NOUNS):
         return False
     # Words with digits or symbols: a poor password, unless it is put together as names are.
     if SEPARATED.fullmatch(value):
-        return demand == Demand.PASSWORD and "-" in value and digits > 0 and "_" not in value
-    return digits > 0 or symbols > 0
+        return demand == Demand.PASSWORD and "-" in value and has_digits and "_" not in value
+    return True
 
 
-def is_secret(value: str, demand: Demand, *, quoted: bool = True) -> bool:
-    """Whether the decoded value is to be masked, given what its name demands and whether it stood in quotes."""
-    if demand == Demand.NONE or not LENGTH_MIN[demand] <= len(value) <= LENGTH_MAX or not value.isprintable():
+def is_secret(value: str, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
+    """Whether the decoded value is to be masked, given what its name demands and how it stands in the text."""
+    if demand == Demand.NONE or not LENGTH_MIN[demand] <= len(value) <= LENGTH_MAX or UNPRINTABLE.search(value):
         return False
     if _stands_in(value):
         return False
     if " " in value:
         return demand >= Demand.SECRET and _is_phrase_secret(value)
     share = share_of_words(value)
-    if _has_other_form(value, demand, share) or (not quoted and _is_code(value, share)):
+    if _has_other_form(value, demand, share) or _is_code(value, share, stand):
         return False
-    if demand <= Demand.KEY and PLAIN.fullmatch(value) is None:
+    if demand == Demand.WEAK and PLAIN.fullmatch(value) is None:
         return False
-    if demand == Demand.WEAK and HEX.fullmatch(value):
+    if demand == Demand.WEAK and (HEX.fullmatch(value) or FILE.fullmatch(value) or UUID.search(value)):
         return False
-    return _looks_made(value, demand, share)
+    return _looks_made(value, demand, share) and not _is_monotonous(value)

@@ -4,6 +4,7 @@ Random letters rarely form such pairs, so a random value and a name in code diff
 """
 
 import re
+from operator import add
 
 # For each letter, those that often follow it in English words and in the names of programs.
 PAIRS = {
@@ -35,6 +36,7 @@ PAIRS = {
     "z": "aeioy",
 }
 COMMON = frozenset(first + second for first, followers in PAIRS.items() for second in followers)
+NEITHER = re.compile(r"[\W_]+")
 SEGMENT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 WORD_LENGTH_MIN = 3
 WORD_PAIRS_SHARE = 0.72
@@ -51,13 +53,11 @@ def is_word(segment: str) -> bool:
     if length < WORD_LENGTH_MIN:
         return False
     lowered = segment.lower()
-    common = sum(lowered[at : at + 2] in COMMON for at in range(length - 1))
+    common = sum(map(COMMON.__contains__, map(add, lowered, lowered[1:])))
     return common >= WORD_PAIRS_SHARE * (length - 1)
 
 
 def share_of_words(text: str) -> float:
     """Which part of the letters and digits belongs to words, from 0 to 1."""
-    total = sum(character.isalnum() for character in text)
-    if not total:
-        return 0.0
-    return sum(len(segment) for segment in segments(text) if is_word(segment)) / total
+    words = sum(map(len, filter(is_word, SEGMENT.findall(text))))
+    return words / len(NEITHER.sub("", text)) if words else 0.0

@@ -49,6 +49,10 @@ COMMANDS: Final = (
     Command("sessions tail", "the events of a session, secrets masked", "exporter.cli.sessions"),
     Command("status", "does it run, and does every sink have everything", "exporter.cli.status"),
     Command("verify", "prove that each Mission Control holds what the files do", "exporter.cli.verify"),
+    Command("redact test", "mask a file or the input, and say what was found", "exporter.cli.redact_test"),
+    Command("redact preview", "what would be masked in a session", "exporter.cli.redact_preview"),
+    Command("redact rules", "every rule, with provider and example", "exporter.cli.redact_rules"),
+    Command("redact report", "what was masked, by rule, session and day", "exporter.cli.redact_report"),
     Command("quarantine list", "events that could not be sent, each with its reason", "exporter.cli.quarantine"),
     Command("quarantine show", "one of them in detail", "exporter.cli.quarantine"),
     Command("quarantine replay", "try to send them again", "exporter.cli.quarantine"),
@@ -66,6 +70,7 @@ COMMANDS: Final = (
 
 GROUPS: Final[dict[str, str]] = {
     "sessions": "what is here: the sessions of this machine",
+    "redact": "secrets: what is masked, what would be, and by which rules",
     "quarantine": "events that could not be sent, kept on this machine",
     "config": "the settings: what is in force, validation, an example",
     "mission-control": "the receiver and its web page",

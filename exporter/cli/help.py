@@ -15,7 +15,7 @@ EXIT_MEANINGS: Final[dict[Exit, str]] = {
     Exit.REFUSED: "refused by a sink (authentication, policy)",
     Exit.UNREACHABLE: "a sink cannot be reached; the data is kept",
     Exit.LOCKED: "another exporter holds the lock",
-    Exit.FINDINGS: "findings: `verify` found differences",
+    Exit.FINDINGS: "findings: `redact test --check` found secrets, `verify` differences",
 }
 
 _INTRO = """\

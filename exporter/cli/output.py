@@ -54,6 +54,15 @@ class Output:
         except BrokenPipeError:
             raise ReaderGone from None
 
+    def write_through(self, content: bytes, *, flush: bool) -> None:
+        """Bytes on stdout exactly as given, now or, without `flush`, when enough have come together."""
+        try:
+            sys.stdout.buffer.write(content)
+            if flush:
+                sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise ReaderGone from None
+
     def notice(self, text: str) -> None:
         """A line for people on stderr; `--quiet` leaves it out."""
         if not self.quiet:

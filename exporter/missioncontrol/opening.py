@@ -3,17 +3,15 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 from starlette.applications import Starlette
 
+from exporter.core.names import RECEIVER
 from exporter.core.redacted import Redacted, RedactEvent
 from exporter.errors import UsageError
 from exporter.missioncontrol.app import create_app
 from exporter.missioncontrol.server import ServerHandle, serve_http
 from exporter.missioncontrol.store import Store
-
-NAME: Final = "mission_control.db"
 
 
 def open_embedded(state_dir: Path, make_redactor: Callable[[], RedactEvent]) -> tuple[Store, Starlette]:
@@ -28,7 +26,7 @@ def open_embedded(state_dir: Path, make_redactor: Callable[[], RedactEvent]) -> 
             made.append(make_redactor())
         return made[0](line)
 
-    store = Store(state_dir / NAME)
+    store = Store(state_dir / RECEIVER)
     return store, create_app(store, redactor=redact)
 
 

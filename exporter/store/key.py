@@ -20,3 +20,11 @@ def redaction_key(state_dir: Path) -> bytes | None:
     except OSError:
         return None
     return path.read_bytes() or None
+
+
+def existing_key(state_dir: Path) -> bytes | None:
+    """Return the key if there is one; makes nothing."""
+    try:
+        return (state_dir / NAME).read_bytes() or None
+    except OSError:
+        return None

@@ -1,0 +1,120 @@
+"""`exporter redact test`: masks what it is given, and says what it found."""
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from exporter.cli.commands import Example, Leaf
+from exporter.cli.invocation import Invocation
+from exporter.cli.output import to_json
+from exporter.errors import Exit, UsageError
+
+if TYPE_CHECKING:
+    from exporter.joining.given import Outcome
+
+STDIN: Final = "-"
+_HEAD_BYTES: Final = 64 * 1024
+_REASONS: Final = {
+    "not_json": "it is not JSON (is it a text? --format text)",
+    "not_utf8": "it is not UTF-8",
+    "line_too_long": "it is longer than limits.max_line_bytes",
+    "time_budget": "redacting it takes longer than redaction.budget_ms",
+    "redactor_failed": "the redactor failed at it, which is a defect of ours",
+}
+
+
+def _build(parser: ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", default=STDIN, metavar="FILE", help="what to mask (default: -, the input)")
+    parser.add_argument(
+        "--format",
+        choices=("jsonl", "text"),
+        help="how to read it (default: jsonl if the name ends in .jsonl or each of the first lines is a JSON object, "
+        "else text)",
+    )
+    parser.add_argument("--findings", action="store_true", help="write what was found as JSON lines instead")
+    parser.add_argument("--check", action="store_true", help="end with 8 when anything was found")
+
+
+def _run(invocation: Invocation) -> int:
+    from exporter import app
+
+    args, out = invocation.args, invocation.out
+    settings = invocation.load().settings
+    found = refused = False
+    with _opened(args.file) as source:
+        if sys.stdin.isatty() and args.file == STDIN:
+            out.notice("reads what you type; end it with Ctrl-D")
+        is_file = source is not sys.stdin.buffer
+        for outcome in app.mask(settings, source, name=args.file, format=args.format):
+            found = found or bool(outcome.findings)
+            if outcome.refused is not None:
+                refused = True
+                out.urgent(_refusal(outcome))
+            elif args.findings:
+                for line in _findings(outcome):
+                    out.write(line)
+            else:
+                out.write_through(outcome.output, flush=not is_file)
+        out.write_through(b"", flush=True)
+    if found and args.check:
+        return Exit.FINDINGS
+    return Exit.PARTIAL if refused else Exit.DONE
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[IO[bytes]]:
+    if name == STDIN:
+        yield sys.stdin.buffer
+        return
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(Path(name).open("rb", buffering=_HEAD_BYTES))
+        except OSError as error:
+            said = f"{name} cannot be read: {error.strerror}"
+            raise UsageError(said, hint="give a file, or - for the input") from None
+        yield file
+
+
+def _findings(outcome: "Outcome") -> Iterator[str]:
+    for number, finding in outcome.findings:
+        yield to_json(
+            {
+                "line": number,
+                "event": outcome.event,
+                "path": finding.path,
+                "start": finding.start,
+                "end": finding.end,
+                "rule": finding.rule,
+                "confidence": finding.confidence,
+            }
+        )
+
+
+def _refusal(outcome: "Outcome") -> str:
+    reason = _REASONS.get(outcome.refused or "", outcome.refused)
+    if outcome.first == outcome.last:
+        return f"line {outcome.first} is not written: {reason}"
+    return f"lines {outcome.first} to {outcome.last} are not written; of this part: {reason}"
+
+
+LEAVES = {
+    "redact test": Leaf(
+        description=(
+            "Masks a file or its input and writes the result, or with --findings what it found: line, event, JSON "
+            "Pointer, offsets in the decoded text there, rule, confidence; never the secret. Writes no file, and tags "
+            "are those of this installation only if it has a key. A line that cannot be masked is not written: ends "
+            "with 4."
+        ),
+        examples=(
+            Example("exporter redact test events.jsonl", "what would leave"),
+            Example("exporter redact test build.log", "any text; - is the input"),
+            Example("exporter redact test events.jsonl --findings", "what was found, as JSON lines"),
+            Example("exporter redact test --check --findings notes.txt", "for scripts: ends with 8 on a secret"),
+        ),
+        build=_build,
+        run=_run,
+    )
+}

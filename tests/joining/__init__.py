@@ -1,0 +1,1 @@
+"""The parts of the program joined with the packages beside it."""
