@@ -15,7 +15,7 @@ REPEATED = {
     "npm-lock": (
         '{\n  "lockfileVersion": 3,\n  "packages": {',
         '    "node_modules/{word:1}-token": {\n      "version": "{d:1}.{d:2}.{d:1}",\n      "resolved": '
-        '"https://registry.example.com/{word:1}/-/{word:1}-{d:1}.1.0.tgz",\n      "integrity": "sha512-{b64:64}"\n    },',
+        '"https://npm.example.com/{word:1}/-/{word:1}-{d:1}.1.0.tgz",\n      "integrity": "sha512-{b64:64}"\n    },',
         14,
     ),
     "yarn-lock": (
