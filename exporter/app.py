@@ -134,6 +134,9 @@ async def serve(settings: "Settings", *, host: str, port: int, store: str | None
 
     state = Path(settings.state_dir)
     prepare_state_dir(state)
+    if token_file:  # a token of ours, as those that the settings name
+        known = msgspec.structs.replace(settings.redaction, known_files=(*settings.redaction.known_files, token_file))
+        settings = msgspec.structs.replace(settings, redaction=known)
     await serve_alone(
         store_path(store) if store else state / RECEIVER,
         make_redaction(settings).event,

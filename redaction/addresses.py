@@ -15,6 +15,7 @@ _SCHEME_END = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]{0,24}):\\{0,15}/\\{0,15}/([^
 # A password may hold an `@` or a `/` that should have been escaped; the host follows the last `@`.
 _MORE = re.compile(rb"[^\s\"'`\\<>/@]{1,64}@")
 _HOST = re.compile(rb"[A-Za-z0-9\[_.%$*{-]")
+_GEM_HOST = re.compile(rb"(?:gems|enterprise)\.contribsys\.com")  # user and password are both drawn at random
 _WEAK_HOST = re.compile(
     rb"(?:localhost|127\.|0\.0\.0\.0|\[::1\]|host(?:name)?\b|server\b|db\b|(?:[\w-]{1,60}\.){0,4}(?:example|test|invalid)\b)"
 )
@@ -53,6 +54,8 @@ def find_userinfo(line: bytes, to: int) -> tuple[Spans, int]:
     if start >= end or not _HOST.match(line, end + 1):
         return (), seen
     user, colon, password = line[start:end].partition(b":")
+    if colon and _GEM_HOST.match(line, end + 1):
+        return ((start, end),), seen
     if colon and password not in _NO_SECRET_AFTER:
         if password == user or _PORT.fullmatch(password):
             return (), seen

@@ -19,7 +19,9 @@ _WORD = re.compile(rb"[0-9A-Za-z]*+")
 _HEADER = re.compile(rb"[0-9A-Za-z_-]{16,8192}+={0,2}")
 _PARTS = re.compile(rb"(?:\.[0-9A-Za-z_=+/-]*+)++")
 _KNOWN = re.compile(rb"\"(?:alg|typ|enc|kid|cty|x5t|x5c|jku|jwk)\"")
-_JSON_START = re.compile(rb"\{\"[A-Za-z][\w.:/#-]{0,40}\"? {0,2}:? {0,2}[\x20-\x7e]*")
+_JSON_START = re.compile(rb"\{\"[A-Za-z][\w.:/#-]{0,40}\" {0,2}:")
+_PAYLOAD = b".eyJ"
+_UNREAD = b'{"alg":'  # what a header that cannot be read must be when JSON follows it
 _CLOSED = re.compile(rb"[\"'`\s\\<>),;\]}]|\Z")
 
 
@@ -41,6 +43,8 @@ def find_web_token(line: bytes, to: int) -> tuple[Spans, int]:
     if header is None:
         return (), seen
     decoded = _decoded(header.group())
+    if line.startswith(_PAYLOAD, header.end()):
+        decoded = decoded if _JSON_START.match(decoded) else _UNREAD
     if _JSON_START.match(decoded) is None:
         return (), seen
     parts = _PARTS.match(line, header.end())

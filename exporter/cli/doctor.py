@@ -11,7 +11,7 @@ from exporter.cli.commands import Example, Leaf
 from exporter.cli.invocation import Invocation
 from exporter.cli.table import Palette, Tone
 from exporter.cli.text import columns, count, listing, plain
-from exporter.errors import Exit
+from exporter.errors import Exit, SettingsError
 
 _MARKS: Final[dict[str, tuple[str, Tone]]] = {
     "ok": ("ok", "good"),
@@ -40,7 +40,7 @@ def _run(invocation: Invocation) -> int:
     try:
         answer = asyncio.run(app.doctor(invocation.load(), schema=args.schema, bundle=bundle))
         code = _code(answer["checks"])
-    except ConfigError as error:
+    except (ConfigError, SettingsError) as error:
         failed = {"name": "configuration", "verdict": "failed", "detail": str(error), "remedy": error.hint}
         answer, code = {"checks": [failed]}, Exit.CONFIGURATION
     out.result(answer, lambda: doctor_text(answer["checks"], width=out.width, palette=out.palette))

@@ -38,17 +38,17 @@ def make_redaction(settings: "Settings") -> Redaction:
 
 
 def make_redaction_without_key(settings: "Settings") -> Redaction:
-    """Compile a redactor whose markers hold for this run only, and write nothing."""
+    """Compile a redactor whose markers hold for this run only."""
     return adapt(make_redactor(settings, None), settings.redaction.budget_ms)
 
 
 def make_redactor_for_reading(settings: "Settings") -> "Redactor":
-    """Compile a redactor with this installation's key if it has one; makes nothing in the state directory."""
+    """Compile a redactor with this installation's key; where there is none yet, for this run only, writing nothing."""
     return make_redactor(settings, existing_key(Path(settings.state_dir)))
 
 
 def make_redactor(settings: "Settings", key: bytes | None) -> "Redactor":
-    """Compile a redactor; raises `SettingsError` for a rule that cannot be used. Without a key it writes nothing."""
+    """Compile a redactor; raises `SettingsError` for a rule that cannot be used."""
     values = known_values(settings)
     redactor: Redactor = make_engine(settings, key, values)
     if may_change(settings):
@@ -64,7 +64,7 @@ def make_redactor(settings: "Settings", key: bytes | None) -> "Redactor":
 
 
 def make_engine(settings: "Settings", key: bytes | None, known: set[str]) -> results.Engine:
-    """Compile the engine alone; without a key no compiled rules are kept."""
+    """Compile the engine alone; compiled rules are kept once this installation has a key."""
     rules = settings.redaction
     allowed = [
         Allowed(one.value, re.compile(one.regex) if one.regex else None, one.rule)
@@ -73,7 +73,7 @@ def make_engine(settings: "Settings", key: bytes | None, known: set[str]) -> res
     ]
     more: dict[str, Any] = {
         "rule_files": [Path(name) for name in rules.extra_rules],
-        "cache_dir": Path(settings.cache_dir) if key else None,
+        "cache_dir": Path(settings.cache_dir) if existing_key(Path(settings.state_dir)) else None,
         "marker": rules.marker,
         "opaque": rules.opaque,
         "plugins": [Path(name) for name in rules.plugins],

@@ -5,7 +5,9 @@ import os
 import random
 import string
 import subprocess
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -14,12 +16,13 @@ from exporter.core.redacted import Masked
 from exporter.errors import SettingsError
 from exporter.joining import known
 from exporter.joining import redactor as module
-from exporter.joining.redactor import make_redaction_without_key, make_redactor
+from exporter.joining.redactor import make_redaction, make_redaction_without_key, make_redactor
 from redaction import engine
 from redaction.engine import CLEAN, Refused
 from redaction.engine import Masked as MaskedLine
 from redaction.errors import RuleError
 from redaction.examples import expanded
+from redaction.search import Allowed
 from tests.core.events import event
 from tests.joining.conftest import Configure
 
@@ -180,3 +183,47 @@ def test_a_rule_that_cannot_be_used_is_an_error_of_the_settings(
     with pytest.raises(SettingsError, match=r"rules\.toml: rule in-house: matches the empty string") as raised:
         make_redactor(configure(), None)
     assert "redaction.extra_rules" in raised.value.hint
+
+
+def test_everything_that_the_settings_say_reaches_the_engine(
+    configure: Configure, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, object] = {}
+
+    class Recording(engine.Engine):
+        def __init__(
+            self,
+            key: bytes | None = None,
+            known_values: Iterable[bytes | str] = (),
+            allowed: Iterable[Allowed] = (),
+            *,
+            rule_files: Sequence[Path] = (),
+            cache_dir: Path | None = None,
+            marker: Literal["tag", "stars"] = "tag",
+            opaque: Literal["pass", "drop"] = "pass",
+            plugins: Sequence[Path] = (),
+            baselines: Sequence[Path] = (),
+        ) -> None:
+            super().__init__(key)
+            given.update(locals())
+
+    monkeypatch.setattr(engine, "Engine", Recording)
+    settings = configure(
+        '[redaction]\nextra_rules = ["r.toml"]\nmarker = "stars"\nopaque = "drop"\nplugins = ["p.py"]\n'
+        'baselines = ["b"]\n[[redaction.allow]]\nvalue = "x"\n[[redaction.allow]]\npath = "y"\n'
+    )
+    here, state = own_home / "config" / "exporter", Path(settings.state_dir)
+    make_redactor(settings, None)
+    without_key = dict(given)
+    state.mkdir(parents=True)
+    make_redaction(settings)
+
+    assert (given["rule_files"], given["plugins"], given["baselines"]) == (
+        [here / "r.toml"],
+        [here / "p.py"],
+        [here / "b"],
+    )
+    assert (given["marker"], given["opaque"], given["allowed"]) == ("stars", "drop", [Allowed("x", None, None)])
+    assert (without_key["key"], without_key["cache_dir"]) == (None, None)
+    assert given["key"] == (state / "redaction.key").read_bytes()
+    assert given["cache_dir"] == Path(settings.cache_dir)

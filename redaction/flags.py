@@ -1,0 +1,58 @@
+"""Secrets given to long options of command lines, also where the arguments are a list."""
+
+import re
+
+from redaction.judge import Stand
+from redaction.names import Demand
+from redaction.rule import Look, Rule, Spans
+from redaction.values import is_value, value_span
+
+_VALUE_BYTES = 4
+# Between an option and its value; in a list of arguments that is a quote, a comma and a quote.
+_GIVEN = r"""(?:[ \t=]|\\{0,15}["'`],?){1,6}"""
+_FIRST = rf"[^\s\"'`\\=,;|&<>(){{}}$-][^\s\"'`\\;|&<>()]{{{_VALUE_BYTES - 1}}}"
+_BEFORE = r"(?:[\s\"'`]|\\[nt])"
+_PASSWORDS = r"(?i:password|passwd|passphrase|passwort|passcode|[-]pass|[-]pwd|storepass|keypass|requirepass|pwd|[-]psk)"
+_KEYS = r"(?i:secret|token|api-?key|access-?key|secret-?key|account-?key|auth-?key|credentials?|client-?key|private-?key|auth|sas)"
+_HOMES = re.compile(rb"[\w.-]{1,40}[=:][^=]|/|\./|~/|https?:|[\w./-]{1,60}\.(?:txt|json|ya?ml|key|pem|env|enc)\b")
+_ESCAPE = re.compile(rb"\\[nrt]\Z")
+
+
+def look_at_value(length: int, demand: Demand) -> Look:
+    """A look at the word or quoted text that starts `length` bytes before the gate's end."""
+
+    def look(line: bytes, to: int) -> tuple[Spans, int]:
+        start = to - length
+        if _ESCAPE.search(line, max(0, start - 1), start + 1) or _HOMES.match(line, start):
+            return (), to
+        start, end = value_span(line, start)
+        return (((start, end),), max(to, end)) if is_value(line[start:end], demand, Stand.BARE) else ((), to)
+
+    return look
+
+
+def rules() -> tuple[Rule, ...]:
+    """The rules of this module."""
+    return (
+        Rule(
+            "option-password",
+            "command line",
+            "password given to an option",
+            (
+                rf"{_BEFORE}--?[A-Za-z0-9-]{{0,24}}{_PASSWORDS}{_GIVEN}{_FIRST}",
+            ),
+            look_at_value(_VALUE_BYTES, Demand.PASSWORD),
+            example="tool --db-password <base62:12> --verbose",
+            counter="tool --db-password password --verbose",
+        ),
+        Rule(
+            "option-token",
+            "command line",
+            "token or key given to an option",
+            (rf"{_BEFORE}--[A-Za-z0-9-]{{0,24}}{_KEYS}{_GIVEN}{_FIRST}",),
+            look_at_value(_VALUE_BYTES, Demand.TOKEN),
+            "medium",
+            example="tool --token <base62:24> --verbose",
+            counter="tool --token your-token-here --verbose",
+        ),
+    )
