@@ -2,23 +2,22 @@
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
 from redaction.checks import CHECKS
 from redaction.errors import RuleError
-from redaction.raw import ASSIGN, starts_word
-from redaction.rule import Confidence, Look, Rule, Spans
+from redaction.extent_of import Extent
+from redaction.named import Member, families
+from redaction.rule import Confidence, Family, Look, Rule, Spans
 from redaction.shape import UNBOUNDED, Shape, ShapeError, parsed
 
-_VARIED_LENGTH: Final = 16
-_VARIED_MIN: Final = 4
 _REACH_MAX: Final = 4096
-_NAMED: Final = r"[0-9A-Za-z_. -]{0,20}"
 TABLES: Final = "tables"
 
 
@@ -68,8 +67,25 @@ def built_in_tables() -> Iterator[Table]:
             yield read_table(Path(str(entry)))
 
 
-def rule_of(row: Format, file: str) -> Rule:
-    """Make a row into a rule; raises `RuleError` where it cannot be one."""
+def rules_of(rows: Iterable[tuple[Format, str]]) -> Iterator[Rule | Family]:
+    """Make rows, each with the name of its file, into rules; raises `RuleError` where one cannot be."""
+    members: list[tuple[Member, Sequence[str]]] = []
+    for row, file in rows:
+        shape, extent = _read(row, file)
+        rule = Rule(row.id, row.provider, row.name, (shape.gate,), _no_look, row.confidence, row.example, row.counter)
+        if row.near:
+            members.append((Member(rule, row.near, extent), row.near))
+        else:
+            yield replace(rule, look=_look(extent, shape))
+    yield from families(members)
+
+
+def _no_look(_line: bytes, to: int) -> tuple[Spans, int]:
+    """What a member of a family answers by itself."""
+    return (), to
+
+
+def _read(row: Format, file: str) -> tuple[Shape, Extent]:
     try:
         shape = parsed(row.pattern)
     except ShapeError as error:
@@ -78,41 +94,17 @@ def rule_of(row: Format, file: str) -> Rule:
         raise RuleError(file, row.id, f"no check is called {row.check}; there are {', '.join(CHECKS)}")
     if row.left not in ("word", "any"):
         raise RuleError(file, row.id, "left is neither word nor any")
-    gate = _named_gate(row.near, shape.gate) if row.near else shape.gate
-    return Rule(row.id, row.provider, row.name, (gate,), _look(row, shape), row.confidence, row.example, row.counter)
+    check = CHECKS[row.check] if row.check is not None and row.must else None
+    return shape, Extent(row.pattern, shape.last_class, exact=row.is_exact, any_left=row.left == "any", check=check)
 
 
-def _named_gate(names: tuple[str, ...], gate: str) -> str:
-    joined = "|".join("[_. -]?".join(map(re.escape, name.split())) for name in names)
-    return rf"(?i:{joined}){_NAMED}{ASSIGN}{gate}"
-
-
-def _look(row: Format, shape: Shape) -> Look:
+def _look(extent: Extent, shape: Shape) -> Look:
     """Return what tells the extent of a token whose shortest form ends at `to`."""
-    rest_class = shape.last_class
-    compiled: list[Any] = []
     reach = min(shape.longest, _REACH_MAX) if shape.longest < UNBOUNDED else _gate_reach(shape)
-    any_left, exact = row.left == "any", row.is_exact
-    must = CHECKS[row.check] if row.check is not None and row.must else None
 
     def look(line: bytes, to: int) -> tuple[Spans, int]:
-        if not compiled:  # most rules never meet a hit, and compiling all of them would take longer than starting up
-            rest = re.compile(f"{rest_class}*+".encode()) if rest_class else None
-            compiled.extend((re.compile(row.pattern.encode()), rest))
-        pattern, rest = compiled
-        found = _ending_at(pattern, line, to, to - shape.shortest if shape.shortest == reach else to - reach)
-        if found is None:
-            return (), to
-        start, end = found.span(pattern.groups)
-        last = rest.match(line, end).end() if rest is not None and end == found.end() else end
-        if exact and last > end:
-            return (), last
-        if not any_left and not starts_word(line, found.start()):
-            return (), last
-        token = line[start:last]
-        if len(set(token[-_VARIED_LENGTH:])) < _VARIED_MIN or (must is not None and not must(token)):
-            return (), last
-        return ((start, last),), last
+        found = _ending_at(extent.pattern(), line, to, to - reach)
+        return extent.of(line, found) if found is not None else ((), to)
 
     return look
 

@@ -28,3 +28,16 @@ class Rule:
     confidence: Confidence = "high"
     example: str = ""
     counter: str = ""
+
+
+# A span, and the rule that it is of.
+RuleSpan: TypeAlias = tuple[int, int, Rule]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """Rules that share a gate, so that one look decides for all of them."""
+
+    rules: tuple[Rule, ...]
+    gates: tuple[str, ...]
+    look: Callable[[bytes, int], tuple[Sequence[RuleSpan], int]]

@@ -1,15 +1,15 @@
 """All rules in one place: ours, detect-secrets' and users'."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from redaction import addresses, encoded_keys, private_keys, web_tokens
 from redaction.detectors import detector_rules, plugin_rules
 from redaction.errors import RuleError
-from redaction.formats import Format, Table, built_in_tables, read_table, rule_of
-from redaction.rule import Rule, Spans
+from redaction.formats import Format, built_in_tables, read_table, rules_of
+from redaction.rule import Family, Rule, Spans
 
 _STRING_REST: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+(?=")', re.DOTALL)
 
@@ -33,20 +33,19 @@ OPAQUE_RULE: Final = Rule(
 
 def all_rules(
     rule_files: Sequence[Path], plugins: Sequence[Path], baselines: Sequence[Path], *, drop_opaque: bool
-) -> tuple[tuple[Rule, ...], str]:
+) -> tuple[tuple[Rule | Family, ...], str]:
     """Every rule and the versions of their packs; raises `RuleError` for one that cannot be used."""
     built_in = [("built-in", table) for table in built_in_tables()]
     users = [(path.name, read_table(path)) for path in rule_files]
-    rules = [*_own_rules(), *_table_rules(built_in, rule_of), *detector_rules(), *plugin_rules(plugins)]
+    rows = [(row, name) for name, table in (*built_in, *users) for row in table.format]
+    _check_ids(rows)
     if users:
-        from redaction.trial import tried
+        from redaction.trial import check_rule
 
-        rules += _table_rules(users, tried)
-    known: set[str] = set()
-    for rule in rules:
-        if rule.id in known:
-            raise RuleError(", ".join(name for name, _ in users), rule.id, "there is already a rule with this id")
-        known.add(rule.id)
+        for name, table in users:
+            for row in table.format:
+                check_rule(row, name)
+    rules = [*_own_rules(), *rules_of(rows), *detector_rules(), *plugin_rules(plugins)]
     if drop_opaque:
         rules.append(OPAQUE_RULE)
     versions = sorted({f"{name} {table.version}" for name, table in (*built_in, *users)})
@@ -58,7 +57,9 @@ def _own_rules() -> Iterator[Rule]:
         yield from module.rules()
 
 
-def _table_rules(tables: Iterable[tuple[str, Table]], made: Callable[[Format, str], Rule]) -> Iterator[Rule]:
-    for file, table in tables:
-        for row in table.format:
-            yield made(row, file)
+def _check_ids(rows: Iterable[tuple[Format, str]]) -> None:
+    known = {rule.id for rule in (*_own_rules(), *detector_rules())}
+    for row, file in rows:
+        if row.id in known:
+            raise RuleError(file, row.id, "there is already a rule with this id")
+        known.add(row.id)

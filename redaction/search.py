@@ -8,13 +8,14 @@ import secrets
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from redaction.gate import EngineName, make_gate
 from redaction.known import KNOWN_RULE, KnownValues
 from redaction.raw import unescaped
-from redaction.rule import Rule
+from redaction.rule import Family, Rule
 from redaction.views import HIDDEN_GATES, revealed, snapped
 
 MARKER: Final = re.compile(rb"\[REDACTED:([a-z0-9.-]{1,48}):[0-9a-f]{8}\]")
@@ -74,7 +75,7 @@ class Search:
 
     def __init__(
         self,
-        rules: Sequence[Rule],
+        rules: Sequence[Rule | Family],
         known: KnownValues,
         allowed: Iterable[Allowed] = (),
         key: bytes | None = None,
@@ -83,13 +84,14 @@ class Search:
         cache_dir: Path | None = None,
         engine: EngineName | None = None,
     ) -> None:
-        self.rules = tuple(rules)
+        every = (one.rules if isinstance(one, Family) else (one,) for one in rules)
+        self.rules = tuple(dict.fromkeys(chain.from_iterable(every)))
         self.known = known
         self._allowed = tuple(allowed)
         self._key = key or secrets.token_bytes(32)
         self._stars = stars
-        self._names = frozenset(rule.id.encode() for rule in (*rules, KNOWN_RULE))
-        self._owners: list[Rule | None] = [None] * len(_OWN_GATES)
+        self._names = frozenset(rule.id.encode() for rule in (*self.rules, KNOWN_RULE))
+        self._owners: list[Rule | Family | None] = [None] * len(_OWN_GATES)
         expressions = [gate.encode() for gate in _OWN_GATES]
         for rule in rules:
             self._owners.extend([rule] * len(rule.gates))
@@ -143,19 +145,22 @@ class Search:
 
     def _looked(self, data: bytes, hits: Sequence[tuple[int, int]], deadline: Deadline) -> list[Span]:
         owners = self._owners
-        seen: dict[Rule, int] = {}
+        seen: dict[Rule | Family, int] = {}
         found: list[Span] = []
         looks = 0
         for number, to in hits:
-            rule = owners[number]
-            if rule is None or to <= seen.get(rule, -1):
+            owner = owners[number]
+            if owner is None or to <= seen.get(owner, -1):
                 continue
             looks += 1
             if looks % _LOOKS_PER_CHECK == 0:
                 deadline.check()
-            spans, seen[rule] = rule.look(data, to)
-            for start, end in spans:
-                found.append(Span(start, end, rule))
+            if isinstance(owner, Rule):
+                spans, seen[owner] = owner.look(data, to)
+                found.extend(Span(start, end, owner) for start, end in spans)
+            else:
+                named, seen[owner] = owner.look(data, to)
+                found.extend(Span(*one) for one in named)
         if self.known:
             found.extend(Span(start, end, KNOWN_RULE) for start, end in self.known.find(data))
         return found
