@@ -11,14 +11,10 @@ TOKEN_MIN = 16
 VALUE_MAX = 4096
 SIGNATURE_BYTES = 16
 
-_SCHEME_END = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]{0,24}):\\{0,15}/\\{0,15}/([^\s\"'`\\<>/@]*)\Z")
 # A password may hold an `@` or a `/` that should have been escaped; the host follows the last `@`.
 _MORE = re.compile(rb"[^\s\"'`\\<>/@]{1,64}@")
 _HOST = re.compile(rb"[A-Za-z0-9\[_.%$*{-]")
 _GEM_HOST = re.compile(rb"(?:gems|enterprise)\.contribsys\.com")  # user and password are both drawn at random
-_WEAK_HOST = re.compile(
-    rb"(?:localhost|127\.|0\.0\.0\.0|\[::1\]|host(?:name)?\b|server\b|db\b|(?:[\w-]{1,60}\.){0,4}(?:example|test|invalid)\b)"
-)
 _NO_SECRET_AFTER = frozenset((b"", b"x-oauth-basic", b"x-access-token", b"@"))
 _PORT = re.compile(rb"\d{1,5}(?:[?#].*)?", re.DOTALL)
 _ORACLE = re.compile(rb"/([^\s\"'`\\/@]{4,64})@\Z")
@@ -32,19 +28,17 @@ _TOKEN_NAMES = (
     r"(?:access|auth|refresh|id|api|private|bearer|session|security|oauth|bot|user|device|join|login|reset)[-_]?token|"
     r"token|secret|pass|passphrase|client_assertion|jwt|hapikey|signature|hmac|psk|code"
 )
-_LETTERS = re.compile(rb"[A-Za-z]+[0-9]{0,2}")
 
 
 def _userinfo(line: bytes, to: int) -> tuple[int, int]:
     """Where the user and password before the `@` that ends at `to` begin and end."""
-    lowest = max(0, to - USERINFO_MAX - 40)
-    found = _SCHEME_END.search(line[lowest : to - 1])
-    if found is None:
+    start = line.rfind(b"/", max(0, to - USERINFO_MAX - 8), to - 1) + 1
+    if start == 0:
         return to, to
     end = to
     while (more := _MORE.match(line, end)) is not None and end - to < USERINFO_MAX:
         end = more.end()
-    return lowest + found.start(2), end - 1
+    return start, end - 1
 
 
 def find_userinfo(line: bytes, to: int) -> tuple[Spans, int]:
@@ -58,8 +52,6 @@ def find_userinfo(line: bytes, to: int) -> tuple[Spans, int]:
         return ((start, end),), seen
     if colon and password not in _NO_SECRET_AFTER:
         if password == user or _PORT.fullmatch(password):
-            return (), seen
-        if _LETTERS.fullmatch(password) and (len(password) < 6 or _WEAK_HOST.match(line, end + 1)):
             return (), seen
         return (((end - len(password), end),), seen) if is_value(password, Demand.PASSWORD) else ((), seen)
     return (
@@ -80,7 +72,7 @@ def _value(line: bytes, start: int, value: re.Pattern[bytes], demand: Demand) ->
     if found is None:
         return (), start
     text = found.group().rstrip(b" .")
-    return (((start, start + len(text)),), found.end()) if is_value(text, demand) else ((), start)
+    return (((start, start + len(text)),), found.end()) if is_value(text, demand) else ((), found.end())
 
 
 def _look(length: int, value: re.Pattern[bytes], demand: Demand) -> Look:

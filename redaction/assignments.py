@@ -18,18 +18,34 @@ HEAD_LENGTH_MAX = 160
 SECRET_LENGTH = 6
 TOKEN_LENGTH = 12
 KEY_LENGTH = 16
+RUN_LENGTH_MIN = 48
 
 CALL = r"(?:[A-Za-z_][\w.:!&]{0,30}\([ ]?)?"
-OPENING = r"""[rbufRBUFL@$&]{0,2}["'`\\]{1,24}"""
-CLOSING = r"""["'`\\\]\[)}*0-9]{0,17}[ \t]{0,12}"""
+OPENING = r"""(?:[rbufRBUFL@$&]{0,2}["'`\\]{1,24}|\[\[)"""
+CLOSING = r"""["'`\\\]\[)}*0-9]{0,17}[ \t.]{0,24}"""
 TYPE = r"(?::[ ]?[&'\w<>\[\].|?*][&'\w<>\[\].|?* ]{0,30}|[ ][\w<>\[\].|?*]{1,24}[ ]?)?"
+VALUE = r"""[^\s"'`\\]{6}"""
+# A quoted value may hold blanks and quotes, too.
+QUOTED_VALUE = r"""[^\s"'`\\,;:)}\]>][^\r\n\x00]{5}"""
 OPERATOR = r"(?:" + TYPE + r"(?:=>|[=!]==?|[:?|+]?=)|:-?|->|<-|\|\|?|\?\?|\xe2\x94\x82)[ \t]{0,12}"
-GIVEN = "(?:" + CLOSING + "(?:" + OPERATOR + "(?:" + CALL + OPENING + ")?|[,(][ ]{0,4}" + CALL + OPENING + "))"
+GIVEN = CLOSING + "(?:" + OPERATOR + "(?:" + CALL + OPENING + ")?|[,(][ ]{0,4}" + CALL + OPENING + ")"
+GIVEN_QUOTED = CLOSING + "(?:" + OPERATOR + "|[,(][ ]{0,4})" + CALL + OPENING
 SECRET_NAMES = (
-    r"(?:passw(?:or[dt]|d)?s?|passphrase|passcode|passkey|pwd|secrets?|kennwort|contrase|(?:api|access|account|auth|private|client"
-    r"|service|storage|encrypt(?:ion)?|signing|master|admin|shared|license|application|consumer|deploy|webhook)[_\-. ]?key)"
+    r"(?:passw(?:or[dt]|d)?s?|passphrase|passcode|passkey|pwd|secrets?|kennwort|contrase|(?:api|access|account|auth|private"
+    r"|client|service|storage|encrypt(?:ion)?"
+    r"|signing|master|admin|shared|license|application|consumer|deploy|webhook)[_\-. ]?key)"
 )
-SECRET_GATE = "(?i)(?:" + SECRET_NAMES + r"[\w.\-]{0,24}|pass|pw|psw)" + GIVEN + r"""[^\s"'`\\]{6}"""
+SECRET_GATE = (
+    "(?i)(?:"
+    + SECRET_NAMES
+    + r"[\w.\-]{0,24}|pass|pw|psw)(?:"
+    + GIVEN
+    + VALUE
+    + "|"
+    + GIVEN_QUOTED
+    + QUOTED_VALUE
+    + ")"
+)
 TOKEN_GATE = (
     r"(?i)tokens?(?:[_\-.][\w.\-]{0,20}|value|string|secret|\d{1,2})?" + GIVEN + r"""[^\s"'`\\,;(){}\[\]<>]{12}"""
 )
@@ -40,19 +56,38 @@ KEY_GATE = (
 )
 
 # All of this is read backwards, from the value towards the name.
-OPENED = rb"(?P<open>(?:[\"'`]\\{0,15}){1,3})?(?P<prefix>(?<=[\"'`\\])[rbufRBUFL@$&]{1,2}(?=[\s=:(,>|]))?"
+OPENED = rb"(?P<open>(?:[\"'`]\\{0,15}){1,3})?(?P<prefix>(?<=[\"'`\\])[rbufRBUFL@$&]{1,2}(?=[\s=:(,>|]))?(?:\[\[)?"
 CALLED = rb" ?\([\w.:!&]{1,40}"
 OPERATED = rb"[ \t]{0,12}(?P<operator>[=:|?!<>+~-]{1,4}|[,(]|\x82\x94\xe2)[ \t]{0,12}"
-CLOSED = rb"(?P<close>(?:\]\d{0,4}\[)?[\"'`\\\])}*]{0,17})[ \t]{0,12}"
+CLOSED = rb"(?P<close>(?:\]\d{0,4}\[)?[\"'`\\\])}*]{0,17})[ \t.]{0,24}"
 NAMED = rb"(?P<name>[\w.\-$]{1,80}+)(?P<more>(?: [A-Za-z][\w-]{0,24}){0,2})"
-TYPED = rb"(?:[\w<>\[\].|&'?*]{1,40} |[\w<>\[\].|&'?*, ]{1,41}:) {0,4}"
+TYPED = rb"(?:[\w<>\[\].|&'?*, ]{1,41}:|[\w<>\[\].|&'?*]{1,40} ) {0,4}"
 DIRECT = re.compile(OPENED + OPERATED + CLOSED + NAMED)
 CALLING = re.compile(OPENED + CALLED + OPERATED + CLOSED + NAMED)
-ANNOTATED = re.compile(OPENED + rb"(?:" + CALLED + rb")?[ \t]{0,12}(?P<operator>[=?]{1,2})[ \t]{0,12}" + TYPED
-                       + rb"(?P<close>[\"'`?]{0,2})" + NAMED)
+ANNOTATED = re.compile(
+    OPENED
+    + rb"(?:"
+    + CALLED
+    + rb")?[ \t]{0,12}(?P<operator>[=?]{1,2})[ \t]{0,12}"
+    + TYPED
+    + rb"(?P<close>[\"'`?]{0,2})"
+    + NAMED
+)
 BARE_OPERATORS = frozenset((b"=", b":", b"=>", b":=", b"?=", b":-", b"|", b"\xe2\x94\x82", b"+="))
 QUOTED_OPERATORS = BARE_OPERATORS | {
-    b"==", b"===", b"!=", b"!==", b"||", b"??", b"->", b"<-", b"(", b",", b"||=", b"??=", b"::"
+    b"==",
+    b"===",
+    b"!=",
+    b"!==",
+    b"||",
+    b"??",
+    b"->",
+    b"<-",
+    b"(",
+    b",",
+    b"||=",
+    b"??=",
+    b"::",
 }
 LISTED = (b",", b"(")
 # Of the functions whose names hold a secret's name, those that are given the secret.
@@ -60,9 +95,12 @@ SETTER = re.compile(
     rb"(?:(?i:set|with|use|put|add|new|verify|check|validate|compare|encode|encrypt|hash|change|update|login)(?![a-z])"
     rb"|(?i:pass(?:word|wd|phrase)?|pwd|secret|token|api_?key|auth|access|client|bearer|basic))"
 )
-# A value without quotes that is surely code; what most looks end with.
-CODE = re.compile(rb"[A-Za-z_$][\w$]{2,}(?:\.[A-Za-z_]\w*)*[(\[]|(?:[A-Za-z_]+[.])*[A-Za-z_]{1,11}(?=[\s,;)\]}\\\"'?:])")
-LINE_END = re.compile(rb" {0,2}(?:[\r\n\"'`]|\\{1,15}[nr\"]|#|\Z)")
+# What most looks end with: a call or a member, where there is no quote, and words.
+CODE = re.compile(rb"[A-Za-z_$][\w$]+(?:\.[A-Za-z_]\w*)*[(\[]|(?:[A-Za-z_]+\.)+[A-Za-z_]+(?=[\s,;)\]}\\\"'?:])")
+WORDS = re.compile(
+    rb"[A-Za-z]?[a-z]{1,11}(?:[ :.,!?_-]{1,2}[A-Za-z]?[a-z]{1,11}){0,8}[ :.,!?=]{0,3}(?=[\s\"'`\\,;)}\]<])"
+)
+LINE_END = re.compile(rb" {0,2}(?:[\r\n&\"'`]|\\{1,15}[nr\"]|#|\Z)")
 ESCAPED = 0x5C
 BLANK = 0x20
 QUOTE_CHARACTERS = b"\"'`"
@@ -88,6 +126,8 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
         return Demand.NONE
     if operator == b":" and not found["open"] and b":" in (line[before : before + 1], line[start : start + 1]):
         return Demand.NONE  # one of many parts, as in ARNs and in C++
+    if operator == b":" and not found["open"] and line[start - 1 : start + 1] == b":-":
+        return Demand.NONE  # the operator goes on
     if operator == b"|" and line[start - 1] != BLANK:
         return Demand.NONE  # alternatives of a pattern
     if operator == b",":
@@ -121,25 +161,25 @@ def _one_quote(quote: bytes) -> bytes:
     return quote[: len(quote) // 3]
 
 
-def judged(line: bytes, start: int, quote: bytes, demand: Demand) -> Spans:
-    """The span of the value at `start`, if it is a secret."""
-    if not quote and CODE.match(line, start):
-        return ()
+def judged(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> tuple[Spans, int]:
+    """The span of the value at `start`, if it is a secret, and up to where need not be looked again."""
+    if WORDS.match(line, start) or (not quote and CODE.match(line, start)):
+        return (), to
     value = extent(line, start, _one_quote(quote) if quote else quote)
     if value.end - value.start < SECRET_LENGTH:
-        return ()
+        return (), to
     stand = Stand.QUOTED if value.quoted else Stand.LINE if LINE_END.match(line, value.end) else Stand.BARE
-    text = unescaped(line[value.start : value.end])
-    return ((value.start, value.end),) if is_secret(text, demand, stand) else ()
+    if is_secret(unescaped(line[value.start : value.end]), demand, stand):
+        return ((value.start, value.end),), value.end
+    # A long run without a blank is not looked at again from each name in it.
+    is_long = not value.quoted and value.end - value.start >= RUN_LENGTH_MIN
+    return (), max(to, value.end) if is_long else to
 
 
 def _look(length: int, line: bytes, to: int) -> tuple[Spans, int]:
     start = to - length
     demand, quote = _given(line, start)
-    if demand == Demand.NONE:
-        return (), to
-    spans = judged(line, start, quote, demand)
-    return spans, spans[0][1] if spans else to
+    return judged(line, start, quote, demand, to) if demand != Demand.NONE else ((), to)
 
 
 RULES = (

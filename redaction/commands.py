@@ -3,7 +3,6 @@
 import re
 
 from redaction.flags import look_at_value
-from redaction.judge import Stand
 from redaction.names import Demand
 from redaction.raw import BLANK
 from redaction.rule import Rule, Spans
@@ -18,7 +17,7 @@ _WITHIN = r"[^\n|;]{0,160}[\s\"']"
 # Where an option may begin.
 _BEFORE = r"(?:[\s\"'`]|\\[nt])"
 
-_GIVEN = r"(?:[ \t=]|\\{0,15}[\"'],)"
+_GIVEN = r"(?:[ \t=]|\\{0,15}[\"'],){1,3}(?:\\{0,15}[\"'])?"
 
 # Commands, and how each is given a password.
 _PASSWORDS = (
@@ -51,25 +50,28 @@ _KEYS = (
     rf"(?:secrets?[ :]set|config:set){_WITHIN}[A-Za-z0-9_]{{1,60}}={_OPENED}{_FIRST}",
     rf"secret set [A-Za-z0-9_-]{{1,60}} (?:--body|-b)[= ]{_OPENED}{_FIRST}",
 )
-_USERS = (rf"{_BEFORE}(?:-[ua]|--(?:user|auth|proxy-user)){_GIVEN}",)
-_PAIR = re.compile(
-    rb"[ \t]{0,3}(?:\\{0,15}[\"'])?(?P<pair>(?P<user>[^\s\"'`\\:;|<>()$/]{0,80})(?:\\{0,15}[\"'])?:(?:\\{0,15}[\"'])?"
-    rb"(?P<password>[^\s\"'`\\;|<>()$]?[^\s\"'`\\|<>]{0,255}+))"
-)
+_USER = r"[^\s\"'`\\:;|<>()$/]"
+_USERS = (rf"{_BEFORE}(?:-[ua]|--(?:user|auth|proxy-user)){_GIVEN}{_USER}{{0,80}}:",)
+_USER_BACKWARDS = re.compile(rb":(?:[\"']\\{0,15})?([^\s\"'`\\:;|<>()$/]{0,80}+)")
+_PASSWORD = re.compile(rb"(?:\\{0,15}[\"'])?([^\s\"'`\\|<>;&()$][^\s\"'`\\|<>]{0,255}+)")
 _PIPE_ENDS = ("--password-stdin", "--with-token", "chpasswd", "sudo -S", "--passphrase-fd 0", "passwd --stdin")
 _PIPED = re.compile(
     rb"(?:echo|printf|print)(?: -[neE]{1,3})? (?:\\{0,15}[\"']%s(?:\\{1,16}n)?\\{0,15}[\"'] )?(\\{0,15}[\"'])?"
-    rb"(?:[A-Za-z0-9_.-]{1,64}:)?([^\s\"'`\\|;&<>(){}$][^\s\"'`\\|;&<>()]{3,256})(?:\\{1,16}n)?\\{0,15}[\"']? {0,3}\|[^\n|;]{0,160}\Z"
+    rb"(?:[A-Za-z0-9_.-]{1,64}:)?([^\s\"'`\\|;&<>(){}$][^\s\"'`\\|;&<>()]{3,256})"
+    rb"(?:\\{1,16}n)?\\{0,15}[\"']? {0,3}\|[^\n|;]{0,160}\Z"
 )
 
 
 def find_user(line: bytes, to: int) -> tuple[Spans, int]:
     """User and password together, as either may be the key."""
-    pair = _PAIR.match(line, to, min(len(line), to + 400))
-    if pair is None:
+    before = _USER_BACKWARDS.match(line[max(0, to - 100) : to][::-1])
+    if before is None:
         return (), to
-    is_secret = is_value(pair["password"], Demand.PASSWORD) if pair["password"] else is_value(pair["user"], Demand.KEY)
-    return ((pair.span("pair"),), max(to, pair.end())) if is_secret else ((), to)
+    start = to - before.end(1)
+    password = _PASSWORD.match(line, to, min(len(line), to + 300))
+    if password is None:
+        return (((start, to),), to) if is_value(before[1][::-1], Demand.KEY) else ((), to)
+    return (((start, password.end()),), password.end()) if is_value(password[1], Demand.PASSWORD) else ((), to)
 
 
 def find_piped(line: bytes, to: int) -> tuple[Spans, int]:
@@ -77,7 +79,7 @@ def find_piped(line: bytes, to: int) -> tuple[Spans, int]:
     lowest = max(0, to - 480)
     echo = max(line.rfind(word, lowest, to) for word in (b"echo ", b"printf ", b"print "))
     found = _PIPED.match(line[echo:to]) if echo >= 0 else None
-    if found is None or not is_value(found[2], Demand.PASSWORD, Stand.BARE):
+    if found is None or not is_value(found[2], Demand.PASSWORD):
         return (), to
     return ((echo + found.start(2), echo + found.end(2)),), to
 

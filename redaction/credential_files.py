@@ -1,12 +1,10 @@
-"""Secrets in the files that tools keep them in: .netrc, .npmrc, .pgpass, Docker's and WireGuard's, WordPress', hashes."""
+"""Secrets in the files that tools keep them in: of netrc, npm, PostgreSQL, Docker, WireGuard, PHP, and hashes."""
 
 import base64
 import binascii
 import re
 
-from redaction.judge import is_secret
 from redaction.names import Demand
-from redaction.raw import unescaped
 from redaction.rule import Rule, Spans
 from redaction.values import is_value, value_span
 
@@ -26,7 +24,9 @@ _HASHES = (
     r"(?:pbkdf2_sha256|pbkdf2:sha256|\$pbkdf2-sha(?:256|512)|scrypt):?\$?[0-9:]{1,20}\$[A-Za-z0-9./+=]{1,90}\$[A-Za-z0-9./+=]{32}",
     r"\{S?SHA(?:256|512)?\}[A-Za-z0-9+/]{27}",
 )
-_HASH_START = re.compile(rb"\$\$?(?:2[abxy]|apr1|[1567]|y|gy|argon2(?:id|i|d)|pbkdf2-sha\d+)\$|pbkdf2[_:]sha256|scrypt[:$]|\{S?SHA")
+_HASH_START = re.compile(
+    rb"\$\$?(?:2[abxy]|apr1|[1567]|y|gy|argon2(?:id|i|d)|pbkdf2-sha\d+)\$|pbkdf2[_:]sha256|scrypt[:$]|\{S?SHA"
+)
 _HASH_REST = re.compile(rb"[./A-Za-z0-9+=]*+")
 _VAULT_BODY = re.compile(rb"(?:;[\w.-]{1,60}){2,3}+((?:(?:\s|\\{1,15}[nrt]|[>|+ -]){1,40}+[0-9a-f]{32,160}+)++)")
 
@@ -35,7 +35,9 @@ def decoded(encoded: bytes) -> str:
     """What the base64 holds, if that is printable text; else nothing."""
     text = encoded.replace(b"\\", b"").rstrip(b"=")
     try:
-        result = base64.b64decode(text + b"=" * (-len(text) % 4), altchars=b"-_" if b"-" in text or b"_" in text else None)
+        result = base64.b64decode(
+            text + b"=" * (-len(text) % 4), altchars=b"-_" if b"-" in text or b"_" in text else None
+        )
         shown = result.decode()
     except (binascii.Error, ValueError):
         return ""
@@ -53,14 +55,13 @@ def find_netrc_password(line: bytes, to: int) -> tuple[Spans, int]:
 
 def find_npm_auth(line: bytes, to: int) -> tuple[Spans, int]:
     """`_authToken`, and `_auth` and `_password` when they are base64 of text."""
-    start, end = value_span(line, to - _VALUE_BYTES)
-    found = _BASE64.match(line, start, end)
+    start = to - _VALUE_BYTES
+    found = _BASE64.match(line, start, start + 4096)
     if found is None:
         return (), to
     name = line[max(0, start - 24) : start]
-    if b"oken" in name:
-        return ((found.span(),), found.end()) if is_value(found.group(), Demand.TOKEN) else ((), to)
-    return ((found.span(),), found.end()) if decoded(found.group()) else ((), to)
+    secret = is_value(found.group(), Demand.TOKEN) if b"oken" in name else decoded(found.group())
+    return ((found.span(),) if secret else ()), max(to, found.end())
 
 
 def find_docker_auth(line: bytes, to: int) -> tuple[Spans, int]:
@@ -81,9 +82,11 @@ def find_docker_auth(line: bytes, to: int) -> tuple[Spans, int]:
 def find_pgpass(line: bytes, to: int) -> tuple[Spans, int]:
     """The last field of a line of .pgpass."""
     found = _WORD.match(line, to - 3)
-    if found is None or b"*" in found.group() or b"arn:" in line[max(0, to - 160) : to]:
+    if found is None:
         return (), to
-    return ((found.span(),), found.end()) if is_value(found.group(), Demand.PASSWORD) else ((), to)
+    secret = b"*" not in found.group() and b"arn:" not in line[max(0, to - 160) : to]
+    secret = secret and is_value(found.group(), Demand.PASSWORD)
+    return ((found.span(),) if secret else ()), found.end()
 
 
 def find_matched(line: bytes, to: int) -> tuple[Spans, int]:
@@ -94,19 +97,18 @@ def find_matched(line: bytes, to: int) -> tuple[Spans, int]:
 def find_definition(line: bytes, to: int) -> tuple[Spans, int]:
     """The value of a constant that PHP defines, as in wp-config."""
     start, end = value_span(line, to - 4)
-    return (((start, end),), max(end, to)) if _is_definition(unescaped(line[start:end])) else ((), to)
+    return (((start, end),) if _is_definition(line[start:end]) else ()), max(end, to)
 
 
-def _is_definition(value: str) -> bool:
-    salt = len(value) >= 48 and len(set(value)) >= 20 and sum(character.isalnum() for character in value) < len(value)
-    return salt or is_secret(value, Demand.PASSWORD)
+def _is_definition(value: bytes) -> bool:
+    is_salt = 48 <= len(value) <= 128 and len(set(value)) >= 24 and not value.isalnum() and value.count(b" ") < 8
+    return is_salt or is_value(value, Demand.PASSWORD)
 
 
 def find_hash(line: bytes, to: int) -> tuple[Spans, int]:
     """A password's hash with its salt."""
-    first = None
-    for first in _HASH_START.finditer(line, max(0, to - 260), to):
-        pass
+    starts = list(_HASH_START.finditer(line, max(0, to - 260), to))
+    first = starts[-1] if starts else None
     rest = _HASH_REST.match(line, to)
     end = rest.end() if rest else to
     if first is None or len(set(line[first.end() : end])) < 12:
@@ -185,7 +187,8 @@ def rules() -> tuple[Rule, ...]:
             "WordPress",
             "password or salt",
             (
-                rf"(?i:define)\( {{0,2}}{_QUOTED}[A-Z0-9_]{{0,40}}(?:PASSWORD|PASSWD|KEY|SALT|SECRET|TOKEN){_QUOTED} {{0,2}},"
+                rf"(?i:define)\( {{0,2}}{_QUOTED}[A-Z0-9_]{{0,40}}(?:PASSWORD|PASSWD|KEY|SALT|SECRET|TOKEN){_QUOTED}"
+                r" {0,2},"
                 rf"\s{{0,12}}{_QUOTED}[^\"'\\]{{4}}",
             ),
             find_definition,

@@ -7,17 +7,18 @@ from redaction.raw import closing_quote
 
 QUOTED_LENGTH_MAX = 4096
 PLAIN_LENGTH_MAX = 4096
-TRIPLE = 3
+AFTER_LENGTH_MAX = 64
 BACKSLASH = 0x5C
 # An escape ends a value without quotes; a backslash before anything else belongs to it.
-PLAIN = re.compile(rb"(?:[^\s\"'`\\\x00-\x1f]|\\{2,15}(?![\\nrtbfu/\"'`\s]))++")
+PLAIN = re.compile(rb"(?:[^\s\"'`\\<>\x00-\x1f]|\\{2,15}(?![\\nrtbfu/\"'`\s]))++")
 # What follows a value without quotes in the middle of something longer.
 FOLLOWED = re.compile(
-    rb"[,;&](?:[\w.$-]{1,40}[=:]|[ \t]|amp;|\Z)|[<>]|,\[?\{?\Z|\}[,;)\]}]|\$\{|\)[;,.{)\]]|[|](?:\Z|[ \t|])|#\{|[;,]\Z"
+    rb"[,;&](?:[\w.$-]{1,40}[=:]|[ \t]|amp;|\Z)|,\[?\{?\Z|\}[,;)\]}]|\$\{|\)[;,.{)\]]|[|](?:\Z|[ \t|])|#\{|[;,]\Z"
 )
 TAIL = b",;)]}>.:"
-NEWLINES = {b'"': re.compile(rb"[\r\n]")}
-BARE_QUOTE = re.compile(rb'(?<!\\)"')
+BLANK = re.compile(rb"[\s,:]")
+DEPTH_MAX = 16
+OUTER_TRIES_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +43,32 @@ def _line_end(line: bytes, start: int, end: int, depth: int) -> int:
     return at if at >= 0 else end
 
 
+def _outer_quote(line: bytes, start: int, end: int, depth: int) -> int:
+    """Where the first double quote with fewer backslashes than `depth` begins, with its backslashes; -1 if nowhere."""
+    at = line.find(b'"', start, end)
+    for _ in range(OUTER_TRIES_MAX):
+        if at < 0:
+            return -1
+        run = at
+        while run > start and line[run - 1] == BACKSLASH and at - run < DEPTH_MAX:
+            run -= 1
+        if at - run < depth:
+            return run
+        at = line.find(b'"', at + 1, end)
+    return -1
+
+
 def _quoted(line: bytes, start: int, quote: bytes) -> int:
     """The end of a value behind this quote; where it was cut off, the end of what is left."""
     limit = min(len(line), start + QUOTED_LENGTH_MAX)
     end = closing_quote(line, start, quote, limit)
     reach = limit if end < 0 else end
     is_double = quote.endswith(b'"')
-    if line.startswith((b'{"', b'[{"')) and quote != b'"':
-        # The string that all this stands in ends at its own quote.
-        outer = BARE_QUOTE.search(line, start, reach)
-        reach = outer.start() if outer is not None else reach
+    if quote != b'"' and line.startswith((b'{"', b'[{"')):
+        # The strings that all this stands in end at their own quotes, which have fewer backslashes.
+        outer = _outer_quote(line, start, reach, len(quote) - 1 if is_double else DEPTH_MAX)
+        if outer >= 0 and (is_double or end < 0 or BLANK.search(line, outer, min(reach, outer + AFTER_LENGTH_MAX))):
+            reach = outer
     return _line_end(line, start, reach, len(quote) - 1 if is_double else 1)
 
 

@@ -2,7 +2,6 @@
 
 import re
 
-from redaction.judge import Stand
 from redaction.names import Demand
 from redaction.rule import Look, Rule, Spans
 from redaction.values import is_value, value_span
@@ -12,8 +11,10 @@ _VALUE_BYTES = 4
 _GIVEN = r"""(?:[ \t=]|\\{0,15}["'`],?){1,6}"""
 _FIRST = rf"[^\s\"'`\\=,;|&<>(){{}}$-][^\s\"'`\\;|&<>()]{{{_VALUE_BYTES - 1}}}"
 _BEFORE = r"(?:[\s\"'`]|\\[nt])"
-_PASSWORDS = r"(?i:password|passwd|passphrase|passwort|passcode|[-]pass|[-]pwd|storepass|keypass|requirepass|pwd|[-]psk)"
-_KEYS = r"(?i:secret|token|api-?key|access-?key|secret-?key|account-?key|auth-?key|credentials?|client-?key|private-?key|auth|sas)"
+_PASSWORDS = (
+    r"(?i:password|passwd|passphrase|passwort|passcode|[-]pass|[-]pwd|storepass|keypass|requirepass|pwd|[-]psk)"
+)
+_KEYS = r"(?i:secret|token|(?:api|access|secret|account|auth|client|private)-?key|credentials?|auth|sas)"
 _HOMES = re.compile(rb"[\w.-]{1,40}[=:][^=]|/|\./|~/|https?:|[\w./-]{1,60}\.(?:txt|json|ya?ml|key|pem|env|enc)\b")
 _ESCAPE = re.compile(rb"\\[nrt]\Z")
 
@@ -26,7 +27,7 @@ def look_at_value(length: int, demand: Demand) -> Look:
         if _ESCAPE.search(line, max(0, start - 1), start + 1) or _HOMES.match(line, start):
             return (), to
         start, end = value_span(line, start)
-        return (((start, end),), max(to, end)) if is_value(line[start:end], demand, Stand.BARE) else ((), to)
+        return (((start, end),), max(to, end)) if is_value(line[start:end], demand) else ((), max(to, end))
 
     return look
 
@@ -38,9 +39,7 @@ def rules() -> tuple[Rule, ...]:
             "option-password",
             "command line",
             "password given to an option",
-            (
-                rf"{_BEFORE}--?[A-Za-z0-9-]{{0,24}}{_PASSWORDS}{_GIVEN}{_FIRST}",
-            ),
+            (rf"{_BEFORE}--?[A-Za-z0-9-]{{0,24}}{_PASSWORDS}{_GIVEN}{_FIRST}",),
             look_at_value(_VALUE_BYTES, Demand.PASSWORD),
             example="tool --db-password <base62:12> --verbose",
             counter="tool --db-password password --verbose",

@@ -9,7 +9,7 @@ from enum import Enum
 from operator import sub
 
 from redaction.names import Demand
-from redaction.words import is_word, segments, share_of_words
+from redaction.words import is_word, segments, share_of_words, words_of
 
 
 class Stand(Enum):
@@ -24,32 +24,34 @@ LENGTH_MIN = {Demand.WEAK: 16, Demand.TOKEN: 12, Demand.KEY: 8, Demand.SECRET: 7
 LENGTH_MAX = 4096
 DIFFERENT_MIN = 5
 SEQUENCE_SHARE = 0.6
+STEPS = frozenset((-1, 0, 1))
 WORDS_SHARE_MAX = {Demand.WEAK: 0.42, Demand.TOKEN: 0.5, Demand.KEY: 0.62, Demand.SECRET: 0.62, Demand.PASSWORD: 0.62}
 LETTERS_ONLY_MIN = {Demand.WEAK: 24, Demand.TOKEN: 16, Demand.KEY: 12, Demand.SECRET: 12, Demand.PASSWORD: 12}
 MIXED_LENGTH_MIN = 8  # letters alone, if upper and lower case follow each other as no name has them
 
 TEMPLATE = re.compile(
     r"\$\{[\w.]|\$\([\w ]|\{\{.*\}\}|#\{\w|@\{\w|<%|%>|%\(\w+\)|%[sdrxv](?![A-Za-z0-9])|\{[\w.:!\[\]'\"-]{0,64}\}|</|://"
-    r"|\)\s*=>|\\[wdsSWD][+*{]|\[\^?[aA0]-[zZ9]|\(\?[:=!<]|^\^.*\$$|&#?\w{2,6};|\[REDACTED|\[MASKED|\[FILTERED"
+    r"|\)\s*=>|\\[wdsSWD][+*{]|\[\^?[aA0]-[zZ9]|\(\?[:=!<]|&#?\w{2,6};|\[REDACTED|\[MASKED|\[FILTERED"
 )
 VARIABLE = re.compile(
-    r"(?:\$\w+(?:[.:\[>-].*)?|\$\w*\(.*|%\w+%|!\w+!|<[^<>]*>?|\[[\w .:*-]*\]|\([\w .-]*\)|&\w+;?|@@?[\w./:-]+|\*\w+|:\w+"
-    r"|%?\{.*\}|__\w+__|[?*•#=._-]+)"
+    r"(?:\$\w+(?:[.:\[>-].*)?|\$\w*\(.*|%\w+%|!\w+!|<[^<>]*>?|\[[\w .:*-]*\]|\([\w .-]*\)|&\w+;?|@@?[\w./:-]+|\*\w+"
+    r"|:\w+|%?\{.*\}|__\w+__|[?*•#=._-]+)"
 )
+# In lower case; each begins with a letter of its own, which lets `re` skip what cannot begin one.
 STANDING_IN = re.compile(
-    r"(?i)example|placeholder|change[-_. ]?(?:me|this|it)|redacted|undefined|dummy|sample|x{4}|\*{3}|\.{3}|…|•|<your"
-    r"|(?<![a-z])your?(?![a-z])|yourp|yours|my[-_]?(?:pass|secret|token|key|api)|insert|replace|todo|fixme|[-_]here|null"
-    r"|goes[-_]here|not[-_]?set|unset|omitted|masked|hidden|secret[-_]?key|dont[-_]?(?:tell|use)|super[-_]?secret|some[-_]"
-    r"|not[-_]?a[-_]"
+    r"example|placeholder|change[-_. ]?(?:me|this|it)|redacted|undefined|dummy|sample|xxxx|\*\*\*|\.\.\.|…|•"
+    r"|your(?:s|p|[^a-z]|$)|my[-_]?(?:pass|secret|token|key|api)|insert|replace|todo|fixme|[-_]here|null|goes[-_]here"
+    r"|not[-_]?(?:set|a[-_])|unset|omitted|masked|hidden|secret[-_]?key|dont[-_]?(?:tell|use)|super[-_]?secret|some[-_]"
 )
-DUMMIES = frozenset(
-    "test tests testing tester pass password passwd pwd secret secrets key keys token tokens api app user users admin root foo"
-    " bar baz qux quux abc abcd xyz aaa bbb my the your new old value val data name id auth access client server db database"
-    " login default temp tmp fake mock none null true false demo string text field param arg var env hash salt invalid valid"
-    " wrong bad good correct incorrect first second some any other another hello world this that is not and or a an of to in"
-    " for with by no yes shared private public service account session cookie cred creds credential credentials bearer basic"
-    " refresh bot oauth jwt type input output form query header body index next page prev last confirm confirmation repeat"
-    " again sha md hmac aes rsa ed pbkdf scrypt bcrypt argon base utf ascii ascii hex ssl tls ssh http https oauth x v".split()
+DUMMIES = words_of(
+    "test tests testing tester pass password passwd pwd secret secrets key keys token tokens api app user users admin "
+    "root foo bar baz qux quux abc abcd xyz aaa bbb my the your new old value val data name id auth access client "
+    "server db database login default temp tmp fake mock none null true false demo string text field param arg var "
+    "env hash salt invalid valid wrong bad good correct incorrect first second some any other another hello world "
+    "this that is not and or a an of to in for with by no yes shared private public service account session cookie "
+    "cred creds credential credentials bearer basic refresh bot oauth jwt type input output form query header body "
+    "index next page prev last confirm confirmation repeat again sha md hmac aes rsa ed pbkdf scrypt bcrypt argon "
+    "base utf ascii hex ssl tls ssh http https x v"
 )
 OTHER_FORMS = re.compile(
     r"(?:"
@@ -75,7 +77,7 @@ MEMBER = re.compile(
     r"(?:self|this|cls|os|process|env|config|settings|props|params|request|req|args|options|opts|ctx|context|data|app"
     r"|window|document|event|state|module|var|local|secrets|import\.meta|vars|user|form|body|res|response|input)\b[.?!\[]\D"
 )
-WORD_AND_DIGITS = re.compile(r"[A-Za-z]{3,}\d+|[A-Za-z\d]*\d[A-Za-z\d]*[!#$%*?@]+|[A-Za-z]{3,}[_#@-]\d+[!?]?")
+WORD_AND_DIGITS = re.compile(r"[A-Za-z\d]*\d[A-Za-z\d]*[!#$%*?@]*|[A-Za-z]{3,}[_#@-]\d+[!?]?")
 CALLED = re.compile(r"[A-Za-z_$][\w$.]*\(")
 NOUNS = ("password", "passwd", "secret", "token")
 UNPRINTABLE = re.compile(r"[\n\r\x00]")
@@ -87,11 +89,14 @@ HAS_LETTER = re.compile(r"[^\W\d_]")
 HAS_SYMBOL = re.compile(r"[!@#$%^&*?~|;<>()\[\]{}\"'`\\+=].")  # not as the last character, where text has them too
 FILE = re.compile(r".*[/\\].*\.[a-z]{2,5}|/.*", re.DOTALL)
 BLANK_PARTS_MAX = 6
+PHRASE_LENGTH_MAX = 128
 
 
 def _stands_in(value: str) -> bool:
     """Whether the value is written in the place of another one."""
-    return bool(TEMPLATE.search(value) or VARIABLE.fullmatch(value) or STANDING_IN.search(value))
+    if TEMPLATE.search(value) or VARIABLE.fullmatch(value) or STANDING_IN.search(value.lower()):
+        return True
+    return value.startswith("^") and value.endswith("$")
 
 
 def _is_monotonous(value: str) -> bool:
@@ -99,9 +104,8 @@ def _is_monotonous(value: str) -> bool:
     lowered = value.lower()
     if len(set(lowered)) < DIFFERENT_MIN:
         return True
-    codes = [ord(character) for character in lowered]
-    steps = sum(-1 <= step <= 1 for step in map(sub, codes, codes[1:]))
-    return steps >= SEQUENCE_SHARE * (len(codes) - 1)
+    codes = lowered.encode("latin-1", "replace")
+    return sum(map(STEPS.__contains__, map(sub, codes, codes[1:]))) >= SEQUENCE_SHARE * (len(codes) - 1)
 
 
 def _has_other_form(value: str, demand: Demand, share: float) -> bool:
@@ -122,7 +126,7 @@ def _is_code(value: str, share: float, stand: Stand) -> bool:
         return True
     if CHAIN.fullmatch(value):
         return share >= 0.62
-    return CODE.match(value) is not None and share >= 0.4
+    return share >= 0.4 and CODE.match(value) is not None
 
 
 def _is_phrase_secret(value: str) -> bool:
@@ -155,7 +159,7 @@ def _looks_made(value: str, demand: Demand, share: float) -> bool:
         return has_symbols and has_digits
     if not has_digits and not has_symbols:
         return _letters_look_made(value, demand, share)
-    if _only_dummies(value):
+    if (share > 0.2 or len(value) < 12) and _only_dummies(value):
         return False
     if share <= WORDS_SHARE_MAX[demand]:
         return True
@@ -169,6 +173,8 @@ def _looks_made(value: str, demand: Demand, share: float) -> bool:
 
 def is_secret(value: str, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
     """Whether the decoded value is to be masked, given what its name demands and how it stands in the text."""
+    if len(value) > PHRASE_LENGTH_MAX and " " in value:
+        return False
     if demand == Demand.NONE or not LENGTH_MIN[demand] <= len(value) <= LENGTH_MAX or UNPRINTABLE.search(value):
         return False
     if _stands_in(value):

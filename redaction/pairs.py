@@ -15,9 +15,44 @@ QUOTE = r"""\\{0,15}["'`]"""
 MIXED_VALUE = "(?:" + "|".join(ANY * at + r"[0-9A-Z!@#$%^&*_+=~]" + ANY * (5 - at) for at in range(6)) + ")"
 QUOTES = r"""["'`\\]{0,17}"""
 NAMES = "(?:" + SECRET_NAMES + r"|tokens?|[_\-.]key|credentials?|[_\-.]pass)"
-VALUE_NAMES = ("value", "val", "default", "default_value", "defaultvalue", "content", "secret_value", "secretstring", "string")
-NAME_NAMES = ("name", "key", "variable", "var", "id", "field", "property", "parameter", "param", "label", "parametername")
-STATEMENTS = (b"env", b"arg", b"setx", b"setenv", b"export", b"define", b"setq", b"set", b"by", b"defparameter", b"defvar", b"const")
+VALUE_NAMES = (
+    "value",
+    "val",
+    "default",
+    "default_value",
+    "defaultvalue",
+    "content",
+    "secret_value",
+    "secretstring",
+    "string",
+)
+NAME_NAMES = (
+    "name",
+    "key",
+    "variable",
+    "var",
+    "id",
+    "field",
+    "property",
+    "parameter",
+    "param",
+    "label",
+    "parametername",
+)
+STATEMENTS = (
+    b"env",
+    b"arg",
+    b"setx",
+    b"setenv",
+    b"export",
+    b"define",
+    b"setq",
+    b"set",
+    b"by",
+    b"defparameter",
+    b"defvar",
+    b"const",
+)
 VERBS = ("is", "was", "equals", "ist", "lautet")
 STRICT_LENGTH_MIN = 8
 
@@ -29,15 +64,21 @@ def _backwards(words: tuple[str, ...]) -> bytes:
 # All of this is read backwards, from the value towards the name.
 OPENED = rb"(?P<open>(?:[\"'`]\\{0,15}){1,3})?"
 TAG = re.compile(rb">(?:(?P<attributes>[^<>]{0,160}?)[ \t])?(?P<name>[\w.\-]{2,80}+)(?::\w{1,20})?<")
-NAMED_TAG = re.compile(rb"[\"'`]\\{0,15}(?P<name>[\w.\-]{2,80})[\"'`]\\{0,15}= ?(?i:" + _backwards(NAME_NAMES) + rb")\Z")
+NAMED_TAG = re.compile(
+    rb"[\"'`]\\{0,15}(?P<name>[\w.\-]{2,80})[\"'`]\\{0,15}= ?(?i:" + _backwards(NAME_NAMES) + rb")\Z"
+)
 MEMBER = re.compile(
     OPENED
     + rb"[ \t]{0,8}[:=][ \t]{0,8}[\"'`\\]{0,17}(?i:"
     + _backwards(VALUE_NAMES)
-    + rb")(?![\w.])[\s\"'`\\,;nrt\-]{1,64}?(?<=[\s\"'`\\,;nrt])(?P<name>[\w.\-/]{2,80}+)[\"'`]?\\{0,15}[ \t]{0,4}[:=][ \t]{0,4}"
-    + rb"[\"'`\\]{0,17}(?i:" + _backwards(NAME_NAMES) + rb")"
+    + rb")(?![\w.])[\s\"'`\\,;nrt\-]{1,64}?(?<=[\s\"'`\\,;nrt])(?P<name>[\w.\-/]{2,80}+)"
+    + rb"[\"'`]?\\{0,15}[ \t]{0,4}[:=][ \t]{0,4}[\"'`\\]{0,17}(?i:"
+    + _backwards(NAME_NAMES)
+    + rb")"
 )
-SPACED = re.compile(OPENED + rb"(?P<gap>(?:[ \t]|t\\{1,15}){1,40})(?P<name>[\w.\-]{2,80}+)(?:[ \t]{1,8}(?P<before>[\w:\-]{1,16}))?")
+SPACED = re.compile(
+    OPENED + rb"(?P<gap>(?:[ \t]|t\\{1,15}){1,40})(?P<name>[\w.\-]{2,80}+)(?:[ \t]{1,8}(?P<before>[\w:\-]{1,16}))?"
+)
 SAID = re.compile(
     rb"(?P<open>(?:[\"'`]\\{0,15})?)[ \t:*]{1,4}(?i:" + _backwards(VERBS) + rb")[ \t](?P<name>[\w.\- ']{4,60})"
 )
@@ -53,10 +94,6 @@ def _after_escape(name: bytes, line: bytes, before: int) -> bytes:
     return name[1:] if before >= 0 and line[before] == ESCAPED else name
 
 
-def _found(spans: Spans, to: int) -> tuple[Spans, int]:
-    return spans, spans[0][1] if spans else to
-
-
 def look_in_tag(line: bytes, to: int) -> tuple[Spans, int]:
     """`<password>value</password>` and `<entry key="password">value</entry>`."""
     start = to - SECRET_LENGTH
@@ -67,7 +104,7 @@ def look_in_tag(line: bytes, to: int) -> tuple[Spans, int]:
     if demand == Demand.NONE and found["attributes"]:
         named = NAMED_TAG.search(found["attributes"])
         demand = demand_of(named["name"][::-1]) if named is not None else demand
-    return _found(judged(line, start, b"", demand) if demand else (), to)
+    return judged(line, start, b"", demand, to) if demand else ((), to)
 
 
 def look_beside(line: bytes, to: int) -> tuple[Spans, int]:
@@ -77,14 +114,18 @@ def look_beside(line: bytes, to: int) -> tuple[Spans, int]:
     if found is None:
         return (), to
     demand = demand_of(found["name"][::-1])
-    return _found(judged(line, start, (found["open"] or b"")[::-1], demand) if demand else (), to)
+    return judged(line, start, (found["open"] or b"")[::-1], demand, to) if demand else ((), to)
 
 
 VALUE_BEFORE = re.compile(
-    rb"(?:[\s\"'`\\,;nrt]{1,64}?)(?P<quote>[\"'`]\\{0,15})(?P<value>[^\s\"'`,;{}]{6,400}?)(?P=quote)[ \t]{0,4}[:=][ \t]{0,4}"
-    rb"[\"'`]\\{0,15}(?i:" + _backwards(VALUE_NAMES) + rb")"
+    rb"(?:[\s\"'`\\,;nrt]{1,64}?)(?P<quote>[\"'`]\\{0,15})(?P<value>[^\s\"'`,;{}]{6,400}?)(?P=quote)"
+    rb"[ \t]{0,4}[:=][ \t]{0,4}[\"'`]\\{0,15}(?i:" + _backwards(VALUE_NAMES) + rb")"
 )
-NAME_OPENED = re.compile(rb"(?P<name>[\w.\-/]{2,80}+)[\"'`]\\{0,15}[ \t]{0,4}[:=][ \t]{0,4}[\"'`\\]{1,17}(?i:" + _backwards(NAME_NAMES) + rb")[\"'`]\\{0,15}")
+NAME_OPENED = re.compile(
+    rb"(?P<name>[\w.\-/]{2,80}+)[\"'`]\\{0,15}[ \t]{0,4}[:=][ \t]{0,4}[\"'`\\]{1,17}(?i:"
+    + _backwards(NAME_NAMES)
+    + rb")[\"'`]\\{0,15}"
+)
 
 
 def look_before(line: bytes, to: int) -> tuple[Spans, int]:
@@ -100,7 +141,7 @@ def look_before(line: bytes, to: int) -> tuple[Spans, int]:
     found = VALUE_BEFORE.match(head, opened.end()) if demand else None
     if found is None:
         return (), to
-    return judged(line, end - found.end("value"), found["quote"][::-1], demand), to
+    return judged(line, end - found.end("value"), found["quote"][::-1], demand, to)[0], to
 
 
 def look_spaced(line: bytes, to: int) -> tuple[Spans, int]:
@@ -112,10 +153,8 @@ def look_spaced(line: bytes, to: int) -> tuple[Spans, int]:
         return (), to
     name = _after_escape(found["name"][::-1], line, start - found.end("name") - 1)
     before = (found["before"] or b"")[::-1].lower()
-    if name.lower() == b"by" and before.endswith(b"identified"):
-        demand = Demand.PASSWORD
-    else:
-        demand = demand_of(name)
+    is_identified = name.lower() == b"by" and before.endswith(b"identified")
+    demand = Demand.PASSWORD if is_identified else demand_of(name)
     quote = (found["open"] or b"")[::-1]
     is_column = found["gap"] != b" "
     if before == b"define" and not quote:
@@ -124,7 +163,7 @@ def look_spaced(line: bytes, to: int) -> tuple[Spans, int]:
         return (), to
     if not before.endswith(STATEMENTS) and name.lower() not in (b"password", b"by", b"passwd"):
         demand = min(demand, Demand.KEY)
-    return _found(judged(line, start, quote, demand), to)
+    return judged(line, start, quote, demand, to)
 
 
 def look_said(line: bytes, to: int) -> tuple[Spans, int]:
@@ -139,7 +178,7 @@ def look_said(line: bytes, to: int) -> tuple[Spans, int]:
     if demand < Demand.TOKEN:
         return (), to
     quote = found["open"][::-1]
-    return _found(judged(line, start, quote, min(demand, Demand.KEY) if not quote else demand), to)
+    return judged(line, start, quote, min(demand, Demand.KEY) if not quote else demand, to)
 
 
 def look_block(line: bytes, to: int) -> tuple[Spans, int]:
@@ -150,10 +189,12 @@ def look_block(line: bytes, to: int) -> tuple[Spans, int]:
         return (), to
     name = _after_escape(found["name"][::-1], line, start - found.end("name") - 1)
     demand = demand_of(name)
-    return _found(judged(line, start, b"", demand) if demand else (), to)
+    return judged(line, start, b"", demand, to) if demand else ((), to)
 
 
-BLOCK = re.compile(rb"[ \t]{1,24}(?:[\r\n]|[nr]\\{1,15}){1,3}[ \t]{0,4}[\d+\-]{0,2}[|>][ \t]{1,8}:[\"']?(?P<name>[\w.\-]{2,80}+)")
+BLOCK = re.compile(
+    rb"[ \t]{1,24}(?:[\r\n]|[nr]\\{1,15}){1,3}[ \t]{0,4}[\d+\-]{0,2}[|>][ \t]{1,8}:[\"']?(?P<name>[\w.\-]{2,80}+)"
+)
 
 RULES = (
     Rule(
@@ -171,8 +212,16 @@ RULES = (
         "any",
         "value beside a member that holds a secret's name",
         (
-            r"(?i)" + NAMES + r"[\w.\-]{0,24}" + r"""[\s"'`\\,;nrt\-]{1,64}(?:""" + "|".join(VALUE_NAMES) + ")" + QUOTES
-            + r"[ \t]{0,8}[:=][ \t]{0,8}" + QUOTES + VALUE,
+            r"(?i)"
+            + NAMES
+            + r"[\w.\-]{0,24}"
+            + r"""[\s"'`\\,;nrt\-]{1,64}(?:"""
+            + "|".join(VALUE_NAMES)
+            + ")"
+            + QUOTES
+            + r"[ \t]{0,8}[:=][ \t]{0,8}"
+            + QUOTES
+            + VALUE,
         ),
         look_beside,
         "medium",
@@ -184,7 +233,12 @@ RULES = (
         "any",
         "value before a member that holds a secret's name",
         (
-            r"(?i)(?:" + "|".join(NAME_NAMES) + ")" + r"""["'`\\]{1,17}[ ]{0,4}[:=][ ]{0,4}["'`\\]{1,17}[\w.\-/]{0,40}""" + NAMES + QUOTE,
+            r"(?i)(?:"
+            + "|".join(NAME_NAMES)
+            + ")"
+            + r"""["'`\\]{1,17}[ ]{0,4}[:=][ ]{0,4}["'`\\]{1,17}[\w.\-/]{0,40}"""
+            + NAMES
+            + QUOTE,
         ),
         look_before,
         "medium",
@@ -198,7 +252,10 @@ RULES = (
         (
             r"(?i)(?:" + NAMES + r"[\w.\-]{0,24}|identified by(?: password)?)[ ]{1,12}[\"'\\]{1,17}" + VALUE,
             r"(?i)" + NAMES + r"[\w.\-]{0,24}(?:[ ]{2}[ ]{0,24}|(?:\t|\\{1,15}t){1,4})" + VALUE,
-            r"(?i)(?:ENV|ARG|setx|setenv|define|export)[ ]{1,4}[\w.\-]{0,40}" + NAMES + r"[\w.\-]{0,24}[ ]{1,12}" + VALUE,
+            r"(?i)(?:ENV|ARG|setx|setenv|define|export)[ ]{1,4}[\w.\-]{0,40}"
+            + NAMES
+            + r"[\w.\-]{0,24}[ ]{1,12}"
+            + VALUE,
         ),
         look_spaced,
         "medium",
@@ -209,9 +266,7 @@ RULES = (
         "said-secret",
         "any",
         "value that a sentence calls a password, secret, token or API key",
-        (
-            "(?i:" + NAMES + r"(?:[ ][\w' \-.]{0,30})?[ ](?:" + "|".join(VERBS) + "))[ :*]{1,4}" + QUOTES + MIXED_VALUE,
-        ),
+        ("(?i:" + NAMES + r"(?:[ ][\w' \-.]{0,30})?[ ](?:" + "|".join(VERBS) + "))[ :*]{1,4}" + QUOTES + MIXED_VALUE,),
         look_said,
         "low",
         "The password is <base62:14>.",
@@ -222,7 +277,10 @@ RULES = (
         "any",
         "first line of a YAML block that belongs to a secret's name",
         (
-            r"(?i)" + NAMES + r"[\w.\-]{0,24}[\"']?:[ ]{1,8}[|>][\d+\-]{0,2}[ ]{0,4}(?:[\r\n]|\\{1,15}[nr]){1,3}[ ]{1,24}" + VALUE,
+            r"(?i)"
+            + NAMES
+            + r"[\w.\-]{0,24}[\"']?:[ ]{1,8}[|>][\d+\-]{0,2}[ ]{0,4}(?:[\r\n]|\\{1,15}[nr]){1,3}[ ]{1,24}"
+            + VALUE,
         ),
         look_block,
         "medium",

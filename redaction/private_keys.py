@@ -89,7 +89,8 @@ def _to_end(line: bytes, start: int, end: int) -> tuple[Spans, int]:
     lowest = max(0, start - LENGTH_MAX)
     lowest = max(lowest, line.rfind(b"--", lowest, start) + 2)
     found = _BACKWARDS.match(line[lowest:start][::-1])
-    if found is None:
+    # What has a BEGIN was looked at from there.
+    if found is None or b"BEGIN" in line[max(0, lowest - 64) : lowest]:
         return (), end
     first = after_escape(line, start - len(found.group().rstrip(b"\\ \t\r\n\"'`,>|*#:;+-")))
     return (((first, end),), end) if is_material(line, first, start) else ((), end)

@@ -16,8 +16,16 @@ _QUOTE = rb"(?:\\{0,15}[\"'])?"
 _KIND_END = re.compile(rb"Secret\\{0,15}[\"'\s,}]|Secret\\{1,15}[nr]|Secret\Z")
 _DATA = re.compile(rb"(?:[\s{,\"']|\\[nrt\"]|\A)(data|stringData)\\{0,15}[\"']?\s{0,4}:(?=[\s{\\])")
 _ENTRY = re.compile(
-    rb"(?:" + _SPACE + rb"|[{,]|[+>|] ){1,64}+" + _QUOTE + rb"([A-Za-z0-9_.-]{1,253}+)" + _QUOTE + rb"[ \t]{0,4}:[ \t]{1,4}?"
-    + _QUOTE + rb"([^\s\"'\\,{}]+)" + _QUOTE
+    rb"(?:"
+    + _SPACE
+    + rb"|[{,]|[+>|] ){1,64}+"
+    + _QUOTE
+    + rb"([A-Za-z0-9_.-]{1,253}+)"
+    + _QUOTE
+    + rb"[ \t]{0,4}:[ \t]{1,4}?"
+    + _QUOTE
+    + rb"([^\s\"'\\,{}]+)"
+    + _QUOTE
 )
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]{4,}+={0,2}")
 _KEY_DATA_BYTES = 16

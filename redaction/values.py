@@ -1,9 +1,18 @@
 """What is given to a flag, a header or an address: where it ends, and whether it is a secret."""
 
+import re
+
 from redaction.extent import extent
 from redaction.judge import Stand, is_secret
 from redaction.names import Demand
 from redaction.raw import opening_quote, unescaped
+
+JUDGED_LENGTH_MAX = 64  # what is longer is judged by its beginning
+
+# Letters whose case changes more often than in any name put together from words.
+_LETTERS = re.compile(r"(?=[A-Z]*[a-z])(?=[a-z]*[A-Z])[A-Za-z]{8,}")
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_PART_LENGTH_MAX = 2.7
 
 
 def value_span(line: bytes, start: int) -> tuple[int, int]:
@@ -14,4 +23,9 @@ def value_span(line: bytes, start: int) -> tuple[int, int]:
 
 def is_value(raw: bytes, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
     """Whether the raw value is a secret, given what is demanded of it and how it stands in the text."""
-    return is_secret(unescaped(raw), demand, stand)
+    text = unescaped(raw[: 2 * JUDGED_LENGTH_MAX])[:JUDGED_LENGTH_MAX]
+    return is_secret(text, demand, stand) or (demand >= Demand.KEY and _is_scrambled(text))
+
+
+def _is_scrambled(text: str) -> bool:
+    return _LETTERS.fullmatch(text) is not None and len(text) < _PART_LENGTH_MAX * len(_PART.findall(text))

@@ -42,6 +42,11 @@ WORD_LENGTH_MIN = 3
 WORD_PAIRS_SHARE = 0.72
 
 
+def words_of(text: str) -> frozenset[str]:
+    """The words that the text lists."""
+    return frozenset(text.split())
+
+
 def segments(text: str) -> list[str]:
     """The runs of letters, parted where camel case parts them."""
     return SEGMENT.findall(text)
