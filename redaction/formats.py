@@ -74,7 +74,7 @@ def rules_of(rows: Iterable[tuple[Format, str]]) -> Iterator[Rule | Family]:
         shape, extent = _read(row, file)
         rule = Rule(row.id, row.provider, row.name, (shape.gate,), _no_look, row.confidence, row.example, row.counter)
         if row.near:
-            members.append((Member(rule, row.near, extent), row.near))
+            members.append((Member(rule, row.near, extent, shape), row.near))
         else:
             yield replace(rule, look=_look(extent, shape))
     yield from families(members)

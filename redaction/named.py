@@ -11,40 +11,59 @@ from typing import Final
 from redaction.extent_of import Extent
 from redaction.raw import ASSIGN
 from redaction.rule import Family, Rule, RuleSpan
+from redaction.shape import Shape
 
 # Words that are in every other line of a program: a name is not known by them.
 _COMMON_WORDS: Final = """
-access account active addr admin agent alpha amazon analysis apikey application auth authorization azure base bearer
-bootstrap bucket build call central chan channel chat cloud code coder company compare config connection consumer
-content convert cookie credential credentials current dark data database default deep deploy detect developer device
-disk document drive easy encryption environment event expo external face form full gateway generic github gitlab
-global google graph group hash help here host hosted http https image info insert integration iterable join keys
-language last legacy license line link listen lite live login machine magic mail management market master medium
-message messaging meta meter microsoft monitoring name nasa node only open openai organization over overflow package
-page parse pass passphrase password payload personal phrase platform play pool position post prep previous primary
-private production project public publish push query quest rate read record refresh registration registry remove
-repo reporter rest ring root runner salt sandbox schema search secondary secret segment semaphore send server
-service session setup shared shop sign signal signature signing site smtp source space spaces specific split sport
-stack staging static stats status storage stream subscribe subscription system team tele test text time times token
-topic total tracker tran translate trip update upload user username value vision walk webhook wire wise work
-workspace write zero
+2fa aad aai abstract access account acl active addr admin ado aeg agent aio alpha amazon analysis analytics and ant
+anthropic api apikey app application aps arc ark arm art auth authorization aws azure base batch bce bearer bee better
+big bing bird bit bootstrap bot box boxapp browser bucket buf build call cap cat cdp central certificate cfg chan
+channel chat classic cli client cloud code coder codex com company compare config connection consumer content convert
+cookie corp cos credential credentials crypto ctp current dark dashboard data database deep default delivery deploy
+detect dev developer device direct disk dme doc document drift drive eas easy email encrypt encryption environment eth
+event exa expo ext external fab face fda fdc fec feed form full gateway gcp gem gen generic github gitlab global
+google graph grid group guard hash hec hello help here hex hey honeycomb host hosted http https hub hunter iam ibm
+identity image ims info insert insight insights integration iot iterable jar job join jwt kafka kagi key keys kit
+knowledge language last launch layer legacy license line linear link listen lite live lob log login logs loops machine
+made magic mail management map maps market master meaning medium message messaging meta meter microsoft monitor
+monitoring name nasa ndl net new ngc nist nix node noise notes notify now npm nyt oauth obs observability oci one only
+open openai ops oracle org organization ors oss otp over overflow owl package page parse pass passphrase password pat
+pay payload people personal phrase platform play plus png poly pool position post prep previous primary private pro
+production project proxy pub public publish push pwd query quest rate rates read readonly record recovery redis ref
+refresh registration registry relay removal remove repo reporter rest rev ring role root route rpc runner salt sandbox
+sas scanner schema sdk search secondary secret seed segment semaphore send sentry serp server service ses session
+setup shared shop sign signal signature signing site slack smtp snap source space spaces specific split sport src
+stack staging static stats status storage stream subscribe subscription system tax team tele test text time times tio
+together tok token tom topic tos total tracker tran translate trigger trip universal update upload use user username
+value vat vector virtual vision walk web webhook wif wire wise wit wml work workers workspace write zen zero zip
 """
 _COMMON: Final = frozenset(_COMMON_WORDS.split())
-_WORD_MIN: Final = 4
-_WHOLE_MIN: Final = 6
+_TELLING_MIN: Final = 6
 _BEFORE: Final = 48
+_GIVEN: Final = re.compile(ASSIGN.encode())
 _ASSIGNED: Final = re.compile(rb"[0-9A-Za-z_. -]{0,40}" + ASSIGN.encode())
 _REST: Final = rb"[0-9A-Za-z_. -]{0,20}" + ASSIGN.encode() + rb"\Z"
+
+
+def _value_start(line: bytes, to: int, shape: Shape | None) -> int:
+    """Where the value begins that is assigned to the name at `to`; -1 if nothing is."""
+    if shape is not None:
+        first = max(0, to - shape.shortest - _BEFORE)
+        starts = (found.end() for found in _GIVEN.finditer(line, first, to))
+        return max((start for start in starts if start <= to - shape.shortest), default=-1)
+    assigned = _ASSIGNED.match(line, to)
+    return assigned.end() if assigned is not None else -1
 
 
 class Member:
     """One format of a family: its rule, its names, and what its values look like."""
 
-    __slots__ = ("_compiled", "_names", "extent", "rule")
+    __slots__ = ("_compiled", "_names", "extent", "rule", "shape")
 
-    def __init__(self, rule: Rule, names: Sequence[str], extent: Extent) -> None:
+    def __init__(self, rule: Rule, names: Sequence[str], extent: Extent, shape: Shape) -> None:
         self.rule = rule
         self.extent = extent
+        self.shape = shape
         self._names = b"(?i:" + b"|".join(_spelt(name).encode() for name in names) + b")" + _REST
         self._compiled: re.Pattern[bytes] | None = None
 
@@ -63,9 +82,9 @@ def gate_of(name: str) -> str | None:
     """The expression that finds a name, if it can be found without what follows it."""
     words = name.split()
     word = max((word for word in words if word not in _COMMON), key=len, default="")
-    if len(word) >= _WORD_MIN:
+    if len(word) >= _TELLING_MIN or (word and len(words) == 1):
         return f"(?i:{re.escape(word)})"
-    return f"(?i:{_spelt(name)})" if len(words) > 1 and len("".join(words)) >= _WHOLE_MIN and word else None
+    return f"(?i:{_spelt(name)})" if len(words) > 1 else None
 
 
 def families(members: Iterable[tuple[Member, Sequence[str]]]) -> Iterator[Family]:
@@ -73,23 +92,23 @@ def families(members: Iterable[tuple[Member, Sequence[str]]]) -> Iterator[Family
     by_gate: dict[str, dict[Member, None]] = {}
     for member, names in members:
         for name in names:
-            gate = gate_of(name) or f"(?i:{_spelt(name)})[0-9A-Za-z_. -]{{0,20}}{ASSIGN}"
-            by_gate.setdefault(gate, {})[member] = None
+            gate = gate_of(name)
+            if gate is not None:
+                by_gate.setdefault(gate, {})[member] = None
+            else:  # a word of every day: it counts only with a value of the right shape
+                shape = f"(?i:{_spelt(name)})[0-9A-Za-z_. -]{{0,20}}{ASSIGN}{member.shape.gate}"
+                yield _family(shape, (member,), member.shape)
     for gate, found in by_gate.items():
         yield _family(gate, tuple(found))
 
 
-def _family(gate: str, members: Sequence[Member]) -> Family:
-    is_whole = gate.endswith(ASSIGN)
+def _family(gate: str, members: Sequence[Member], shape: Shape | None = None) -> Family:
+    """A family whose gate ends with a name or, if the shape of its values is given, with the shortest value."""
 
     def look(line: bytes, to: int) -> tuple[Sequence[RuleSpan], int]:
-        if is_whole:
-            start = to
-        else:
-            assigned = _ASSIGNED.match(line, to)
-            if assigned is None:
-                return (), to
-            start = assigned.end()
+        start = _value_start(line, to, shape)
+        if start < 0:
+            return (), to
         name = b""
         for member in members:
             found = member.extent.pattern().match(line, start)
