@@ -13,7 +13,7 @@ SIGNATURE_MIN = 20
 CUT_MIN = 20
 
 _GATE_LENGTH = 16
-# `{"` and a lower-case letter in base64, or `{` with a blank or newline after it; then as much as the shortest header has.
+# `{"` and a lower-case letter in base64, or `{` and a blank or newline; then as much as the shortest header has.
 _GATES = ("eyJ[h-z0-6][0-9A-Za-z_-]{12}", "(?:eyAi|ewog|ew0K|ewoJ)[0-9A-Za-z_-]{12}")
 _WORD = re.compile(rb"[0-9A-Za-z]*+")
 _HEADER = re.compile(rb"[0-9A-Za-z_-]{16,8192}+={0,2}")
