@@ -120,7 +120,7 @@ def rules() -> tuple[Rule, ...]:
             "connection-password",
             "connection string",
             "password",
-            (r"[?&;] ?(?i:password|passwd|pwd|user ?pass) ?= ?[^\s\"'`\\;&<>$%{(]{3}",),
+            (r"[?&;] ?(?i:password|passwd|pwd|user ?pass) ?= ?(?:\\{0,15}[\"'])?[^\s\"'`\\;&<>$%{(]{3}",),
             _look(3, _CONNECTION_VALUE, Demand.PASSWORD),
             example="Server=db;User Id=app;Password=<base62:16>;Timeout=30",
             counter="Server=db;User Id=app;Password=password;Timeout=30",

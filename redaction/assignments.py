@@ -182,7 +182,7 @@ def _look(length: int, line: bytes, to: int) -> tuple[Spans, int]:
     return judged(line, start, quote, demand, to) if demand != Demand.NONE else ((), to)
 
 
-RULES = (
+_RULES = (
     Rule(
         "assigned-secret",
         "any",
@@ -214,3 +214,8 @@ RULES = (
         "cacheKey=<base62:24>",
     ),
 )
+
+
+def rules() -> tuple[Rule, ...]:
+    """The rules of this module."""
+    return _RULES

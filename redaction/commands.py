@@ -51,7 +51,10 @@ _KEYS = (
     rf"secret set [A-Za-z0-9_-]{{1,60}} (?:--body|-b)[= ]{_OPENED}{_FIRST}",
 )
 _USER = r"[^\s\"'`\\:;|<>()$/]"
-_USERS = (rf"{_BEFORE}(?:-[ua]|--(?:user|auth|proxy-user)){_GIVEN}{_USER}{{0,80}}:",)
+_USERS = (
+    rf"{_BEFORE}-u{_USER}{{1,80}}:",
+    rf"{_BEFORE}(?:-[ua]|--(?:user|auth|proxy-user)){_GIVEN}{_USER}{{0,80}}:",
+)
 _USER_BACKWARDS = re.compile(rb":(?:[\"']\\{0,15})?([^\s\"'`\\:;|<>()$/]{0,80}+)")
 _PASSWORD = re.compile(rb"(?:\\{0,15}[\"'])?([^\s\"'`\\|<>;&()$][^\s\"'`\\|<>]{0,255}+)")
 _PIPE_ENDS = ("--password-stdin", "--with-token", "chpasswd", "sudo -S", "--passphrase-fd 0", "passwd --stdin")
@@ -68,9 +71,10 @@ def find_user(line: bytes, to: int) -> tuple[Spans, int]:
     if before is None:
         return (), to
     start = to - before.end(1)
+    start += 2 * line.startswith(b"-u", start)
     password = _PASSWORD.match(line, to, min(len(line), to + 300))
     if password is None:
-        return (((start, to),), to) if is_value(before[1][::-1], Demand.KEY) else ((), to)
+        return (((start, to),), to) if is_value(line[start : to - before.start(1)], Demand.KEY) else ((), to)
     return (((start, password.end()),), password.end()) if is_value(password[1], Demand.PASSWORD) else ((), to)
 
 

@@ -28,7 +28,10 @@ _HASH_START = re.compile(
     rb"\$\$?(?:2[abxy]|apr1|[1567]|y|gy|argon2(?:id|i|d)|pbkdf2-sha\d+)\$|pbkdf2[_:]sha256|scrypt[:$]|\{S?SHA"
 )
 _HASH_REST = re.compile(rb"[./A-Za-z0-9+=]*+")
-_VAULT_BODY = re.compile(rb"(?:;[\w.-]{1,60}){2,3}+((?:(?:\s|\\{1,15}[nrt]|[>|+ -]){1,40}+[0-9a-f]{32,160}+)++)")
+_VAULT_BODY = re.compile(
+    rb"(?:;[\w.-]{1,60}){2,3}+"
+    rb"(?:\s|\\{1,15}[nrt]|[>|+-]){1,40}+([0-9a-f]{32,160}+(?:(?:\s|\\{1,15}[nrt]|[>|+-]){1,40}+[0-9a-f]{16,160}+)*+)"
+)
 
 
 def decoded(encoded: bytes) -> str:

@@ -64,7 +64,7 @@ def _quoted(line: bytes, start: int, quote: bytes) -> int:
     end = closing_quote(line, start, quote, limit)
     reach = limit if end < 0 else end
     is_double = quote.endswith(b'"')
-    if quote != b'"' and line.startswith((b'{"', b'[{"')):
+    if quote != b'"' and line.startswith((b"{", b"[", b'"')):
         # The strings that all this stands in end at their own quotes, which have fewer backslashes.
         outer = _outer_quote(line, start, reach, len(quote) - 1 if is_double else DEPTH_MAX)
         if outer >= 0 and (is_double or end < 0 or BLANK.search(line, outer, min(reach, outer + AFTER_LENGTH_MAX))):

@@ -4,6 +4,7 @@ import base64
 import binascii
 import re
 
+from redaction.flags import look_at_value
 from redaction.judge import Stand
 from redaction.names import Demand
 from redaction.rule import Rule, Spans
@@ -162,6 +163,19 @@ def rules() -> tuple[Rule, ...]:
             find_basic,
             example="Authorization: Basic c29tZW9uZTpodW50ZXIy",
             counter="Basic authentication, Basic dXNlcjpwYXNzd29yZA==",
+        ),
+        Rule(
+            "basic-auth-call",
+            "HTTP",
+            "user and password given to a client",
+            (
+                r"(?i:auth(?:=| ?= ?|: ?)?[\[(]|BasicAuth\(|basic_auth\()\s{0,4}\\{0,15}[\"'][^\s\"'\\]{1,80}"
+                r"\\{0,15}[\"'],\s{0,4}\\{0,15}[\"'][^\s\"'\\]{4}",
+            ),
+            look_at_value(4, Demand.PASSWORD),
+            "medium",
+            example="requests.get(url, auth=('someone', '<base62:14>'))",
+            counter="requests.get(url, auth=('user', 'password'))",
         ),
         Rule(
             "authorization",

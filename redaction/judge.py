@@ -61,6 +61,7 @@ OTHER_FORMS = re.compile(
     r"|\d{4}-\d\d-\d\d[T ][\d:.+Z-]+"
     r"|arn:.*|urn:.*|sha\d+[-:].*|md5[-:].*|ssh-(?:rsa|dss|ed25519).*|data:[a-z]+/.*|-----BEGIN.*"
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,8}"  # addresses of people
+    r"|[a-z]{2}-[a-z]{4,9}-\d|[A-Za-z]\w*\[[\w., |\[\]]*\]"  # regions, types
     r"|[A-Za-z]:\\.*|#[0-9a-fA-F]{3,8}|[\w-]*\[[\w-]+[\^$*~|]?=.*"
     r"|(?i:bearer|basic|token)[ +%].*"
     r"|[\w.-]+\.(?:py|js|ts|go|rs|rb|sh|php|java|json|ya?ml|toml|xml|html?|css|md|txt|pem|crt|cer|key|p12|pfx|jks|env"
@@ -70,6 +71,7 @@ OTHER_FORMS = re.compile(
 )
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 PATH = re.compile(r"(?:~|\.{1,2})?/.*|[\w.-]+(?:/[\w.-]+)+/?")
+NAME = re.compile(r"\w+")
 CHAIN = re.compile(r"[A-Za-z_$]\w*(?:(?:\.|->|::|\?\.|!\.|\?|!)\w*)*")
 CODE = re.compile(r"[&*!+~-]{0,2}[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!!?\.?)[A-Za-z_$]?\w*)*[(\[{<?].*", re.DOTALL)
 BRACKETED = "([{<"
@@ -125,7 +127,7 @@ def _is_code(value: str, share: float, stand: Stand) -> bool:
     if MEMBER.match(value) or (CALLED.match(value) and (value.endswith("(") or "_" in value)):
         return True
     if CHAIN.fullmatch(value):
-        return share >= 0.62
+        return share >= (0.62 if NAME.fullmatch(value) else 0.4)
     return share >= 0.4 and CODE.match(value) is not None
 
 
@@ -134,7 +136,7 @@ def _is_phrase_secret(value: str) -> bool:
     parts = value.split()
     if len(parts) > BLANK_PARTS_MAX:
         return False
-    words = sum(is_word(part.strip(".,:;!?'\"()")) or len(part) < 3 for part in parts)
+    words = sum(is_word(part.strip(".,:;!?'\"()")) or (len(part) < 3 and part.isalpha()) for part in parts)
     return words * 3 < len(parts) and any(character.isdigit() for character in value)
 
 

@@ -196,7 +196,7 @@ BLOCK = re.compile(
     rb"[ \t]{1,24}(?:[\r\n]|[nr]\\{1,15}){1,3}[ \t]{0,4}[\d+\-]{0,2}[|>][ \t]{1,8}:[\"']?(?P<name>[\w.\-]{2,80}+)"
 )
 
-RULES = (
+_RULES = (
     Rule(
         "tagged-secret",
         "any",
@@ -204,8 +204,8 @@ RULES = (
         (r"(?i)" + NAMES + r"[\w.\-]{0,16}(?:" + QUOTES + r"(?:[ ][^<>]{0,40})?)?>[^\s\"'`\\<]{6}",),
         look_in_tag,
         "medium",
-        "<password><base62:14></password>",
-        "<password>${DB_PASSWORD}</password>",
+        "<db.password><base62:14></db.password>",
+        "<db.password>${DB_PASSWORD}</db.password>",
     ),
     Rule(
         "paired-secret",
@@ -288,3 +288,8 @@ RULES = (
         "password: |\n  ${DB_PASSWORD}",
     ),
 )
+
+
+def rules() -> tuple[Rule, ...]:
+    """The rules of this module."""
+    return _RULES

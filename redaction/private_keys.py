@@ -23,7 +23,7 @@ _END = re.compile(rf"END{_KIND}-{{0,3}}".encode())
 # quotations and numbered lines. A number counts only where such a mark follows it.
 _SEP = (
     rb"(?:\\{1,16}[nrt]|\\{1,16}u(?:2192|2502|001b)|[\s\"'`,>|*#:;\\+-]|\xe2\x86\x92|\xe2\x94\x82|%0[AaDd]|<br>"
-    rb"|\d{1,6}(?=[:.|\t ]|\\{1,16}[tu]|\xe2))"
+    rb"|\d{1,6}\. |\d{1,6}(?=[:|\t ]|\\{1,16}[tu]|\xe2))"
 )
 _GAP = rb"(?:" + _SEP + rb"){0,96}+"
 _HEADERS = rb"(?:" + _GAP + rb"[A-Z][A-Za-z0-9-]{2,24}: [^\n\\\"]{0,200}+){0,6}+"

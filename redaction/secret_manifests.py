@@ -22,7 +22,7 @@ _ENTRY = re.compile(
     + _QUOTE
     + rb"([A-Za-z0-9_.-]{1,253}+)"
     + _QUOTE
-    + rb"[ \t]{0,4}:[ \t]{1,4}?"
+    + rb"[ \t]{0,4}:[ \t]{0,4}"
     + _QUOTE
     + rb"([^\s\"'\\,{}]+)"
     + _QUOTE

@@ -13,15 +13,14 @@ SIGNATURE_MIN = 20
 CUT_MIN = 20
 
 _GATE_LENGTH = 16
-# `{"` and a lower-case letter in base64, then as much as the shortest header has.
-_GATE = "eyJ[h-z0-6][0-9A-Za-z_-]{12}"
+# `{"` and a lower-case letter in base64, or `{` and a blank or newline; then as much as the shortest header has.
+_GATES = ("eyJ[h-z0-6][0-9A-Za-z_-]{12}", "(?:eyAi|ewog|ew0K|ewoJ)[0-9A-Za-z_-]{12}")
 _WORD = re.compile(rb"[0-9A-Za-z]*+")
 _HEADER = re.compile(rb"[0-9A-Za-z_-]{16,8192}+={0,2}")
 _PARTS = re.compile(rb"(?:\.[0-9A-Za-z_=+/-]*+)++")
 _KNOWN = re.compile(rb"\"(?:alg|typ|enc|kid|cty|x5t|x5c|jku|jwk)\"")
-_JSON_START = re.compile(rb"\{\"[A-Za-z][\w.:/#-]{0,40}\" {0,2}:")
-_PAYLOAD = b".eyJ"
-_UNREAD = b'{"alg":'  # what a header that cannot be read must be when JSON follows it
+_JSON_START = re.compile(rb"\{\s{0,8}\"[A-Za-z][\w.:/#-]{0,40}\"\s{0,2}:")
+_JSON_BEGIN = re.compile(rb"\{\s{0,8}(?:\Z|\"(?:\Z|[A-Za-z][\w.:/#-]{0,9}(?:\"|\Z)))")
 _CLOSED = re.compile(rb"[\"'`\s\\<>),;\]}]|\Z")
 
 
@@ -39,12 +38,12 @@ def find_web_token(line: bytes, to: int) -> tuple[Spans, int]:
     start = to - _GATE_LENGTH
     word_end = _WORD.match(line, to)
     seen = word_end.end() if word_end else to
+    if not _JSON_BEGIN.match(_decoded(line[start:to])):
+        return (), seen
     header = _HEADER.match(line, start) if starts_word(line, start) else None
     if header is None:
         return (), seen
     decoded = _decoded(header.group())
-    if line.startswith(_PAYLOAD, header.end()):
-        decoded = decoded if _JSON_START.match(decoded) else _UNREAD
     if _JSON_START.match(decoded) is None:
         return (), seen
     parts = _PARTS.match(line, header.end())
@@ -69,7 +68,7 @@ def rules() -> tuple[Rule, ...]:
             "jwt",
             "JSON web token",
             "signed or encrypted token",
-            (_GATE,),
+            _GATES,
             find_web_token,
             example="<jwt>",
             counter="eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9",

@@ -73,6 +73,18 @@ HIDDEN = (
     ("password-hash", "root:{}:19000:0:99999:7:::", "$6$<base62:16>$<base62:86>"),
     ("jwk-private", '{{"kty":"RSA","n":"AQAB","d":"{}"}}', "<base64url:342>"),
     ("jwt", "token {} end", "<jwt>"),
+    ("jwt", "Cookie: t={}; x=1", "<jwt>"),
+    ("jwt", "cut off: {}", "eyJhbGciOiJIUzI1NiJ9.eyJzdWI<base62:9>"),
+    ("jwt", "JWE {} end", "eyJhbGciOiJkaXIiLCJlbmMiOiJBMjU2R0NNIn0..<base62:16>.<base62:30>.<base62:22>"),
+    ("jwt", "blanks {} end", "eyAiYWxnIiA6ICJIUzI1NiIgfQ.<base62:30>.<base62:43>"),
+    ("basic-auth-call", "requests.get(u, auth=('me', '{}'))", "<base62:14>"),
+    ("command-user", "curl -sS -u {} https://h", "me:<base62:14>"),
+    ("command-user", '["curl", "-u", "{}"]', "me:<base62:14>"),
+    ("docker-auth", '{{"auths": {{"h": {{"auth": "{}"}}}}}}', "bWU6a29ycmVrdC03LXBmZXJk"),
+    ("kubernetes-secret", "kind: Secret\ndata:\n  user: YWRtaW4=\n  pw: {}\ntype: Opaque", "a29ycmVrdC03LXBmZXJk"),
+    ("kubernetes-secret", "data:\n  pw: {}\nkind: Secret\nmetadata:\n  name: x", "a29ycmVrdC03LXBmZXJk"),
+    ("kubernetes-secret", '{{"kind":"Secret","data":{{"pw":"{}","n":"YWRtaW4="}}}}', "a29ycmVrdC03LXBmZXJk"),
+    ("command-input", "echo 'root:{}' | chpasswd", "<base62:14>"),
 )
 LEFT_ALONE = (
     "Authorization: Bearer ${env.TOKEN}, Authorization: Bearer <token>, Bearer token, Basic auth",

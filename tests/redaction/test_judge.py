@@ -1,0 +1,107 @@
+"""Which values are secrets, by what their names demand."""
+
+import pytest
+
+from redaction.examples import expanded
+from redaction.judge import Stand, is_secret
+from redaction.names import Demand, demand_of
+
+DEMANDS = (
+    ("password", Demand.PASSWORD),
+    ("DB_PASSWORD", Demand.PASSWORD),
+    ("spring.datasource.password", Demand.PASSWORD),
+    ("MYSQL_ROOT_PASSWORD", Demand.PASSWORD),
+    ("smtpPasswd", Demand.PASSWORD),
+    ("SMTP_PASS", Demand.SECRET),
+    ("client_secret", Demand.SECRET),
+    ("clientSecret", Demand.SECRET),
+    ("SECRET_KEY_BASE", Demand.KEY),
+    ("aws_secret_access_key", Demand.KEY),
+    ("apiKey", Demand.KEY),
+    ("x-api-key", Demand.KEY),
+    ("GITHUB_TOKEN", Demand.KEY),
+    ("token", Demand.TOKEN),
+    ("session_cookie", Demand.TOKEN),
+    ("MAPS_KEY", Demand.WEAK),
+    ("PASSWORD_GITHUB", Demand.TOKEN),
+)
+HARMLESS_NAMES = (
+    "max_tokens token_count tokenizer next_page_token primaryKey cacheKey keyboard monkey PASSWORD_MIN_LENGTH "
+    "publicKey key_id password_hash secretName secretRef secretKeyRef AWS_ACCESS_KEY_ID passwordField token_type "
+    "access_token_url credentialsId password_reset_url bypass compass secretary foreign_key sort_key partitionKey "
+    "csrf_token"
+)
+SECRETS = (
+    (Demand.PASSWORD, "hunter2"),
+    (Demand.PASSWORD, "Summer2024!"),
+    (Demand.PASSWORD, "Tr0ub4dor&3"),
+    (Demand.PASSWORD, "korrekt-7-pferd"),
+    (Demand.PASSWORD, "<base62:8>1"),
+    (Demand.PASSWORD, "#9a, <base62:8>"),
+    (Demand.SECRET, "<hex:32>"),
+    (Demand.SECRET, "ab12cd34ef56"),
+    (Demand.KEY, "<base62:20>"),
+    (Demand.KEY, "<uuid>"),
+    (Demand.KEY, "<base64:40>="),
+    (Demand.KEY, "<base36:24>"),
+    (Demand.TOKEN, "<base62:24>"),
+    (Demand.TOKEN, "<hex:40>"),
+    (Demand.WEAK, "<base62:24>"),
+)
+OTHERS = (
+    "${DB_PASSWORD} $DB_PASSWORD %DB_PASSWORD% {{password}} <your-password> ****** xxxxxxxx XXXX-XXXX changeme "
+    "change-me your_password_here example-password [REDACTED:rule:12345678] REDACTED ... TODO null undefined None "
+    "#{password} aaaaaaaaaa 12345678 abcdefgh 0123456789abcdef password Passwort secret my-secret-key "
+    "test_password1 password123 string str Optional[str] SecretStr application/json kubernetes.io/tls us-east-1 "
+    "user@example.org 2026-11-18 2026-11-18T12:00:00Z 1.2.3-beta4 10.0.0.1:5432 4096MB true #ff00aa "
+    "#password-field input[name=password] /run/secrets/db_password ./config/token.txt ~/.ssh/id_rsa "
+    "C:\\keys\\id.pem https://host.example/token "
+    "arn:aws:secretsmanager:eu-west-1:123456789012:secret:thing-Ab12Cd sha256:0f343b0931126a20f133d67c2b018a3b "
+    "ACGTACGTTTGACCA %s %(password)s {password} {0} required|min:8 @string/password1 ssh-rsa"
+)
+CODE = (
+    "process.env.API_KEY os.environ['TOKEN_1'] config.database.password2 getPassword() self._token1 "
+    "req.body.password settings.SECRET_KEY1 keys[0] std::string1 token?.value2 credentials!.password1 "
+    "user_password_2 (password1)"
+)
+
+
+@pytest.mark.parametrize(("name", "demand"), DEMANDS)
+def test_name_says_how_much_its_value_must_show(name: str, demand: Demand) -> None:
+    assert demand_of(name.encode()) == demand
+
+
+@pytest.mark.parametrize("name", HARMLESS_NAMES.split())
+def test_names_of_other_things_demand_nothing(name: str) -> None:
+    assert demand_of(name.encode()) == Demand.NONE
+
+
+@pytest.mark.parametrize(("demand", "template"), SECRETS)
+def test_made_value_is_a_secret(demand: Demand, template: str) -> None:
+    assert is_secret(expanded(template, "judge"), demand)
+
+
+@pytest.mark.parametrize("value", OTHERS.split(" "))
+@pytest.mark.parametrize("stand", list(Stand))
+def test_value_with_another_meaning_is_no_secret(value: str, stand: Stand) -> None:
+    assert not any(is_secret(value, demand, stand) for demand in Demand)
+
+
+@pytest.mark.parametrize("value", CODE.split(" "))
+def test_code_is_no_secret(value: str) -> None:
+    assert not any(is_secret(value, demand, Stand.BARE) for demand in Demand)
+
+
+def test_sentence_is_no_secret() -> None:
+    assert not is_secret("Must be at least 8 characters long", Demand.PASSWORD)
+    assert not is_secret("Enter your password", Demand.PASSWORD)
+
+
+def test_weak_name_leaves_hashes_ids_and_files_alone() -> None:
+    for template in ("<hex:40>", "<uuid>", "some/dir/build-<digits:6>.tar"):
+        assert not is_secret(expanded(template, "weak"), Demand.WEAK)
+
+
+def test_word_with_digits_is_a_password_where_the_line_ends_and_a_name_elsewhere() -> None:
+    assert is_secret("hunter2", Demand.PASSWORD, Stand.LINE)
+    assert not is_secret("hunter2", Demand.PASSWORD, Stand.BARE)
