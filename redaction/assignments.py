@@ -100,7 +100,9 @@ CODE = re.compile(rb"[A-Za-z_$][\w$]+(?:\.[A-Za-z_]\w*)*[(\[]|(?:[A-Za-z_]+\.)+[
 WORDS = re.compile(
     rb"[A-Za-z]?[a-z]{1,11}(?:[ :.,!?_-]{1,2}[A-Za-z]?[a-z]{1,11}){0,8}[ :.,!?=]{0,3}(?=[\s\"'`\\,;)}\]<])"
 )
-LINE_END = re.compile(rb" {0,2}(?:[\r\n&\"'`]|\\{1,15}[nr\"]|#|\Z)")
+LINE_END = re.compile(
+    rb" {0,2}(?:[\r\n&\"'`]|\\{1,15}[nrt\"]|#|\Z|;[\w ]{1,30}=| \||\||\xe2\x94\x82)|(?<=[a-z\d]) (?=-|[a-z]{2,12} )"
+)
 ESCAPED = 0x5C
 BLANK = 0x20
 QUOTE_CHARACTERS = b"\"'`"
