@@ -151,7 +151,10 @@ def _letters_look_made(value: str, demand: Demand, share: float) -> bool:
     """Whether a value without digits and symbols is random letters."""
     if len(value) >= LETTERS_ONLY_MIN[demand]:
         is_snake = "_" in value and (value.islower() or value.isupper())
-        return share < 0.4 and (not is_snake or len(value) >= 2 * LETTERS_ONLY_MIN[demand])
+        is_mixed = not value[1:].islower() and not value.isupper()
+        return share < (0.5 if is_mixed and value.isalpha() else 0.4) and (
+            not is_snake or len(value) >= 2 * LETTERS_ONLY_MIN[demand]
+        )
     if demand < Demand.KEY or len(value) < MIXED_LENGTH_MIN or not value.isalpha() or value[1:].islower():
         return False
     parts = segments(value)
