@@ -97,12 +97,15 @@ SETTER = re.compile(
 )
 # What most looks end with: a call or a member, where there is no quote, and words.
 CODE = re.compile(rb"[A-Za-z_$][\w$]+(?:\.[A-Za-z_]\w*)*[(\[]|(?:[A-Za-z_]+\.)+[A-Za-z_]+(?=[\s,;)\]}\\\"'?:])")
-WORDS = re.compile(
-    rb"[A-Za-z]?[a-z]{1,11}(?:[ :.,!?_-]{1,2}[A-Za-z]?[a-z]{1,11}){0,8}[ :.,!?=]{0,3}(?=[\s\"'`\\,;)}\]<])"
+_WORDS = rb"[A-Za-z]?[a-z]{1,11}(?:[ :.,!?_-]{1,2}[A-Za-z]?[a-z]{1,11}){0,8}[ :.,!?=]{0,3}"
+WORDS = re.compile(_WORDS + rb"(?=[\s\"'`\\,;)}\]<])")
+QUOTED_WORDS = re.compile(_WORDS + rb"(?=[\"'`\\])")
+LINE_END = re.compile(
+    rb" {0,2}(?:[\r\n&\"'`]|\\{1,15}[nrt\"]|#|\Z|;[\w ]{1,30}=| \||\||\xe2\x94\x82)| (?=-\w|[a-z]{2,12} )"
 )
-LINE_END = re.compile(rb" {0,2}(?:[\r\n&\"'`]|\\{1,15}[nr\"]|#|\Z)")
 ESCAPED = 0x5C
 BLANK = 0x20
+BRACKETS = b"[({<"
 QUOTE_CHARACTERS = b"\"'`"
 
 
@@ -163,7 +166,7 @@ def _one_quote(quote: bytes) -> bytes:
 
 def judged(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> tuple[Spans, int]:
     """The span of the value at `start`, if it is a secret, and up to where need not be looked again."""
-    if WORDS.match(line, start) or (not quote and CODE.match(line, start)):
+    if QUOTED_WORDS.match(line, start) if quote else WORDS.match(line, start) or CODE.match(line, start):
         return (), to
     value = extent(line, start, _one_quote(quote) if quote else quote)
     if value.end - value.start < SECRET_LENGTH:
@@ -172,7 +175,7 @@ def judged(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> tu
     if is_secret(unescaped(line[value.start : value.end]), demand, stand):
         return ((value.start, value.end),), value.end
     # A long run without a blank is not looked at again from each name in it.
-    is_long = not value.quoted and value.end - value.start >= RUN_LENGTH_MIN
+    is_long = not value.quoted and line[start] not in BRACKETS and value.end - value.start >= RUN_LENGTH_MIN
     return (), max(to, value.end) if is_long else to
 
 

@@ -87,8 +87,7 @@ def find_pgpass(line: bytes, to: int) -> tuple[Spans, int]:
     found = _WORD.match(line, to - 3)
     if found is None:
         return (), to
-    secret = b"*" not in found.group() and b"arn:" not in line[max(0, to - 160) : to]
-    secret = secret and is_value(found.group(), Demand.PASSWORD)
+    secret = b"arn:" not in line[max(0, to - 160) : to] and is_value(found.group(), Demand.PASSWORD)
     return ((found.span(),) if secret else ()), found.end()
 
 

@@ -27,15 +27,17 @@ SEQUENCE_SHARE = 0.6
 STEPS = frozenset((-1, 0, 1))
 WORDS_SHARE_MAX = {Demand.WEAK: 0.42, Demand.TOKEN: 0.5, Demand.KEY: 0.62, Demand.SECRET: 0.62, Demand.PASSWORD: 0.62}
 LETTERS_ONLY_MIN = {Demand.WEAK: 24, Demand.TOKEN: 16, Demand.KEY: 12, Demand.SECRET: 12, Demand.PASSWORD: 12}
+SCATTERED_MIN = 3  # runs of digits: no name has so many
+SCATTERED_SHARE_MAX = 0.8
 MIXED_LENGTH_MIN = 8  # letters alone, if upper and lower case follow each other as no name has them
 
 TEMPLATE = re.compile(
-    r"\$\{[\w.]|\$\([\w ]|\{\{.*\}\}|#\{\w|@\{\w|<%|%>|%\(\w+\)|%[sdrxv](?![A-Za-z0-9])|\{[\w.:!\[\]'\"-]{0,64}\}|</|://"
+    r"\$\{[\w.]|\$\([\w ]|\{\{.*\}\}|#\{\w|@\{\w|<%|%>|%\(\w+\)|%[sdrxv](?![A-Za-z0-9])|\{(?:[a-z_][\w.:!\[\]'\"-]{2,64})?\}|</|://"
     r"|\)\s*=>|\\[wdsSWD][+*{]|\[\^?[aA0]-[zZ9]|\(\?[:=!<]|&#?\w{2,6};|\[REDACTED|\[MASKED|\[FILTERED"
 )
 VARIABLE = re.compile(
-    r"(?:\$\w+(?:[.:\[>-].*)?|\$\w*\(.*|%\w+%|!\w+!|<[^<>]*>?|\[[\w .:*-]*\]|\([\w .-]*\)|&\w+;?|@@?[\w./:-]+|\*\w+"
-    r"|:\w+|%?\{.*\}|__\w+__|[?*•#=._-]+)"
+    r"(?:\$\w+(?:[.:\[>-].*)?|\$\w*\(.*|%\w+%|!\w+!|<[^<>]*>?|\[[\w .:*-]*\]|\([\w .-]*\)|&\w+;?|@@?[\w./:-]+"
+    r"|\*[\w-]+\*?|:\w+|%?\{.*\}|__\w+__|[?*•#=._-]+)"
 )
 # In lower case; each begins with a letter of its own, which lets `re` skip what cannot begin one.
 STANDING_IN = re.compile(
@@ -55,7 +57,7 @@ DUMMIES = words_of(
 )
 OTHER_FORMS = re.compile(
     r"(?:"
-    r"[-+]?[\d.,:_/ TxX-]+[a-zA-Z%]{0,3}"  # numbers, sizes, dates
+    r"[-+]?[\d.,:_/ -]+(?:x\d+|%|px|r?em|pt|[munp]?s|[mhdwykKMGTZ]|[kKMGT]i?[bB](?:ps)?|min|sec|days?|bytes?)?"
     r"|0[xX][0-9a-fA-F]{1,16}[uUlL]{0,3}"
     r"|[vV]?\d+(?:\.\d+)+(?:[-+._]?[a-z]+[.\d]*){0,3}"  # versions
     r"|\d{4}-\d\d-\d\d[T ][\d:.+Z-]+"
@@ -86,6 +88,7 @@ UNPRINTABLE = re.compile(r"[\n\r\x00]")
 PLAIN = re.compile(r"[\w+/=.~:%-]+")
 HEX = re.compile(r"[0-9a-fA-F]+")
 SEPARATED = re.compile(r"[A-Za-z0-9]*(?:[-_.:/|,;=+ ][A-Za-z0-9]*)+")
+DIGITS = re.compile(r"[0-9]+")
 HAS_DIGIT = re.compile(r"[0-9]")
 HAS_LETTER = re.compile(r"[^\W\d_]")
 HAS_SYMBOL = re.compile(r"[!@#$%^&*?~|;<>()\[\]{}\"'`\\+=].")  # not as the last character, where text has them too
@@ -147,7 +150,11 @@ def _only_dummies(value: str) -> bool:
 def _letters_look_made(value: str, demand: Demand, share: float) -> bool:
     """Whether a value without digits and symbols is random letters."""
     if len(value) >= LETTERS_ONLY_MIN[demand]:
-        return share < 0.4 and ("_" not in value or len(value) >= 2 * LETTERS_ONLY_MIN[demand])
+        is_snake = "_" in value and (value.islower() or value.isupper())
+        is_mixed = not value[1:].islower() and not value.isupper()
+        return share < (0.5 if is_mixed and value.isalpha() else 0.4) and (
+            not is_snake or len(value) >= 2 * LETTERS_ONLY_MIN[demand]
+        )
     if demand < Demand.KEY or len(value) < MIXED_LENGTH_MIN or not value.isalpha() or value[1:].islower():
         return False
     parts = segments(value)
@@ -165,6 +172,8 @@ def _looks_made(value: str, demand: Demand, share: float) -> bool:
         return False
     if share <= WORDS_SHARE_MAX[demand]:
         return True
+    if demand >= Demand.KEY and share < SCATTERED_SHARE_MAX and len(DIGITS.findall(value)) >= SCATTERED_MIN:
+        return value.isalnum()
     if demand < Demand.SECRET or any(noun in value.lower() for noun in NOUNS):
         return False
     # Words with digits or symbols: a poor password, unless it is put together as names are.

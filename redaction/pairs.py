@@ -118,7 +118,7 @@ def look_beside(line: bytes, to: int) -> tuple[Spans, int]:
 
 
 VALUE_BEFORE = re.compile(
-    rb"(?:[\s\"'`\\,;nrt]{1,64}?)(?P<quote>[\"'`]\\{0,15})(?P<value>[^\s\"'`,;{}]{6,400}?)(?P=quote)"
+    rb"(?:[\s\"'`\\,;nrt]{1,64}?)(?P<quote>[\"'`]\\{0,15})(?P<value>[^\s\"'`]{6,400}?)(?P=quote)"
     rb"[ \t]{0,4}[:=][ \t]{0,4}[\"'`]\\{0,15}(?i:" + _backwards(VALUE_NAMES) + rb")"
 )
 NAME_OPENED = re.compile(

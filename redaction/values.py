@@ -10,7 +10,7 @@ from redaction.raw import opening_quote, unescaped
 JUDGED_LENGTH_MAX = 64  # what is longer is judged by its beginning
 
 # Letters whose case changes more often than in any name put together from words.
-_LETTERS = re.compile(r"(?=[A-Z]*[a-z])(?=[a-z]*[A-Z])[A-Za-z]{8,}")
+_LETTERS = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])[A-Za-z_.-]{8,}")
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PART_LENGTH_MAX = 2.7
 
@@ -28,4 +28,7 @@ def is_value(raw: bytes, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
 
 
 def _is_scrambled(text: str) -> bool:
-    return _LETTERS.fullmatch(text) is not None and len(text) < _PART_LENGTH_MAX * len(_PART.findall(text))
+    if _LETTERS.fullmatch(text) is None:
+        return False
+    parts = _PART.findall(text)
+    return sum(map(len, parts)) < _PART_LENGTH_MAX * len(parts)
