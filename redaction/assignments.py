@@ -54,6 +54,8 @@ KEY_GATE = (
     + GIVEN
     + r"[\w+/=.~\-]{16}"
 )
+# Each ends so many bytes into a value.
+ASSIGNMENT_GATES = ((SECRET_GATE, SECRET_LENGTH), (TOKEN_GATE, TOKEN_LENGTH), (KEY_GATE, KEY_LENGTH))
 
 # All of this is read backwards, from the value towards the name.
 OPENED = rb"(?P<open>(?:[\"'`]\\{0,15}){1,3})?(?P<prefix>(?<=[\"'`\\])[rbufRBUFL@$&]{1,2}(?=[\s=:(,>|]))?(?:\[\[)?"

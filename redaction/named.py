@@ -5,9 +5,10 @@ part of a name that is assigned something at all is asked once per word, for all
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from redaction.assignments import ASSIGNMENT_GATES
 from redaction.extent_of import Extent
 from redaction.raw import ASSIGN
 from redaction.rule import Family, Rule, RuleSpan
@@ -40,6 +41,16 @@ value vat vector virtual vision walk web webhook wif wire wise wit wml work work
 _COMMON: Final = frozenset(_COMMON_WORDS.split())
 _TELLING_MIN: Final = 6
 _BEFORE: Final = 48
+# Names that end so are found by the gates of assignments.
+_ASKS: Final = re.compile(
+    r"(?:password|passwd|passphrase|pwd|secret|token|(?:^| )(?:api|access|account|auth|private|client|service|storage|"
+    r"encryption|signing|master|admin|shared|license|application|consumer|deploy|webhook) ?key|apikey)s?$"
+)
+_HEAD: Final = 120
+# Backwards from a value: what opens it, the operator, what closes the name, the name.
+_GIVEN_TO: Final = re.compile(
+    rb"[\"'`\\([ \t]{0,32}(?:>=|=:|==|=\?|=|:|,|>|\|)[ \t]{0,12}[\"'`\\\])}* ]{0,17}([\w.\-][\w. \-]{1,60})"
+)
 _GIVEN: Final = re.compile(ASSIGN.encode())
 _ASSIGNED: Final = re.compile(rb"[0-9A-Za-z_. -]{0,40}" + ASSIGN.encode())
 _REST: Final = rb"[0-9A-Za-z_. -]{0,20}" + ASSIGN.encode() + rb"\Z"
@@ -88,18 +99,43 @@ def gate_of(name: str) -> str | None:
 
 
 def families(members: Iterable[tuple[Member, Sequence[str]]]) -> Iterator[Family]:
-    """One family for each telling word."""
+    """One family for each telling word, and one for each kind of assignment."""
     by_gate: dict[str, dict[Member, None]] = {}
+    by_name: dict[bytes, list[Member]] = {}
     for member, names in members:
         for name in names:
-            gate = gate_of(name)
-            if gate is not None:
+            if _ASKS.search(name):
+                by_name.setdefault(name.replace(" ", "").lower().encode(), []).append(member)
+            elif (gate := gate_of(name)) is not None:
                 by_gate.setdefault(gate, {})[member] = None
             else:  # a word of every day: it counts only with a value of the right shape
                 shape = f"(?i:{_spelt(name)})[0-9A-Za-z_. -]{{0,20}}{ASSIGN}{member.shape.gate}"
                 yield _family(shape, (member,), member.shape)
     for gate, found in by_gate.items():
         yield _family(gate, tuple(found))
+    for gate, length in ASSIGNMENT_GATES:
+        yield _assigned(gate, length, by_name)
+
+
+def _assigned(gate: str, length: int, by_name: Mapping[bytes, Sequence[Member]]) -> Family:
+    """A family whose gate ends `length` bytes into a value that is given to a name which asks for a secret."""
+
+    def look(line: bytes, to: int) -> tuple[Sequence[RuleSpan], int]:
+        start = to - length
+        given = _GIVEN_TO.match(line[max(0, start - _HEAD) : start][::-1])
+        if given is None:
+            return (), to
+        name = given[1].translate(None, b"_. -").lower()[::-1]
+        for at in range(len(name)):
+            for member in by_name.get(name[at:], ()):
+                found = member.extent.pattern().match(line, start)
+                spans, _ = member.extent.of(line, found) if found is not None else ((), 0)
+                if spans:
+                    return tuple((*span, member.rule) for span in spans), spans[-1][1]
+        return (), to
+
+    rules = dict.fromkeys(member.rule for members in by_name.values() for member in members)
+    return Family(tuple(rules), (gate,), look)
 
 
 def _family(gate: str, members: Sequence[Member], shape: Shape | None = None) -> Family:

@@ -5,12 +5,37 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from redaction import addresses, encoded_keys, private_keys, web_tokens
+from redaction import (
+    addresses,
+    assignments,
+    commands,
+    credential_files,
+    encoded_keys,
+    flags,
+    headers,
+    pairs,
+    private_keys,
+    secret_manifests,
+    web_tokens,
+)
 from redaction.detectors import detector_rules, plugin_rules
 from redaction.errors import RuleError
 from redaction.formats import Format, built_in_tables, read_table, rules_of
 from redaction.rule import Family, Rule, Spans
 
+_MODULES: Final = (
+    addresses,
+    assignments,
+    commands,
+    credential_files,
+    encoded_keys,
+    flags,
+    headers,
+    pairs,
+    private_keys,
+    secret_manifests,
+    web_tokens,
+)
 _STRING_REST: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+(?=")', re.DOTALL)
 
 
@@ -53,7 +78,7 @@ def all_rules(
 
 
 def _own_rules() -> Iterator[Rule]:
-    for module in (private_keys, encoded_keys, web_tokens, addresses):
+    for module in _MODULES:
         yield from module.rules()
 
 

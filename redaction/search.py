@@ -91,12 +91,12 @@ class Search:
         self._key = key or secrets.token_bytes(32)
         self._stars = stars
         self._names = frozenset(rule.id.encode() for rule in (*self.rules, KNOWN_RULE))
-        self._owners: list[Rule | Family | None] = [None] * len(_OWN_GATES)
-        expressions = [gate.encode() for gate in _OWN_GATES]
+        owners: dict[str, list[Rule | Family]] = {gate: [] for gate in _OWN_GATES}
         for rule in rules:
-            self._owners.extend([rule] * len(rule.gates))
-            expressions.extend(gate.encode() for gate in rule.gates)
-        self._gate = make_gate(expressions, cache_dir=cache_dir, engine=engine)
+            for gate in rule.gates:
+                owners.setdefault(gate, []).append(rule)
+        self._owners = list(owners.values())
+        self._gate = make_gate([gate.encode() for gate in owners], cache_dir=cache_dir, engine=engine)
 
     def spans(self, data: bytes, deadline: Deadline) -> Sequence[Span]:
         """The stretches to mask, in order and apart; usually none, and then this is all that it costs."""
@@ -149,18 +149,18 @@ class Search:
         found: list[Span] = []
         looks = 0
         for number, to in hits:
-            owner = owners[number]
-            if owner is None or to <= seen.get(owner, -1):
-                continue
-            looks += 1
-            if looks % _LOOKS_PER_CHECK == 0:
-                deadline.check()
-            if isinstance(owner, Rule):
-                spans, seen[owner] = owner.look(data, to)
-                found.extend(Span(start, end, owner) for start, end in spans)
-            else:
-                named, seen[owner] = owner.look(data, to)
-                found.extend(Span(*one) for one in named)
+            for owner in owners[number]:
+                if to <= seen.get(owner, -1):
+                    continue
+                looks += 1
+                if looks % _LOOKS_PER_CHECK == 0:
+                    deadline.check()
+                if isinstance(owner, Rule):
+                    spans, seen[owner] = owner.look(data, to)
+                    found.extend(Span(start, end, owner) for start, end in spans)
+                else:
+                    named, seen[owner] = owner.look(data, to)
+                    found.extend(Span(*one) for one in named)
         if self.known:
             found.extend(Span(start, end, KNOWN_RULE) for start, end in self.known.find(data))
         return found
