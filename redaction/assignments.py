@@ -103,7 +103,7 @@ _WORDS = rb"[A-Za-z]?[a-z]{1,11}(?:[ :.,!?_-]{1,2}[A-Za-z]?[a-z]{1,11}){0,8}[ :.
 WORDS = re.compile(_WORDS + rb"(?=[\s\"'`\\,;)}\]<])")
 QUOTED_WORDS = re.compile(_WORDS + rb"(?=[\"'`\\])")
 LINE_END = re.compile(
-    rb" {0,2}(?:[\r\n&\"'`]|\\{1,15}[nrt\"]|#|\Z|;[\w ]{1,30}=| \||\||\xe2\x94\x82)| (?=-\w|[a-z]{2,12} )"
+    rb" {0,2}(?:[\r\n&\"'`]|\\{1,15}[nrt\"]|#|</|\Z|;[\w ]{1,30}=| \||\||\xe2\x94\x82)| (?=-\w|[a-z]{2,12} )"
 )
 ESCAPED = 0x5C
 BLANK = 0x20

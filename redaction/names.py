@@ -88,6 +88,7 @@ QUALIFIERS = words_of(
     "production dev development test testing stage staging live old new current default main primary secondary local "
     "remote global v b64 base64 bytes hex for of the my db database admin root user app api"
 ) - {"user"}
+LIBRARIES = frozenset({"jsonwebtoken"})
 AFTER_MAX = 4
 NOUNS_OF_KEY = frozenset({"key", "keys"})
 NOUNS_OF_TOKEN = frozenset({"token", "tokens"})
@@ -111,7 +112,7 @@ def _noun(parts: list[str], at: int) -> Demand | None:
         return Demand.KEY if at else Demand.TOKEN
     if KEYS.search(part) or TOKENS.search(part):
         return Demand.KEY
-    if part.endswith(("token", "tokens")):
+    if part.endswith(("token", "tokens")) and part not in LIBRARIES:
         return Demand.TOKEN
     return OTHERS.get(part)
 

@@ -1,6 +1,7 @@
 """What is given to a flag, a header or an address: where it ends, and whether it is a secret."""
 
 import re
+from functools import lru_cache
 
 from redaction.extent import extent
 from redaction.judge import Stand, is_secret
@@ -23,7 +24,12 @@ def value_span(line: bytes, start: int) -> tuple[int, int]:
 
 def is_value(raw: bytes, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
     """Whether the raw value is a secret, given what is demanded of it and how it stands in the text."""
-    text = unescaped(raw[: 2 * JUDGED_LENGTH_MAX])[:JUDGED_LENGTH_MAX]
+    return _judged(raw[: 2 * JUDGED_LENGTH_MAX], demand, stand)
+
+
+@lru_cache(maxsize=8)  # a flood repeats itself; no more than that is remembered, as some of it is secret
+def _judged(raw: bytes, demand: Demand, stand: Stand) -> bool:
+    text = unescaped(raw)[:JUDGED_LENGTH_MAX]
     return is_secret(text, demand, stand) or (demand >= Demand.KEY and _is_scrambled(text))
 
 
