@@ -14,61 +14,59 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from redaction.assignments import ASSIGNMENT_GATES
 from redaction.errors import RuleError
 from redaction.rule import Look, Rule, Spans
 from redaction.views import unescaped
 
 # Around the end of a gate's match, in raw bytes.
-_BEFORE: Final = 512
-_AFTER: Final = 512
+_BEFORE: Final = 200
+_AFTER: Final = 300
 _DEPTH: Final = 4
-# Between a name and its value as detect-secrets has them, written with escapes of any depth.
-_SPACING: Final = r"""["'`\\\]]{0,8} {0,8}(?:=>|:=|==?|::?| ) {0,8}["'`\\]{0,8}"""
-_NAMES: Final = r"(?i:key|pwd?|pass|password|token|secret)"
-# Detector, whether its group 1 is the secret, and what ends in every text that it finds. Left out are public
-# addresses, which are no secrets, and those that rules of ours cover in linear time; a test proves that nothing is
-# lost.
-_DETECTORS: Final[tuple[tuple[str, bool, tuple[str, ...]], ...]] = (
-    ("artifactory", False, (r"(?:[\s=:\"^]|\\[nrt])A(?:KC[A-Za-z0-9]{10}|P[0-9A-F][A-Za-z0-9]{8})",)),
-    ("aws", True, (r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}", r"(?i:aws)[^\n]{0,80}[0-9A-Za-z/+]{40}")),
-    ("basic_auth", True, (r"://[^\n:/?#\[\]@]{0,64}:[^\n:/?#\[\]@]{1,64}@",)),
+_ASSIGNED: Final = tuple(gate for gate, _ in ASSIGNMENT_GATES)
+# Detector, whether its group 1 is the secret, what ends in every text that it finds, and what is there besides. Left
+# out are public addresses, which are no secrets, and those that rules of ours cover in linear time; a test proves that
+# nothing is lost.
+_DETECTORS: Final[tuple[tuple[str, bool, tuple[str, ...], str], ...]] = (
     (
-        "cloudant",
-        True,
-        (
-            r"(?i:cl|cloudant)" + rf"[^\n]{{0,24}}{_SPACING}(?:[0-9a-f]{{64}}|[a-z]{{24}})",
-            r"(?i:[a-z0-9]{24}|[0-9a-f]{64})@[^\n@]{1,64}\.cloudant\.com",
-        ),
-    ),
-    ("discord", False, (r"[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}",)),
-    ("github_token", False, (r"gh[pousr]_[A-Za-z0-9_]{36}",)),
-    ("gitlab_token", False, (r"(?:gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-|GR1348941)[A-Za-z0-9_-]{20}",)),
-    ("ibm_cloud_iam", True, (rf"{_NAMES}{_SPACING}[a-zA-Z0-9_-]{{44}}",)),
-    ("ibm_cos_hmac", True, (rf"{_NAMES}{_SPACING}[a-f0-9]{{48}}",)),
-    ("mailchimp", False, (r"[0-9a-z]{32}-us[0-9]",)),
-    ("pypi_token", False, (r"pypi-AgEIcHlwaS5vcmc[A-Za-z0-9_-]{70}", r"pypi-AgENdGVzdC5weXBpLm9yZw[A-Za-z0-9_-]{70}")),
-    ("sendgrid", False, (r"SG\.[a-zA-Z0-9_-]{22}\.[a-zA-Z0-9_-]{43}",)),
-    (
-        "slack",
+        "artifactory",
         False,
-        (
-            r"(?i:xox[abposr]-)[0-9]",
-            r"(?i:hooks\.slack\.com/services/T)",
-        ),
+        (r"[\s=:\"^]A(?:KC|P[0-9A-F])[A-Za-z0-9]{8}", r"\\[nrt]A(?:KC|P[0-9A-F])[A-Za-z0-9]{8}"),
+        "",
     ),
     (
-        "softlayer",
+        "aws",
         True,
-        (
-            rf"(?i:sl|softlayer)[^\n]{{0,24}}{_SPACING}(?i:[a-z0-9]{{64}})",
-            r"(?i:softlayer\.com/soap/v3)(?:\.1)?/(?i:[a-z0-9]{64})",
-        ),
+        (r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}", r"""(?i:aws)[^\n]{0,80}["'][0-9A-Za-z/+]{40}["'\\]"""),
+        "",
     ),
-    ("square_oauth", False, (r"sq0csp-[0-9A-Za-z\\_-]{43}",)),
-    ("stripe", False, (r"(?:r|s)k_live_[0-9a-zA-Z]{24}",)),
-    ("telegram_token", False, (r"[0-9]{8,10}:[0-9A-Za-z_-]{35}",)),
-    ("twilio", False, (r"(?:AC|SK)[a-z0-9]{32}",)),
+    ("basic_auth", True, (r"://[^\n:/?#\[\]@]{0,64}:[^\n:/?#\[\]@]{1,64}@",), ""),
+    ("cloudant", True, (*_ASSIGNED, r"\.cloudant\.com"), r"[0-9a-f]{64}|[a-z]{24}"),
+    ("discord", False, (r"[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}",), ""),
+    ("github_token", False, (r"gh[pousr]_[A-Za-z0-9_]{36}",), ""),
+    ("gitlab_token", False, (r"(?:gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-|GR1348941)[A-Za-z0-9_-]{20}",), ""),
+    ("ibm_cloud_iam", True, _ASSIGNED, r"[A-Za-z0-9_-]{44}"),
+    ("ibm_cos_hmac", True, _ASSIGNED, r"[a-f0-9]{48}"),
+    ("mailchimp", False, (r"[0-9a-z]{32}-us[0-9]",), ""),
+    (
+        "pypi_token",
+        False,
+        (r"pypi-AgEIcHlwaS5vcmc[A-Za-z0-9_-]{70}", r"pypi-AgENdGVzdC5weXBpLm9yZw[A-Za-z0-9_-]{70}"),
+        "",
+    ),
+    ("sendgrid", False, (r"SG\.[a-zA-Z0-9_-]{22}\.[a-zA-Z0-9_-]{43}",), ""),
+    ("slack", False, (r"(?i:xox[abposr]-)[0-9]", r"(?i:hooks\.slack\.com/services/T)"), ""),
+    ("softlayer", True, (*_ASSIGNED, r"(?i:softlayer\.com/soap/v3)"), r"(?i)[a-z0-9]{64}"),
+    ("square_oauth", False, (r"sq0csp-[0-9A-Za-z\\_-]{43}",), ""),
+    ("stripe", False, (r"[rs]k_live_[0-9a-zA-Z]{24}",), ""),
+    ("telegram_token", False, (r"[0-9]{8,10}:[0-9A-Za-z_-]{35}",), ""),
+    ("twilio", False, (r"(?:AC|SK)[a-z0-9]{32}",), ""),
 )
+# Where the value is that a gate of assignments ends in.
+_VALUE_BEFORE: Final = 20
+_VALUE_AFTER: Final = 72
+# A password that says only that it is one.
+_SAMPLES: Final = frozenset((b"password", b"passwd", b"pass", b"pwd", b"pw", b"secret"))
 # Three unbounded runs of spaces one after the other take cubic time; the same language, written so that it takes
 # linear time.
 _THEIR_SPACING: Final = r"(?: *)(?:=|:|:=|=>| +|::)(?: *)"
@@ -85,10 +83,10 @@ def detector_rules() -> tuple[Rule, ...]:
             "detect-secrets",
             f"its detector {name}",
             gates,
-            _look(name, in_group=in_group),
+            _look(name, hint, in_group=in_group),
             "medium",
         )
-        for name, in_group, gates in _DETECTORS
+        for name, in_group, gates, hint in _DETECTORS
     )
 
 
@@ -143,8 +141,12 @@ def _linear(pattern: re.Pattern[str]) -> re.Pattern[bytes]:
     return re.compile(source.encode(), pattern.flags & ~re.UNICODE)
 
 
-def _look(name: str, *, in_group: bool) -> Look:
+def _look(name: str, hint: str, *, in_group: bool) -> Look:
+    pattern = re.compile(hint.encode())
+
     def look(line: bytes, to: int) -> tuple[Spans, int]:
+        if hint and pattern.search(line, max(0, to - _VALUE_BEFORE), to + _VALUE_AFTER) is None:
+            return (), to
         return _around(line, to, _patterns(name), in_group=in_group)
 
     return look
@@ -169,7 +171,8 @@ def _spans(pattern: re.Pattern[bytes], data: bytes, *, in_group: bool) -> Iterat
         if match.end() <= covered:
             continue
         if in_group and pattern.groups and match.group(1):
-            yield match.span(1)
+            if match[1].lower() not in _SAMPLES:
+                yield match.span(1)
             continue
         start, end = match.span()
         while start < end and data[start] in _DELIMITERS:

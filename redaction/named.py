@@ -40,6 +40,7 @@ value vat vector virtual vision walk web webhook wif wire wise wit wml work work
 """
 _COMMON: Final = frozenset(_COMMON_WORDS.split())
 _TELLING_MIN: Final = 6
+_ALONE_MIN: Final = 4
 _BEFORE: Final = 48
 # Names that end so are found by the gates of assignments.
 _ASKS: Final = re.compile(
@@ -90,12 +91,10 @@ def _spelt(name: str) -> str:
 
 
 def gate_of(name: str) -> str | None:
-    """The expression that finds a name, if it can be found without what follows it."""
+    """The expression that finds a name by one telling word, if it has one."""
     words = name.split()
     word = max((word for word in words if word not in _COMMON), key=len, default="")
-    if len(word) >= _TELLING_MIN or (word and len(words) == 1):
-        return f"(?i:{re.escape(word)})"
-    return f"(?i:{_spelt(name)})" if len(words) > 1 else None
+    return f"(?i:{re.escape(word)})" if len(word) >= (_TELLING_MIN if len(words) > 1 else _ALONE_MIN) else None
 
 
 def families(members: Iterable[tuple[Member, Sequence[str]]]) -> Iterator[Family]:
@@ -103,14 +102,16 @@ def families(members: Iterable[tuple[Member, Sequence[str]]]) -> Iterator[Family
     by_gate: dict[str, dict[Member, None]] = {}
     by_name: dict[bytes, list[Member]] = {}
     for member, names in members:
-        for name in names:
-            if _ASKS.search(name):
-                by_name.setdefault(name.replace(" ", "").lower().encode(), []).append(member)
-            elif (gate := gate_of(name)) is not None:
-                by_gate.setdefault(gate, {})[member] = None
-            else:  # a word of every day: it counts only with a value of the right shape
-                shape = f"(?i:{_spelt(name)})[0-9A-Za-z_. -]{{0,20}}{ASSIGN}{member.shape.gate}"
-                yield _family(shape, (member,), member.shape)
+        asking = [name for name in names if _ASKS.search(name)]
+        telling = [gate for name in names if name not in asking and (gate := gate_of(name)) is not None]
+        for name in asking:
+            by_name.setdefault(name.replace(" ", "").lower().encode(), []).append(member)
+        for gate in telling:
+            by_gate.setdefault(gate, {})[member] = None
+        if not asking and not telling:  # words of every day: they count only with a value of the right shape
+            joined = "|".join(map(_spelt, names))
+            shape = f"(?i:{joined})[0-9A-Za-z_. -]{{0,20}}{ASSIGN}{member.shape.gate}"
+            yield _family(shape, (member,), member.shape)
     for gate, found in by_gate.items():
         yield _family(gate, tuple(found))
     for gate, length in ASSIGNMENT_GATES:

@@ -13,6 +13,19 @@ ANY = r"""[^\s"'`\\]"""
 # Sentences go on with words, and words are lower case.
 QUOTE = r"""\\{0,15}["'`]"""
 MIXED_VALUE = "(?:" + "|".join(ANY * at + r"[0-9A-Z!@#$%^&*_+=~]" + ANY * (5 - at) for at in range(6)) + ")"
+# What is in every line that holds one of the names above.
+WHEN = (
+    *(
+        f"(?i){name}"
+        for name in ("passw", "passphrase", "passcode", "passkey", "pwd", "secret", "kennwort", "contrase")
+    ),
+    *(f"(?i){name}" for name in ("credential", "[_.-]pass", "[_.-]key", "identified by")),
+    *(f"(?i){name} ?key" for name in ("api", "access", "account", "auth", "private", "client", "service", "storage")),
+    *(f"(?i){name} ?key" for name in ("encrypt", "encryption", "signing", "master", "admin", "shared", "license")),
+    *(f"(?i){name} ?key" for name in ("application", "consumer", "deploy", "webhook")),
+    r"""(?i)token[\w.\-]{0,24}["'`\\]{1,4}[ ,;}\])>\s\\nrt]""",
+    r"(?i)token[\w.\-]{0,24}[ \t>]",
+)
 QUOTES = r"""["'`\\]{0,17}"""
 NAMES = "(?:" + SECRET_NAMES + r"|tokens?|[_\-.]key|credentials?|[_\-.]pass)"
 VALUE_NAMES = (
@@ -206,6 +219,7 @@ _RULES = (
         "medium",
         "<db.password><base62:14></db.password>",
         "<db.password>${DB_PASSWORD}</db.password>",
+        WHEN,
     ),
     Rule(
         "paired-secret",
@@ -227,6 +241,7 @@ _RULES = (
         "medium",
         '{"name": "DB_PASSWORD", "value": "<base62:14>"}',
         '{"name": "DB_PASSWORD", "value": "${DB_PASSWORD}"}',
+        WHEN,
     ),
     Rule(
         "paired-secret.before",
@@ -244,6 +259,7 @@ _RULES = (
         "medium",
         '{"value": "<base62:14>", "name": "DB_PASSWORD"}',
         '{"value": "${DB_PASSWORD}", "name": "DB_PASSWORD"}',
+        WHEN,
     ),
     Rule(
         "spaced-secret",
@@ -261,6 +277,7 @@ _RULES = (
         "medium",
         "ALTER USER app IDENTIFIED BY '<base62:14>'",
         "ALTER USER app IDENTIFIED BY '${DB_PASSWORD}'",
+        WHEN,
     ),
     Rule(
         "said-secret",
@@ -271,6 +288,7 @@ _RULES = (
         "low",
         "The password is <base62:14>.",
         "The password is required.",
+        WHEN,
     ),
     Rule(
         "block-secret",
@@ -286,6 +304,7 @@ _RULES = (
         "medium",
         "password: |\n  <base62:14>",
         "password: |\n  ${DB_PASSWORD}",
+        WHEN,
     ),
 )
 

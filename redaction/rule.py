@@ -28,6 +28,12 @@ class Rule:
     confidence: Confidence = "high"
     example: str = ""
     counter: str = ""
+    when: tuple[str, ...] = ()
+
+    @property
+    def is_borrowed(self) -> bool:
+        """Whether it is detect-secrets': a rule of ours says better what a secret is."""
+        return self.id.startswith("detect-secrets.")
 
 
 # A span, and the rule that it is of.

@@ -6,13 +6,14 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from redaction.gate import EngineName, make_gate
+from redaction.gate import EngineName, Hit, make_gate
 from redaction.known import KNOWN_RULE, KnownValues
 from redaction.raw import unescaped
 from redaction.rule import Family, Rule
@@ -21,7 +22,6 @@ from redaction.views import HIDDEN_GATES, revealed, snapped
 MARKER: Final = re.compile(rb"\[REDACTED:([a-z0-9.-]{1,48}):[0-9a-f]{8}\]")
 _MARKER_GATE: Final = r"\[REDACTED:[a-z0-9.-]{1,48}:[0-9a-f]{8}\]"
 _OWN_GATES: Final = (_MARKER_GATE, *HIDDEN_GATES)
-BORROWED: Final = "detect-secrets."  # a rule of ours says better what it is
 ROUNDS_MAX: Final = 6
 _LOOKS_PER_CHECK: Final = 64
 # Inside so much base64 on one side a hit is chance: an image, an archive.
@@ -71,7 +71,19 @@ class Deadline:
 class Search:
     """All rules, known values and exceptions, compiled; one per thread."""
 
-    __slots__ = ("_allowed", "_gate", "_key", "_names", "_owners", "_stars", "known", "rules")
+    __slots__ = (
+        "_allowed",
+        "_first_count",
+        "_gate",
+        "_key",
+        "_names",
+        "_owners",
+        "_second",
+        "_stars",
+        "_triggers",
+        "known",
+        "rules",
+    )
 
     def __init__(
         self,
@@ -91,16 +103,23 @@ class Search:
         self._key = key or secrets.token_bytes(32)
         self._stars = stars
         self._names = frozenset(rule.id.encode() for rule in (*self.rules, KNOWN_RULE))
-        owners: dict[str, list[Rule | Family]] = {gate: [] for gate in _OWN_GATES}
+        first: dict[str, list[Rule | Family]] = {gate: [] for gate in _OWN_GATES}
+        first.update((gate, []) for rule in rules if isinstance(rule, Rule) for gate in rule.when)
+        self._triggers = range(len(_OWN_GATES), len(first))
+        second: dict[str, list[Rule | Family]] = {}
         for rule in rules:
+            owners = second if isinstance(rule, Rule) and rule.when else first
             for gate in rule.gates:
                 owners.setdefault(gate, []).append(rule)
-        self._owners = list(owners.values())
-        self._gate = make_gate([gate.encode() for gate in owners], cache_dir=cache_dir, engine=engine)
+        self._owners = [*first.values(), *second.values()]
+        self._first_count = len(first)
+        gates = [[gate.encode() for gate in owners] for owners in (first, second)]
+        self._gate = make_gate(gates[0], cache_dir=cache_dir, engine=engine)
+        self._second = make_gate(gates[1], cache_dir=cache_dir, engine=engine) if second else None
 
     def spans(self, data: bytes, deadline: Deadline) -> Sequence[Span]:
         """The stretches to mask, in order and apart; usually none, and then this is all that it costs."""
-        hits = self._gate.hits(data)
+        hits = self._hits(data)
         if not hits and not (self.known and self.known.hits(data)):
             return ()
         found: list[Span] = []
@@ -113,7 +132,7 @@ class Search:
             found += more
             # A new line in its place ends whatever may stand before it. Lengths stay, and with them all places.
             rest = _blanked(rest, more)
-            hits = self._gate.hits(rest)
+            hits = self._hits(rest)
         return _merged(found)
 
     def marker(self, secret: bytes, rule: Rule) -> bytes:
@@ -126,16 +145,28 @@ class Search:
         tag = hmac.digest(self._key, plain, hashlib.sha256)[:4].hex()
         return b"[REDACTED:%b:%b]" % (rule.id.encode(), tag.encode())
 
-    def _round(self, data: bytes, hits: Sequence[tuple[int, int]], deadline: Deadline) -> list[Span]:
+    def _hits(self, data: bytes) -> Sequence[Hit]:
+        """The hits of all gates; those of costly ones are looked for only where something says that they may hit."""
+        hits = self._gate.hits(data)
+        triggers = self._triggers
+        if self._second is None or not any(number in triggers for number, _ in hits):
+            return hits
+        offset = self._first_count
+        return [
+            *(hit for hit in hits if hit[0] not in triggers),
+            *((number + offset, to) for number, to in self._second.hits(data)),
+        ]
+
+    def _round(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> list[Span]:
         own = {number for number, _ in hits if number < len(_OWN_GATES)}
         if 0 in own:
             unmarked = MARKER.sub(self._without_marker, data)
             if unmarked != data:
-                return self._round(unmarked, self._gate.hits(unmarked), deadline)
+                return self._round(unmarked, self._hits(unmarked), deadline)
         found = self._looked(data, hits, deadline)
         if own - {0}:
             view = revealed(data)
-            for span in self._looked(view.data, self._gate.hits(view.data), deadline):
+            for span in self._looked(view.data, self._hits(view.data), deadline):
                 start, end = view.origin(span.start, span.end)
                 found.append(replace(span, start=start, end=end))
         return self._kept(data, found)
@@ -143,26 +174,30 @@ class Search:
     def _without_marker(self, marker: re.Match[bytes]) -> bytes:
         return b"\n" * len(marker[0]) if marker[1] in self._names else marker[0]
 
-    def _looked(self, data: bytes, hits: Sequence[tuple[int, int]], deadline: Deadline) -> list[Span]:
-        owners = self._owners
+    def _looked(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> list[Span]:
         seen: dict[Rule | Family, int] = {}
         found: list[Span] = []
+        later: list[tuple[Rule, int]] = []
         looks = 0
         for number, to in hits:
-            for owner in owners[number]:
+            for owner in self._owners[number]:
                 if to <= seen.get(owner, -1):
                     continue
                 looks += 1
                 if looks % _LOOKS_PER_CHECK == 0:
                     deadline.check()
-                if isinstance(owner, Rule):
-                    spans, seen[owner] = owner.look(data, to)
-                    found.extend(Span(start, end, owner) for start, end in spans)
-                else:
+                if isinstance(owner, Family):
                     named, seen[owner] = owner.look(data, to)
                     found.extend(Span(*one) for one in named)
+                elif owner.is_borrowed:
+                    later.append((owner, to))
+                else:
+                    spans, seen[owner] = owner.look(data, to)
+                    found.extend(Span(start, end, owner) for start, end in spans)
         if self.known:
             found.extend(Span(start, end, KNOWN_RULE) for start, end in self.known.find(data))
+        if later:
+            found.extend(_borrowed(data, later, found, deadline))
         return found
 
     def _kept(self, data: bytes, found: Iterable[Span]) -> list[Span]:
@@ -183,6 +218,23 @@ class Search:
             or (allowed.pattern is not None and allowed.pattern.search(text) is not None)
             for allowed in self._allowed
         )
+
+
+def _borrowed(
+    data: bytes, hits: Iterable[tuple[Rule, int]], found: Iterable[Span], deadline: Deadline
+) -> Iterator[Span]:
+    """What detect-secrets' detectors find where no rule of ours did: their looks are many times slower."""
+    covered = _merged(found)
+    starts = [span.start for span in covered]
+    seen: dict[Rule, int] = {}
+    for rule, to in hits:
+        before = bisect_left(starts, to) - 1
+        if to <= seen.get(rule, -1) or (before >= 0 and to <= covered[before].end):
+            continue
+        deadline.check()
+        spans, seen[rule] = rule.look(data, to)
+        for start, end in spans:
+            yield Span(start, end, rule)
 
 
 def _is_binary(data: bytes, start: int, end: int) -> bool:
@@ -207,13 +259,13 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
     """Overlapping spans as one, named after the longest of our own rules among them."""
     merged: list[Span] = []
     best = 0
-    for span in sorted(spans, key=lambda span: (span.start, span.rule.id.startswith(BORROWED), -span.end)):
+    for span in sorted(spans, key=lambda span: (span.start, span.rule.is_borrowed, -span.end)):
         length = span.end - span.start
         if not merged or span.start >= merged[-1].end:
             merged.append(span)
             best = length
             continue
-        named = span if length > best and not span.rule.id.startswith(BORROWED) else merged[-1]
+        named = span if length > best and not span.rule.is_borrowed else merged[-1]
         best = max(best, length)
         merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end), named.rule)
     return merged
