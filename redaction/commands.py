@@ -4,6 +4,7 @@ import re
 
 from redaction.flags import look_at_value
 from redaction.names import Demand
+from redaction.private_keys import after_escape
 from redaction.raw import BLANK
 from redaction.rule import Rule, Spans
 from redaction.values import is_value
@@ -50,12 +51,12 @@ _KEYS = (
     rf"(?:secrets?[ :]set|config:set){_WITHIN}[A-Za-z0-9_]{{1,60}}={_OPENED}{_FIRST}",
     rf"secret set [A-Za-z0-9_-]{{1,60}} (?:--body|-b)[= ]{_OPENED}{_FIRST}",
 )
-_USER = r"[^\s\"'`\\:;|<>()$/]"
+_USER = r"[^\s\"'`\\:;|<>()$/\[]"
 _USERS = (
     rf"{_BEFORE}-u{_USER}{{1,80}}:",
     rf"{_BEFORE}(?:-[ua]|--(?:user|auth|proxy-user)){_GIVEN}{_USER}{{0,80}}:",
 )
-_USER_BACKWARDS = re.compile(rb":(?:[\"']\\{0,15})?([^\s\"'`\\:;|<>()$/]{0,80}+)")
+_USER_BACKWARDS = re.compile(rb":(?:[\"']\\{0,15})?([^\s\"'`\\:;|<>()$/\[]{0,80}+)")
 _PASSWORD = re.compile(rb"(?:\\{0,15}[\"'])?([^\s\"'`\\|<>;&()$][^\s\"'`\\|<>]{0,255}+)")
 _PIPE_ENDS = ("--password-stdin", "--with-token", "chpasswd", "sudo -S", "--passphrase-fd 0", "passwd --stdin")
 _PIPED = re.compile(
@@ -70,7 +71,7 @@ def find_user(line: bytes, to: int) -> tuple[Spans, int]:
     before = _USER_BACKWARDS.match(line[max(0, to - 100) : to][::-1])
     if before is None:
         return (), to
-    start = to - before.end(1)
+    start = after_escape(line, to - before.end(1))
     start += 2 * line.startswith(b"-u", start)
     password = _PASSWORD.match(line, to, min(len(line), to + 300))
     if password is None:

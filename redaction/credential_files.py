@@ -104,6 +104,7 @@ def find_definition(line: bytes, to: int) -> tuple[Spans, int]:
 
 def _is_definition(value: bytes) -> bool:
     is_salt = 48 <= len(value) <= 128 and len(set(value)) >= 24 and not value.isalnum() and value.count(b" ") < 8
+    is_salt = is_salt and b"\\" not in value and b"[REDACTED:" not in value
     return is_salt or is_value(value, Demand.PASSWORD)
 
 

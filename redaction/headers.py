@@ -7,8 +7,9 @@ import re
 from redaction.flags import look_at_value
 from redaction.judge import Stand
 from redaction.names import Demand
+from redaction.private_keys import after_escape
 from redaction.rule import Rule, Spans
-from redaction.values import is_value, value_span
+from redaction.values import in_marker, is_value, value_span
 
 COOKIES_MAX = 64
 COOKIE_MIN = 8
@@ -20,16 +21,17 @@ _BASIC = re.compile(rb"[A-Za-z0-9+/_-]{8,}+(?:=|%3[Dd]|\\u003[dD]){0,2}")
 _CLOSES = r"""["'`\\\s\])]{0,12}"""
 # After the name `Authorization`: what opens the value, perhaps the value's scheme.
 _AUTHORIZATION = re.compile(
-    rb"[>\s\"'`\\({\[]{0,24}+[bfu]?(?:\\{0,15}[\"'`])?(?:(?i:bearer|basic)[\s\"'\\+,]{1,8}(?P<other>)|"
+    rb"(?:[> \t\"'`({\[]|\\{1,15}[\"'`]){0,24}+[bfu]?(?:\\{0,15}[\"'`])?"
+    rb"(?:(?i:bearer|basic)[\s\"'\\+,]{1,8}(?P<other>)|"
     rb"(?:(?P<scheme>(?i:token|apikey|api-key|api-token|"
     rb"key|ssws|negotiate|ntlm|geniekey|oauth|digest|hawk|aws4-hmac-sha256|bot|access|sso-key|discogs|mac|x|jwt|"
-    rb"session|signature|pat|zoho-oauthtoken|klaviyo-api-key|deepl-auth-key)) (?:[a-z_]{2,10}=)?)?\\{0,8}[\"']?)"
-    rb"(?P<value>[^\s\"'`\\;,<>(){}\[\]$]{8,4096}+)(?![({\[$<])"
+    rb"session|signature|pat|zoho-oauthtoken|klaviyo-api-key|deepl-auth-key)) (?:[a-z_]{2,10}=)?)?(?:\\{0,8}[\"'])?)"
+    rb"(?P<value>(?!AWS4-|Credential=)[^\s\"'`\\;,<>(){}\[\]$]{8,4096}+)(?![({\[$<])"
 )
 _TYPE_NAME = re.compile(rb"::[A-Z][a-z]\w{0,40}\\{0,8}[\"']?[:=,]\Z")
 _COOKIE = re.compile(
     rb"(?:[ \t;,]|\\{1,8}[\"']|[\"'{(:]){0,16}([A-Za-z0-9_.%~*!#$&^|-]{1,80}+)="
-    rb"(\\{0,8}\"?)([^\s\"'\\;,`]{0,4096}+)\\{0,8}\"?"
+    rb"(\\{0,8}\")?([^\s\"'\\;,`]{0,4096}+)(?:\\{0,8}\")?"
 )
 _SESSION = re.compile(
     rb"(?i)sess|sid\b|auth|token|jwt|csrf|xsrf|login|logged_in|remember|__secure-|__host-|identity|li_at|sso|saml|ticket|"
@@ -40,7 +42,7 @@ _SESSION = re.compile(
 
 def find_bearer(line: bytes, to: int) -> tuple[Spans, int]:
     """The token after `Bearer`, wherever that stands."""
-    start = to - _VALUE_BYTES
+    start = after_escape(line, to - _VALUE_BYTES)
     found = _BEARER.match(line, start)
     if found is None:
         return (), to
@@ -65,7 +67,7 @@ def _pair(encoded: bytes) -> str:
 
 def find_basic(line: bytes, to: int) -> tuple[Spans, int]:
     """The credentials after `Basic`, confirmed by decoding them."""
-    start = to - _VALUE_BYTES
+    start = after_escape(line, to - _VALUE_BYTES)
     found = _BASIC.match(line, start)
     if found is None:
         return (), to
@@ -81,7 +83,12 @@ _SAMPLES = frozenset(("password", "passwd", "pass", "pwd", "secret", "token", "u
 def find_authorization(line: bytes, to: int) -> tuple[Spans, int]:
     """The value of an `Authorization` header of any scheme but the two that have a rule of their own."""
     found = _AUTHORIZATION.match(line, to, min(len(line), to + 4200))
-    if found is None or found["other"] is not None or _TYPE_NAME.search(line, max(0, to - 60), to):
+    if (
+        found is None
+        or in_marker(line, to)
+        or found["other"] is not None
+        or _TYPE_NAME.search(line, max(0, to - 60), to)
+    ):
         return (), to
     value = found["value"].rstrip(b".:")
     if not is_value(value.rstrip(b"="), Demand.KEY, Stand.BARE):
@@ -102,7 +109,7 @@ _HEX = re.compile(rb"[0-9a-fA-F]{32,128}+(?![0-9A-Za-z])")
 def find_named_header(line: bytes, to: int) -> tuple[Spans, int]:
     """The value of a header whose name says that it is a key."""
     opened = _OPENED.match(line, to)
-    if opened is None:
+    if opened is None or in_marker(line, to):
         return (), to
     start, end = value_span(line, opened.end())
     value = _HEADER_VALUE.match(line, start, end)

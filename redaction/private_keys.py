@@ -39,6 +39,7 @@ _BACKWARDS = re.compile(
     rb"(?:[A-Za-z0-9+/=]{20,}+(?:" + _BETWEEN_BACK + rb"|\d{1,6}){0,32}+)*+"
 )
 _MATERIAL = re.compile(rb"[A-Za-z0-9+/=]{16,}+")
+_ESCAPE = re.compile(rb"[nrtbf]|u[0-9a-fA-F]{4}")
 _PROSE = re.compile(rb"[A-Z]?[a-z]+")
 _PUTTY = re.compile(rb" ?\d{1,3}(?=[\s\\\"'])")
 _PUTTY_END = re.compile(_GAP + rb"Private-(?:MAC|Hash): [0-9a-f]{8,}+")
@@ -61,8 +62,13 @@ def lines_end(line: bytes, start: int, limit: int) -> int:
 
 
 def after_escape(line: bytes, start: int) -> int:
-    """`start`, or one more where the byte there is the letter of an escape."""
-    return start + 1 if line[start - 1 : start] == b"\\" and line[start : start + 1] in b"nrt" else start
+    """`start`, or the end of the escape to which the byte there belongs."""
+    if line[start - 2 : start] == b"\\u":
+        start -= 1
+    if line[start - 1 : start] != b"\\":
+        return start
+    escape = _ESCAPE.match(line, start)
+    return escape.end() if escape else start
 
 
 def _from_begin(line: bytes, start: int, at: int) -> tuple[Spans, int]:

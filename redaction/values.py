@@ -12,14 +12,26 @@ JUDGED_LENGTH_MAX = 64  # what is longer is judged by its beginning
 
 # Letters whose case changes more often than in any name put together from words.
 _LETTERS = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])[A-Za-z_.-]{8,}")
+_OUTER_END = re.compile(rb"\\+(?:\"|\Z)")
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PART_LENGTH_MAX = 2.7
 
 
 def value_span(line: bytes, start: int) -> tuple[int, int]:
     """The value that starts there: up to the quote that closes it, or to the end of the word."""
-    value = extent(line, start, opening_quote(line, start))
-    return value.start, value.end
+    quote = opening_quote(line, start)
+    value = extent(line, start, quote)
+    if quote and not line.startswith(quote, value.end):
+        # It was cut off: what ends it is a quote of what it stands in, perhaps behind the half of an escape.
+        cut = _OUTER_END.search(line, start, value.end)
+        return start, cut.start() if cut else value.end
+    return start, value.end
+
+
+def in_marker(line: bytes, at: int) -> bool:
+    """Whether that place is within a marker that stands for a secret already found."""
+    opened = line.rfind(b"[REDACTED:", max(0, at - 80), at)
+    return opened >= 0 and line.find(b"]", opened, at) < 0
 
 
 def is_value(raw: bytes, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
