@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from tests.bench import commands, delivery, idle, latency, measure, memory, profiling, report, syslog_ng
+from tests.bench import commands, delivery, idle, latency, measure, memory, profiling, redaction, report, syslog_ng
 from tests.bench.latency import PACES, Pace
 from tests.bench.receiver import REPOSITORY
 from tests.bench.report import Row
@@ -22,6 +22,7 @@ def measurements(options: argparse.Namespace) -> dict[str, Callable[[], list[Row
     size = (options.size_mb or (60 if quick else 300)) * MEGABYTE
     rounds = options.rounds or (1 if quick else 3)
     return {
+        "redaction": lambda: redaction.rows(20 if quick else 100, 1 if quick else 5),
         "delivery": lambda: delivery.rows(size, rounds),
         "memory": lambda: memory.rows((100 if quick else 1000) * MEGABYTE),
         "latency": lambda: latency.rows(QUICK_PACES if quick else PACES),
@@ -34,7 +35,7 @@ def measurements(options: argparse.Namespace) -> dict[str, Callable[[], list[Row
 def parse() -> argparse.Namespace:
     """The arguments; `rows` is empty for all of them."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    names = ["delivery", "memory", "latency", "idle", "new-session", "commands", "tune", "profile"]
+    names = ["redaction", "delivery", "memory", "latency", "idle", "new-session", "commands", "tune", "profile"]
     parser.add_argument("rows", nargs="*", choices=[[], *names], metavar="ROW", help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, measures little")
     parser.add_argument("--size-mb", type=int, help="size of the file that is delivered (300)")
