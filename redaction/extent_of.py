@@ -25,8 +25,7 @@ class Extent:
         any_left: bool,
         check: Callable[[bytes], bool] | None,
     ) -> None:
-        source = pattern if "(" in pattern.replace("(?", "") else f"({pattern})"
-        self._source = source.encode()
+        self._source = pattern.encode()
         self._rest = f"{last_class}*+".encode() if last_class else None
         # Most rules never meet a hit, and compiling all of them would take longer than starting up.
         self._compiled: tuple[re.Pattern[bytes], re.Pattern[bytes] | None] | None = None
@@ -35,7 +34,9 @@ class Extent:
     def pattern(self) -> re.Pattern[bytes]:
         """What to match; its group is the secret."""
         if self._compiled is None:
-            self._compiled = re.compile(self._source), re.compile(self._rest) if self._rest else None
+            whole = re.compile(self._source)
+            secret = whole if whole.groups else re.compile(b"(%b)" % self._source)
+            self._compiled = secret, re.compile(self._rest) if self._rest else None
         return self._compiled[0]
 
     def of(self, line: bytes, found: re.Match[bytes]) -> tuple[Spans, int]:
