@@ -52,8 +52,7 @@ def build(
     """
     from exporter.joining.parts import join
 
-    redaction = redaction or make_redaction(settings)
-    return join(settings, say, redaction, lambda: make_redaction(settings), local=local, session_ids=session_ids)
+    return join(settings, say, redaction or make_redaction(settings), local=local, session_ids=session_ids)
 
 
 def _serving(running: "Running", settings: "Settings", port: int | None = None) -> "Serving":
@@ -233,12 +232,11 @@ def preview(settings: "Settings", session_id: str) -> "AsyncIterator[Place | Wit
 
 
 def rules(settings: "Settings") -> dict[str, Any]:
-    """Return every rule that is in force, the user's own too, and the packs they come from."""
+    """Return what searches, every rule that is in force, the user's own too, and the packs they come from."""
     from exporter.joining.redactor import make_engine
     from exporter.joining.rules import described
 
-    engine = make_engine(settings, None, set())
-    return described(engine.rules(), engine.version, settings.redaction.extra_rules)
+    return described(make_engine(settings, None), settings.redaction.extra_rules)
 
 
 def masked(settings: "Settings") -> "Masked":

@@ -7,11 +7,13 @@ else stays as it was recorded. Whatever goes wrong, the line is refused, never p
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
-from redaction.gate import EngineName, TooManyHitsError
+from redaction.baseline import harmless
+from redaction.gate import EngineName, TooManyHitsError, best_engine
 from redaction.json_text import NotJsonError, String, check, paths, pointer
 from redaction.known import KnownValues
 from redaction.places import Part, parts_of
@@ -96,12 +98,13 @@ class Engine:
 
     `key` makes the tags of the markers recognisable between runs (without one they are not); `known_values` are
     masked wherever they stand; `allowed` is never masked. `rule_files` are tables of formats like ours, `plugins` and
-    `baselines` detect-secrets' own; a bad one raises `RuleError`. `cache_dir` keeps the compiled rules. `marker` says
+    `baselines` detect-secrets' own: what was audited there as no secret is not masked, known values excepted. A bad
+    file raises `RuleError`. `cache_dir` keeps the compiled rules. `marker` says
     what stands for a secret: its rule and tag, or stars. `opaque` says what becomes of fields that only work whole.
     `engine` names another than the fastest that is installed.
     """
 
-    __slots__ = ("_search", "version")
+    __slots__ = ("_search", "engine", "version")
 
     def __init__(
         self,
@@ -117,9 +120,23 @@ class Engine:
         baselines: Sequence[Path] = (),
         engine: EngineName | None = None,
     ) -> None:
-        rules, self.version = all_rules(rule_files, plugins, baselines, drop_opaque=opaque == "drop")
-        known = KnownValues(known_values, engine)
-        self._search = Search(rules, known, allowed, key, stars=marker == "stars", cache_dir=cache_dir, engine=engine)
+        self.engine = engine or best_engine()
+        rules, self.version = all_rules(rule_files, plugins, drop_opaque=opaque == "drop")
+        self._search = Search(
+            rules,
+            KnownValues(known_values, self.engine),
+            [*allowed, Allowed(digests=harmless(baselines))] if baselines else allowed,
+            key,
+            stars=marker == "stars",
+            cache_dir=cache_dir,
+            engine=self.engine,
+        )
+
+    def knowing(self, known_values: Iterable[bytes | str]) -> "Engine":
+        """The same engine with other known values, for any one thread; it costs little more than those."""
+        other = copy(self)
+        other._search = self._search.another(KnownValues(known_values, self.engine))
+        return other
 
     def redact(self, line: bytes, budget_ms: float) -> Redaction:
         """The line as it may leave; whatever goes wrong is a refusal, never an exception and never the raw line."""

@@ -7,6 +7,7 @@ Hyperscan does it at some hundred megabytes a second. Where no wheel of it exist
 import importlib.util
 import re
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -28,6 +29,10 @@ class Gate(Protocol):
 
     def hits(self, line: bytes) -> Sequence[Hit]:
         """The ends of all expressions' matches, in order for each expression."""
+        ...
+
+    def another(self) -> "Gate":
+        """The same gate for another thread; nothing is compiled again."""
         ...
 
 
@@ -86,6 +91,12 @@ class HyperscanGate:
             raise TooManyHitsError from error
         return hits
 
+    def another(self) -> "HyperscanGate":
+        """The same database with working memory of its own."""
+        other = copy(self)
+        other._scratch = type(self._scratch)(self._database)
+        return other
+
 
 class SlowGate:
     """The expressions one by one, after RE2 said which of them match at all."""
@@ -121,3 +132,7 @@ class SlowGate:
                     raise TooManyHitsError
                 found = pattern.search(line, found.start() + 1)
         return hits
+
+    def another(self) -> "SlowGate":
+        """This one: it keeps nothing of a line."""
+        return self

@@ -57,7 +57,7 @@ OPAQUE_RULE: Final = Rule(
 
 
 def all_rules(
-    rule_files: Sequence[Path], plugins: Sequence[Path], baselines: Sequence[Path], *, drop_opaque: bool
+    rule_files: Sequence[Path], plugins: Sequence[Path], *, drop_opaque: bool
 ) -> tuple[tuple[Rule | Family, ...], str]:
     """Every rule and the versions of their packs; raises `RuleError` for one that cannot be used."""
     built_in = [("built-in", table) for table in built_in_tables()]

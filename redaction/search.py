@@ -8,11 +8,13 @@ import secrets
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from redaction.baseline import digest
 from redaction.gate import EngineName, Hit, make_gate
 from redaction.known import KNOWN_RULE, KnownValues
 from redaction.raw import unescaped
@@ -35,11 +37,13 @@ class OutOfTimeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What is not a secret although it looks like one: this very value, values that match, or all that a rule finds."""
+    """What is not a secret although it looks like one: this very value, values that match as a whole, all that a rule
+    finds, or values with these digests (see `baseline`), which do not make a known value harmless."""
 
     value: str | None = None
     pattern: re.Pattern[str] | None = None
     rule: str | None = None
+    digests: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,14 @@ class Search:
         gates = [[gate.encode() for gate in owners] for owners in (first, second)]
         self._gate = make_gate(gates[0], cache_dir=cache_dir, engine=engine)
         self._second = make_gate(gates[1], cache_dir=cache_dir, engine=engine) if second else None
+
+    def another(self, known: KnownValues) -> "Search":
+        """The same search with other known values, for any one thread; only those values are compiled."""
+        other = copy(self)
+        other.known = known
+        other._gate = self._gate.another()
+        other._second = self._second.another() if self._second is not None else None
+        return other
 
     def spans(self, data: bytes, deadline: Deadline) -> Sequence[Span]:
         """The stretches to mask, in order and apart; usually none, and then this is all that it costs."""
@@ -215,7 +227,8 @@ class Search:
         return any(
             text == allowed.value
             or rule.id == allowed.rule
-            or (allowed.pattern is not None and allowed.pattern.search(text) is not None)
+            or (allowed.pattern is not None and allowed.pattern.fullmatch(text) is not None)
+            or (allowed.digests and rule is not KNOWN_RULE and digest(text) in allowed.digests)
             for allowed in self._allowed
         )
 
@@ -256,7 +269,7 @@ def _blanked(data: bytes, spans: Iterable[Span]) -> bytes:
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
-    """Overlapping spans as one, named after the longest of our own rules among them."""
+    """Overlapping spans as one, named after a known value, else after the longest of our own rules among them."""
     merged: list[Span] = []
     best = 0
     for span in sorted(spans, key=lambda span: (span.start, span.rule.is_borrowed, -span.end)):
@@ -265,7 +278,10 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
             merged.append(span)
             best = length
             continue
-        named = span if length > best and not span.rule.is_borrowed else merged[-1]
+        is_better = span.rule is KNOWN_RULE or (
+            length > best and not span.rule.is_borrowed and merged[-1].rule is not KNOWN_RULE
+        )
+        named = span if is_better else merged[-1]
         best = max(best, length)
         merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end), named.rule)
     return merged

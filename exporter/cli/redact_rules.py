@@ -34,7 +34,7 @@ def _run(invocation: Invocation) -> int:
 
 
 def rules_text(answer: Mapping[str, Any], *, width: int | None, palette: Palette) -> str:
-    """A line per rule, then how many there are and of which packs."""
+    """A line per rule, then how many there are, of which packs, and what searches."""
     rows = [
         (
             Cell(plain(rule["id"]), "strong"),
@@ -47,16 +47,19 @@ def rules_text(answer: Mapping[str, Any], *, width: int | None, palette: Palette
         for rule in answer["rules"]
     ]
     packs = ", ".join(
-        f"{count(pack['rules'], 'rule')} of {plain(pack['pack'])} {plain(pack['version'])}" for pack in answer["packs"]
+        " ".join((count(pack["rules"], "rule"), "of", plain(pack["pack"]), plain(pack["version"]))).rstrip()
+        for pack in answer["packs"]
     )
-    return f"{table(_COLUMNS, rows, width=width, palette=palette)}\n\n{packs}"
+    engine = answer["engine"]
+    searched = f"searched with {plain(engine['name'])} {plain(engine['version'])}"
+    return f"{table(_COLUMNS, rows, width=width, palette=palette)}\n\n{packs}; {searched}"
 
 
 LEAVES = {
     "redact rules": Leaf(
         description=(
-            "Every rule: id, provider, name, confidence, an example, and the pack that it comes from with its version; "
-            "your own (redaction.extra_rules) too. In an example <base62:30> stands for 30 such characters."
+            "Every rule: id, provider, name, confidence, a made-up example, and the pack that it comes from with its "
+            "version; your own (redaction.extra_rules) too. Last comes what searches for them: hyperscan, re2 or re."
         ),
         examples=(
             Example("exporter redact rules", "all of them"),

@@ -17,10 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """What the parts use of the redactor: one for events, one for single texts."""
+    """What the parts use of the redactor: one for events, one for single texts.
+
+    It is for one thread, unless no `make_another` is given.
+    """
 
     event: RedactEvent
     text: Callable[[str], str]
+    make_another: "Callable[[], Redaction] | None" = None
+
+    def another(self) -> "Redaction":
+        """Return the same for another thread; its rules are not compiled again."""
+        return self.make_another() if self.make_another is not None else self
 
 
 @dataclass(slots=True)

@@ -34,7 +34,6 @@ def join(
     settings: "Settings",
     say: Callable[[Any], None],
     redaction: Redaction,
-    make_redaction: Callable[[], Redaction],
     *,
     local: bool,
     session_ids: Sequence[str],
@@ -49,7 +48,7 @@ def join(
     if local or not settings.mission_control:
         from exporter.missioncontrol.opening import open_embedded
 
-        receiver_store, receiver = open_embedded(Path(settings.state_dir), lambda: make_redaction().event)
+        receiver_store, receiver = open_embedded(Path(settings.state_dir), lambda: redaction.another().event)
     limits = settings.limits
     files = OpenFiles(limits.open_files)
     road = Road(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)

@@ -4,12 +4,11 @@ An engine is wrapped only in what the settings ask for: values that are learned 
 exempt. With neither, nothing stands between the core and the engine.
 """
 
-import inspect
 import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from exporter.core.exempt import ExemptFiles, span_at
 from exporter.core.redacted import Masked, Redacted, Refused
@@ -34,12 +33,21 @@ _KNOWN: Final = "known-value"
 
 def make_redaction(settings: "Settings") -> Redaction:
     """Compile the redactor with this installation's key and the values that must never leave."""
-    return adapt(make_redactor(settings, redaction_key(Path(settings.state_dir))), settings.redaction.budget_ms)
+    return _redaction(settings, redaction_key(Path(settings.state_dir)))
 
 
 def make_redaction_without_key(settings: "Settings") -> Redaction:
     """Compile a redactor whose markers hold for this run only."""
-    return adapt(make_redactor(settings, None), settings.redaction.budget_ms)
+    return _redaction(settings, None)
+
+
+def _redaction(settings: "Settings", key: bytes | None) -> Redaction:
+    engine = make_engine(settings, key)
+
+    def made() -> Redaction:
+        return adapt(_wrapped(settings, engine), settings.redaction.budget_ms, made)
+
+    return made()
 
 
 def make_redactor_for_reading(settings: "Settings") -> "Redactor":
@@ -49,39 +57,39 @@ def make_redactor_for_reading(settings: "Settings") -> "Redactor":
 
 def make_redactor(settings: "Settings", key: bytes | None) -> "Redactor":
     """Compile a redactor; raises `SettingsError` for a rule that cannot be used."""
+    return _wrapped(settings, make_engine(settings, key))
+
+
+def _wrapped(settings: "Settings", engine: results.Engine) -> "Redactor":
+    """Return a redactor of one thread that has the engine's rules and knows what must never leave."""
     values = known_values(settings)
-    redactor: Redactor = make_engine(settings, key, values)
+    redactor: Redactor = engine.knowing(values)
     if may_change(settings):
-        redactor = _Learning(
-            redactor,
-            values,
-            look=lambda: changing_values(settings),
-            make=lambda known: make_engine(settings, key, known),
-        )
+        redactor = _Learning(redactor, values, look=lambda: changing_values(settings), make=engine.knowing)
     if patterns := [str(Path(one.path).expanduser()) for one in settings.redaction.allow if one.path]:
         redactor = _Exempting(redactor, ExemptFiles(patterns))
     return redactor
 
 
-def make_engine(settings: "Settings", key: bytes | None, known: set[str]) -> results.Engine:
-    """Compile the engine alone; compiled rules are kept once this installation has a key."""
+def make_engine(settings: "Settings", key: bytes | None) -> results.Engine:
+    """Compile the rules, which know no values yet; what was compiled is kept once this installation has a key."""
     rules = settings.redaction
     allowed = [
         Allowed(one.value, re.compile(one.regex) if one.regex else None, one.rule)
         for one in rules.allow
         if not one.path
     ]
-    more: dict[str, Any] = {
-        "rule_files": [Path(name) for name in rules.extra_rules],
-        "cache_dir": Path(settings.cache_dir) if existing_key(Path(settings.state_dir)) else None,
-        "marker": rules.marker,
-        "opaque": rules.opaque,
-        "plugins": [Path(name) for name in rules.plugins],
-        "baselines": [Path(name) for name in rules.baselines],
-    }
-    taken = inspect.signature(results.Engine).parameters  # seam: goes when the engine takes all of them
     try:
-        return results.Engine(key, known, allowed, **{name: value for name, value in more.items() if name in taken})
+        return results.Engine(
+            key,
+            allowed=allowed,
+            rule_files=[Path(name) for name in rules.extra_rules],
+            cache_dir=Path(settings.cache_dir) if existing_key(Path(settings.state_dir)) else None,
+            marker=rules.marker,
+            opaque=rules.opaque,
+            plugins=[Path(name) for name in rules.plugins],
+            baselines=[Path(name) for name in rules.baselines],
+        )
     except RuleError as error:
         raise SettingsError(
             str(error), hint="mend the rule, or take its file out of redaction.extra_rules, plugins or baselines"
@@ -89,7 +97,7 @@ def make_engine(settings: "Settings", key: bytes | None, known: set[str]) -> res
 
 
 class _Learning:
-    """A redactor that is compiled again when there are further values to know, looked for every few seconds.
+    """A redactor that is made again when there are further values to know, looked for every few seconds.
 
     Also before the first event of a CLI process, so that nothing of it is read without the values of its environment.
     """
@@ -150,7 +158,7 @@ class _Exempting:
         places = self._files.places(line)
         if not places or not isinstance(result, results.Masked):
             return result
-        masked, left = result.line, result.findings
+        masked, left = result.line, result.findings  # only here: an event that tells of an exempt file
         for place in reversed(places):
             inside = [finding for finding in left if f"{finding.path}/".startswith(f"{place}/")]
             before, after = span_at(line, place), span_at(masked, place)
@@ -158,10 +166,12 @@ class _Exempting:
                 continue
             masked = masked[: after[0]] + line[before[0] : before[1]] + masked[after[1] :]
             left = tuple(finding for finding in left if finding not in inside)
-        return results.CLEAN if masked == line else results.Masked(masked, left)
+        if masked == line:
+            return results.CLEAN
+        return results.Masked(masked, tuple(finding.rule for finding in left), lambda: left)
 
 
-def adapt(engine: "Redactor", budget_ms: float) -> Redaction:
+def adapt(engine: "Redactor", budget_ms: float, make_another: Callable[[], Redaction]) -> Redaction:
     """Return an engine in the form that the core asks for."""
     clean, masked, redact = results.CLEAN, results.Masked, engine.redact
 
@@ -170,7 +180,7 @@ def adapt(engine: "Redactor", budget_ms: float) -> Redaction:
         if result is clean:
             return line
         if isinstance(result, masked):
-            return Masked(result.line, tuple(finding.rule for finding in result.findings))
+            return Masked(result.line, result.rules)
         return Refused(result.reason if isinstance(result, results.Refused) else "redactor_failed")
 
-    return Redaction(event, engine.redact_text)
+    return Redaction(event, engine.redact_text, make_another)

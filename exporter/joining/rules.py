@@ -1,54 +1,69 @@
 """The rules of an engine as people are shown them: each with the pack that it comes from."""
 
+import platform
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from redaction.examples import expanded
 from redaction.formats import Table, built_in_tables, read_table
 
+if TYPE_CHECKING:
+    from redaction.engine import Engine
+    from redaction.rule import Rule
+
 BUILT_IN: Final = "built-in"
+DETECT_SECRETS: Final = "detect-secrets"
+_DISTRIBUTIONS: Final = {"re2": "google-re2"}
+_PYTHONS_OWN: Final = "re"
+
+_Pack: TypeAlias = tuple[str, str]
 
 
-def described(rules: Iterable[Any], version: str, rule_files: Iterable[str]) -> dict[str, Any]:
-    """Return every rule with its pack, and how many rules are of which pack in which version."""
-    own = {row.id: (Path(name).name, table.version) for name, table in _tables(rule_files) for row in table.format}
-    ours = {row.id: (BUILT_IN, table.version) for table in _built_in() for row in table.format}
-    rows = [_row(rule, *{**ours, **own}.get(rule.id, (BUILT_IN, version))) for rule in map(_as_rule, rules)]
+def described(engine: "Engine", rule_files: Iterable[str]) -> dict[str, Any]:
+    """Return what searches, every rule with its pack, and how many rules are of which pack in which version."""
+    built_in = list(built_in_tables())
+    pack_of = _packs((BUILT_IN, table) for table in built_in)
+    pack_of |= _packs((Path(name).name, read_table(Path(name))) for name in rule_files)
+    ours = (BUILT_IN, max(table.version for table in built_in))
+    theirs = (DETECT_SECRETS, _version_of(DETECT_SECRETS))
+    rows = [_row(rule, pack_of.get(rule.id) or _pack_of_code(rule, ours, theirs)) for rule in engine.rules()]
     packs = Counter((row["pack"], row["version"]) for row in rows)
     return {
-        "engine": version,
+        "engine": {"name": engine.engine, "version": _version_of(engine.engine)},
         "packs": [{"pack": pack, "version": of, "rules": times} for (pack, of), times in packs.items()],
         "rules": rows,
     }
 
 
-def _as_rule(rule: Any) -> Any:
-    # Seam: the floor engine lists (id, provider, example).
-    if not isinstance(rule, tuple):
-        return rule
-    return SimpleNamespace(id=rule[0], provider=rule[1], name="", confidence="high", example=rule[2])
+def _packs(tables: Iterable[tuple[str, Table]]) -> dict[str, _Pack]:
+    return {row.id: (name, table.version) for name, table in tables for row in table.format}
 
 
-def _tables(rule_files: Iterable[str]) -> Iterator[tuple[str, Table]]:
-    return ((name, read_table(Path(name))) for name in rule_files)
+def _pack_of_code(rule: "Rule", ours: _Pack, theirs: _Pack) -> _Pack:
+    if rule.id.startswith("plugin."):
+        return rule.provider, ""
+    return theirs if rule.is_borrowed else ours
 
 
-def _built_in() -> list[Table]:
-    with suppress(OSError):
-        return list(built_in_tables())
-    return []
+def _version_of(name: str) -> str:
+    if name == _PYTHONS_OWN:
+        return platform.python_version()
+    try:
+        return version(_DISTRIBUTIONS.get(name, name))
+    except PackageNotFoundError:
+        return ""
 
 
-def _row(rule: Any, pack: str, version: str) -> dict[str, Any]:
+def _row(rule: "Rule", pack: _Pack) -> dict[str, Any]:
     return {
         "id": rule.id,
         "provider": rule.provider,
         "name": rule.name,
         "confidence": rule.confidence,
-        "example": rule.example,
-        "pack": pack,
-        "version": version,
+        "example": expanded(rule.example),
+        "pack": pack[0],
+        "version": pack[1],
     }
