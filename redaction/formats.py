@@ -18,6 +18,8 @@ from redaction.rule import Confidence, Family, Look, Rule, Spans
 from redaction.shape import UNBOUNDED, Shape, ShapeError, parsed
 
 _REACH_MAX: Final = 4096
+# So long a prefix says what it is, even if something is glued to it.
+_TELLING_PREFIX: Final = 4
 TABLES: Final = "tables"
 
 
@@ -95,7 +97,13 @@ def _read(row: Format, file: str) -> tuple[Shape, Extent]:
     if row.left not in ("word", "any"):
         raise RuleError(file, row.id, "left is neither word nor any")
     check = CHECKS[row.check] if row.check is not None and row.must else None
-    return shape, Extent(row.pattern, shape.last_class, exact=row.is_exact, any_left=row.left == "any", check=check)
+    return shape, Extent(
+        row.pattern,
+        shape.last_class,
+        exact=row.is_exact,
+        any_left=row.left == "any" or len(shape.prefix) >= _TELLING_PREFIX,
+        check=check,
+    )
 
 
 def _look(extent: Extent, shape: Shape) -> Look:

@@ -14,6 +14,7 @@ _LITERALS: Final = frozenset(string.ascii_letters + string.digits + "_-/:=.,;@!#
 _NEED_ESCAPE: Final = frozenset(".$+*?()[]{}|^")
 _COUNT: Final = re.compile(r"\{(\d{1,4})(?:(,)(\d{0,4}))?\}")
 _LAST_COUNT: Final = re.compile(r"\{(\d+),\d*\}(\)*)\Z")
+_PREFIX: Final = re.compile(r"(?:[^\\\[({?.$+*|^]|\\.)*")
 _LAST_CLASS: Final = re.compile(r"(\[[^\]]+\])(?:\{\d+(?:,\d*)?\})?\)*\Z")
 UNBOUNDED: Final = 1 << 20
 
@@ -37,6 +38,13 @@ class Shape:
         Hexadecimal digits are given as digits and letters: Hyperscan is several times faster with the larger class.
         """
         return _LAST_COUNT.sub(r"{\1}\2", self.pattern).replace("[0-9a-f]", "[0-9a-z]")
+
+    @property
+    def prefix(self) -> str:
+        """The characters that every match begins with."""
+        found = _PREFIX.match(self.pattern)
+        text = found[0] if found else ""
+        return (text[:-1] if self.pattern[len(text) :].startswith(("?", "{")) else text).replace("\\", "")
 
     @property
     def last_class(self) -> str | None:
