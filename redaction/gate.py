@@ -101,28 +101,39 @@ class HyperscanGate:
 class SlowGate:
     """The expressions one by one, after RE2 said which of them match at all."""
 
-    __slots__ = ("_compiled", "_expressions", "_set")
+    __slots__ = ("_always", "_compiled", "_expressions", "_in_set", "_set")
 
     def __init__(self, expressions: Sequence[bytes], *, use_re2: bool) -> None:
         self._expressions = tuple(expressions)
         self._compiled: dict[int, re.Pattern[bytes]] = {}
         self._set: Any = None
+        self._in_set: list[int] = []
+        # Without RE2 all, else those that it cannot hold: its counts end at a thousand.
+        self._always: list[int] = [] if use_re2 else list(range(len(expressions)))
         if use_re2:
-            import re2  # type: ignore[import-untyped]
+            self._make_set()
 
-            options = re2.Options()
-            options.encoding = re2.Options.Encoding.LATIN1
-            options.max_mem = 256 << 20
-            self._set = re2.Set.SearchSet(options)
-            for expression in self._expressions:
+    def _make_set(self) -> None:
+        import re2  # type: ignore[import-untyped]
+
+        options = re2.Options()
+        options.encoding = re2.Options.Encoding.LATIN1
+        options.max_mem = 256 << 20
+        options.log_errors = False
+        self._set = re2.Set.SearchSet(options)
+        for number, expression in enumerate(self._expressions):
+            try:
                 self._set.Add(expression)
-            self._set.Compile()
+                self._in_set.append(number)
+            except re2.error:
+                self._always.append(number)
+        self._set.Add(b"")
+        self._set.Compile()
 
     def hits(self, line: bytes) -> Sequence[Hit]:
         """The ends of all expressions' matches, of those that begin at the same place only the first."""
-        numbers = range(len(self._expressions)) if self._set is None else sorted(self._set.Match(line))
         hits: list[Hit] = []
-        for number in numbers:
+        for number in self._matching(line):
             pattern = self._compiled.get(number)
             if pattern is None:
                 pattern = self._compiled[number] = re.compile(self._expressions[number])
@@ -132,6 +143,16 @@ class SlowGate:
                     raise TooManyHitsError
                 found = pattern.search(line, found.start() + 1)
         return hits
+
+    def _matching(self, line: bytes) -> Sequence[int]:
+        if self._set is None:
+            return self._always
+        found = self._set.Match(line)
+        if not found:
+            # The empty expression matches whatever there is, so RE2 gave up.
+            return range(len(self._expressions))
+        empty = len(self._in_set)
+        return sorted((*self._always, *(self._in_set[number] for number in found if number != empty)))
 
     def another(self) -> "SlowGate":
         """This one: it keeps nothing of a line."""

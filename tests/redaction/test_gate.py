@@ -108,3 +108,17 @@ def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
 
     assert make_gate(EXPRESSIONS, cache_dir=tmp_path / "file" / "cache").hits(b"ab123") == [(0, 5)]
+
+
+def test_re2_leaves_to_re_what_it_cannot_hold() -> None:
+    expressions = [b"a{3}", rb"x[0-9]{2,1200}\.y", b"b{3}"]
+
+    for engine in ENGINES:
+        hits = {(number, to) for number, to in make_gate(expressions, engine=engine).hits(b"aaa x12.y bbb")}
+        assert hits == {(0, 3), (1, 9), (2, 13)}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("line", [b"", b"good day", b"\xff\x00\n"])
+def test_a_line_with_nothing_has_no_hits(engine: EngineName, line: bytes) -> None:
+    assert list(make_gate(EXPRESSIONS, engine=engine).hits(line)) == []
