@@ -8,7 +8,8 @@ from redaction.raw import starts_word
 from redaction.rule import Spans
 
 _VARIED_LENGTH: Final = 16
-_VARIED_MIN: Final = 4
+# What stands in for characters that are not shown.
+_MASKS: Final = b"xX*._-0#"
 
 
 class Extent:
@@ -51,7 +52,7 @@ class Extent:
             last = end
         token = line[start:last]
         if (
-            len(set(token[-_VARIED_LENGTH:])) < _VARIED_MIN
+            not token[-_VARIED_LENGTH:].strip(_MASKS)
             or (not self._any_left and not starts_word(line, found.start()))
             or (self._check is not None and not self._check(token))
         ):

@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Final
@@ -11,14 +12,16 @@ from typing import Annotated, Final
 import msgspec
 
 from redaction.checks import CHECKS
+from redaction.cut import cut_end, looks_drawn
 from redaction.errors import RuleError
 from redaction.extent_of import Extent
 from redaction.named import Member, families
+from redaction.raw import starts_word
 from redaction.rule import Confidence, Family, Look, Rule, Spans
-from redaction.shape import UNBOUNDED, Shape, ShapeError, parsed
+from redaction.shape import CUT_RANDOM, UNBOUNDED, Shape, ShapeError, parsed
 
 _REACH_MAX: Final = 4096
-# So long a prefix says what it is, even if something is glued to it.
+# So long a prefix says what it is, even if something is glued to it; unless base64 could hold it by chance.
 _TELLING_PREFIX: Final = 4
 TABLES: Final = "tables"
 
@@ -74,7 +77,8 @@ def rules_of(rows: Iterable[tuple[Format, str]]) -> Iterator[Rule | Family]:
     members: list[tuple[Member, Sequence[str]]] = []
     for row, file in rows:
         shape, extent = _read(row, file)
-        rule = Rule(row.id, row.provider, row.name, (shape.gate,), _no_look, row.confidence, row.example, row.counter)
+        gates = (shape.cut or shape.gate,)
+        rule = Rule(row.id, row.provider, row.name, gates, _no_look, row.confidence, row.example, row.counter)
         if row.near:
             members.append((Member(rule, row.near, extent, shape), row.near))
         else:
@@ -101,25 +105,33 @@ def _read(row: Format, file: str) -> tuple[Shape, Extent]:
         row.pattern,
         shape.last_class,
         exact=row.is_exact,
-        any_left=row.left == "any" or len(shape.prefix) >= _TELLING_PREFIX,
+        any_left=row.left == "any" or (len(shape.prefix) >= _TELLING_PREFIX and not shape.prefix.isalnum()),
         check=check,
     )
 
 
 def _look(extent: Extent, shape: Shape) -> Look:
-    """Return what tells the extent of a token whose shortest form ends at `to`."""
-    reach = min(shape.longest, _REACH_MAX) if shape.longest < UNBOUNDED else _gate_reach(shape)
+    """Return what tells the extent of a token whose shortest form, or enough of it, ends at `to`."""
+    gate = shape.cut or shape.gate
+    reach = min(shape.longest, _REACH_MAX) if shape.longest < UNBOUNDED and not shape.cut else _reach(gate)
+    cut = cache(lambda: re.compile((shape.cut or "").encode()))
 
     def look(line: bytes, to: int) -> tuple[Spans, int]:
         found = _ending_at(extent.pattern(), line, to, to - reach)
-        return extent.of(line, found) if found is not None else ((), to)
+        if found is not None:
+            return extent.of(line, found)
+        end = cut_end(line, to) if shape.cut else -1
+        begun = _ending_at(cut(), line, to, to - reach) if end >= 0 else None
+        if begun is None or not starts_word(line, begun.start()) or not looks_drawn(line[to - CUT_RANDOM : end]):
+            return (), to
+        return ((begun.span(begun.re.groups)[0], end),), end
 
     return look
 
 
-def _gate_reach(shape: Shape) -> int:
+def _reach(gate: str) -> int:
     """How far before its end the match of a gate may begin."""
-    return min(parsed(shape.gate).longest, _REACH_MAX)
+    return min(parsed(gate).longest, _REACH_MAX)
 
 
 def _ending_at(pattern: re.Pattern[bytes], line: bytes, to: int, start: int) -> re.Match[bytes] | None:

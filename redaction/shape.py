@@ -7,16 +7,18 @@ as the last item.
 import re
 import string
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Final, Protocol
 
-_LITERALS: Final = frozenset(string.ascii_letters + string.digits + "_-/:=.,;@!#%&~<>$+*?()[]{}|^")
+_LITERALS: Final = frozenset(string.ascii_letters + string.digits + " _-/:=.,;@!#%&~<>$+*?()[]{}|^")
 _NEED_ESCAPE: Final = frozenset(".$+*?()[]{}|^")
 _COUNT: Final = re.compile(r"\{(\d{1,4})(?:(,)(\d{0,4}))?\}")
-_LAST_COUNT: Final = re.compile(r"\{(\d+),\d*\}(\)*)\Z")
-_PREFIX: Final = re.compile(r"(?:[^\\\[({?.$+*|^]|\\.)*")
-_LAST_CLASS: Final = re.compile(r"(\[[^\]]+\])(?:\{\d+(?:,\d*)?\})?\)*\Z")
 UNBOUNDED: Final = 1 << 20
+# As much of a token is enough where the text ends in the middle of it, if so many characters say what it is.
+CUT_RANDOM: Final = 12
+CUT_TELLING: Final = 4  # a character that is no letter or digit counts twice
+CUT_SHORT_MAX: Final = 4
 
 
 class ShapeError(ValueError):
@@ -25,32 +27,19 @@ class ShapeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A checked pattern: the lengths of what it matches and the class that a match may go on with, if any."""
+    """A checked pattern: the lengths of what it matches, and where it may be cut."""
 
     pattern: str
     shortest: int
     longest: int
-
-    @property
-    def gate(self) -> str:
-        """The pattern cut so that it ends once, at the shortest match of its last item.
-
-        Hexadecimal digits are given as digits and letters: Hyperscan is several times faster with the larger class.
-        """
-        return _LAST_COUNT.sub(r"{\1}\2", self.pattern).replace("[0-9a-f]", "[0-9a-z]")
-
-    @property
-    def prefix(self) -> str:
-        """The characters that every match begins with."""
-        found = _PREFIX.match(self.pattern)
-        text = found[0] if found else ""
-        return (text[:-1] if self.pattern[len(text) :].startswith(("?", "{")) else text).replace("\\", "")
-
-    @property
-    def last_class(self) -> str | None:
-        """The class at its end, of which a longer secret would have more."""
-        found = _LAST_CLASS.search(self.pattern)
-        return found[1] if found else None
+    gate: str
+    """The pattern cut so that it ends once, at the shortest match of its last item."""
+    last_class: str | None
+    """The class at its end, of which a longer secret would have more."""
+    prefix: str
+    """The characters that every match begins with."""
+    cut: str | None
+    """The pattern up to where it is certain, to find a token that was cut off; None where it never is."""
 
 
 class _Chooser(Protocol):
@@ -69,6 +58,8 @@ class _Item:
     alternatives: "tuple[tuple[_Item, ...], ...]"
     least: int
     most: int
+    source: str
+    """The class or character as it is written; of a group, what opens it."""
 
 
 def parsed(pattern: str) -> Shape:
@@ -77,7 +68,94 @@ def parsed(pattern: str) -> Shape:
     shortest, longest = _lengths((items,))
     if not shortest:
         raise ShapeError("it matches the empty text")
-    return Shape(pattern, shortest, longest)
+    gate = _gate(_cut_short(items))
+    return Shape(pattern, shortest, longest, gate, _last_class(items), _prefix(items), _cut_off(items))
+
+
+def _gate(items: tuple[_Item, ...]) -> str:
+    """The expression of the items.
+
+    Hexadecimal digits are given as digits and letters: Hyperscan is several times faster with the larger class.
+    """
+    return "".join(map(_written, items)).replace("[0-9a-f]", "[0-9a-z]")
+
+
+def _written(item: _Item) -> str:
+    inside = "|".join("".join(map(_written, items)) for items in item.alternatives)
+    written = f"{item.source}{inside})" if item.alternatives else item.source
+    if item.least == item.most:
+        return written if item.least == 1 else f"{written}{{{item.least}}}"
+    return f"{written}{{{item.least},{item.most if item.most < UNBOUNDED else ''}}}"
+
+
+def _cut_short(items: tuple[_Item, ...]) -> tuple[_Item, ...]:
+    """The items without what may be missing at their end."""
+    while items and not items[-1].least:
+        items = items[:-1]
+    if not items:
+        return ()
+    last = items[-1]
+    if last.alternatives and last.most == 1:
+        return (*items[:-1], replace(last, alternatives=tuple(map(_cut_short, last.alternatives))))
+    return (*items[:-1], replace(last, most=last.least))
+
+
+def _last_class(items: tuple[_Item, ...]) -> str | None:
+    last = next((item for item in reversed(items) if item.least), None)
+    if last is None:
+        return None
+    if last.alternatives:
+        return next(filter(None, map(_last_class, reversed(last.alternatives))), None)
+    return last.source if last.source.startswith("[") else None
+
+
+def _prefix(items: tuple[_Item, ...]) -> str:
+    fixed = takewhile(lambda item: len(item.characters) == item.least == item.most == 1, items)
+    return "".join(item.characters for item in fixed)
+
+
+class _Cutter:
+    """Takes the items that have enough telling and then enough random characters."""
+
+    def __init__(self) -> None:
+        self._telling = self._drawn = 0
+        self.told: set[str] = set()
+
+    def of(self, items: tuple[_Item, ...]) -> tuple[_Item, ...] | None:
+        """The items up to where they are enough; None if they never are."""
+        kept: list[_Item] = []
+        for item in items:
+            if item.source == "(":
+                inside = self.of(item.alternatives[0]) if len(item.alternatives) == 1 else None
+                return inside and (*kept, replace(item, alternatives=(inside,)))
+            if not self._counts(item):
+                return None
+            if self._drawn >= CUT_RANDOM:
+                most = item.least - (self._drawn - CUT_RANDOM)
+                return (*kept, replace(item, least=most, most=most))
+            kept.append(item)
+        return None
+
+    def _counts(self, item: _Item) -> bool:
+        """Count the item's characters; whether the items can still be enough."""
+        if item.alternatives:
+            self._telling += _lengths(item.alternatives)[0] * item.least
+            self.told.update(item.source, "|")
+        elif len(item.characters) <= 2:
+            self.told.update(item.characters)
+            self._telling += item.least * (2 if not item.characters.isalnum() else 1)
+        elif self._telling >= CUT_TELLING:
+            self._drawn += item.least
+        else:
+            return item.most <= CUT_SHORT_MAX
+        return True
+
+
+def _cut_off(items: tuple[_Item, ...]) -> str | None:
+    cutter = _Cutter()
+    cut = cutter.of(items)
+    # What many addresses and all zeros in base64 begin with says nothing.
+    return _gate(cut) if cut and len(cutter.told) > 1 and _prefix(items) != "http" else None
 
 
 def sample(pattern: str, chooser: _Chooser) -> str:
@@ -142,16 +220,20 @@ class _Parser:
         character = self._pattern[self._at]
         alternatives: tuple[tuple[_Item, ...], ...] = ()
         characters = ""
+        begin = self._at
         if character == "(":
             alternatives = self._group(ignore_case=ignore_case)
+            opened = self._pattern[begin : begin + 2] == "(?"
+            source = self._pattern[begin : self._pattern.index(":", begin) + 1] if opened else "("
         else:
             characters = self._class() if character == "[" else self._literal()
             if ignore_case:
                 characters = "".join(sorted({*characters.lower(), *characters.upper()}))
+            source = self._pattern[begin : self._at]
         least, most = self._counted()
         if least != most and most > 4 and any(item.least != item.most for items in alternatives for item in items):
             raise self._error("a varying count inside a varying count")
-        return _Item(characters, alternatives, least, most)
+        return _Item(characters, alternatives, least, most, source)
 
     def _group(self, *, ignore_case: bool) -> tuple[tuple[_Item, ...], ...]:
         rest = self._pattern[self._at :]
