@@ -26,9 +26,9 @@ _MARKER_GATE: Final = r"\[REDACTED:[a-z0-9.-]{1,48}:[0-9a-f]{8}\]"
 _OWN_GATES: Final = (_MARKER_GATE, *HIDDEN_GATES)
 ROUNDS_MAX: Final = 6
 _LOOKS_PER_CHECK: Final = 64
-# Inside so much base64 on one side a hit is chance: an image, an archive.
-_BINARY_LENGTH: Final = 400
-_BINARY: Final = re.compile(rb"[A-Za-z0-9+/]{400}")
+# Between so much base64 on both sides a hit is chance: an image, an archive.
+_BINARY_LENGTH: Final = 256
+_BINARY: Final = re.compile(rb"[A-Za-z0-9+/]{256}")
 
 
 class OutOfTimeError(Exception):
@@ -256,7 +256,7 @@ def _is_binary(data: bytes, start: int, end: int) -> bool:
         and len(data) > 2 * _BINARY_LENGTH
         and (
             _BINARY.fullmatch(data, max(0, start - _BINARY_LENGTH), start) is not None
-            or _BINARY.match(data, end) is not None
+            and _BINARY.match(data, end) is not None
         )
     )
 
