@@ -67,9 +67,10 @@ def _serving(running: "Running", settings: "Settings", port: int | None = None) 
 
 async def run(settings: "Settings", *, session_ids: Sequence[str], until_idle: bool, on_notice: Say) -> int:
     """Follow and deliver until a signal, or with `until_idle` until everything is delivered or in quarantine."""
-    from exporter.daemon.serving import first_of, stop_on_signals
+    from exporter.daemon.serving import first_of, leave_no_core, stop_on_signals
     from exporter.store.lock import owned
 
+    leave_no_core()
     with owned(Path(settings.state_dir)):
         stop = stop_on_signals()
         running = build(settings, on_notice, session_ids=session_ids)
@@ -88,10 +89,11 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
     """Show this machine's sessions: start (or find) the embedded Mission Control, deliver the last days, follow."""
     from exporter.core.names import host_of, sink_name
     from exporter.daemon.control import page_of_daemon
-    from exporter.daemon.serving import open_in_browser, stop_on_signals
+    from exporter.daemon.serving import leave_no_core, open_in_browser, stop_on_signals
     from exporter.demo.replay import replay
     from exporter.store.lock import owned
 
+    leave_no_core()
     settings = msgspec.structs.replace(loaded.settings, history_days=days)
     if demo:
         home = Path(settings.state_dir) / "demo"  # everything of the demo is apart from what is real
@@ -127,10 +129,11 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
 async def serve(settings: "Settings", *, host: str, port: int, store: str | None, token_file: str | None) -> int:
     """Run the receiver and its page alone until a signal."""
     from exporter.core.names import RECEIVER
-    from exporter.daemon.serving import stop_on_signals
+    from exporter.daemon.serving import leave_no_core, stop_on_signals
     from exporter.missioncontrol.opening import serve_alone, store_path
     from exporter.store.lock import prepare_state_dir
 
+    leave_no_core()
     state = Path(settings.state_dir)
     prepare_state_dir(state)
     if token_file:  # a token of ours, as those that the settings name

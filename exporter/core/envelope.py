@@ -4,7 +4,7 @@
 finds whole events in a line that holds several, or one behind torn bytes, and names what is left.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -43,7 +43,7 @@ class Piece:
     """A part of a line, from `start` bytes after the line's beginning: an event, or what is none."""
 
     start: int
-    raw: bytes
+    raw: bytes = field(repr=False)
     envelope: Envelope | Unreadable
 
 

@@ -5,7 +5,7 @@ once per chunk, not once per line. `splitlines` would also cut at carriage retur
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 HEAD_BYTES: Final = 64 * 1024
@@ -17,7 +17,7 @@ class Oversized:
 
     offset: int
     size: int
-    head: bytes
+    head: bytes = field(repr=False)
 
 
 class LineSplitter:

@@ -37,7 +37,7 @@ class Unsendable:
     """Bytes that go to quarantine instead of to a sink: their place, reason, and id where one is known."""
 
     offset: int
-    raw: bytes
+    raw: bytes = field(repr=False)
     size: int
     reason: str
     id: str | None

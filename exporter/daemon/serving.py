@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 import threading
 import webbrowser
 from collections.abc import Awaitable, Callable, Coroutine
@@ -11,6 +12,18 @@ from typing import Any, Protocol
 
 from exporter.daemon.control import Answer, ControlServer
 from exporter.daemon.reports import Reports
+
+if sys.platform != "win32":
+    import resource
+
+
+def leave_no_core() -> None:
+    """Forbid core dumps of this process and its children: they would hold what was read and not redacted yet.
+
+    What a system collects in another way (`core_pattern` with a program that ignores the limit) is not in our hands.
+    """
+    if sys.platform != "win32":
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 class Page(Protocol):

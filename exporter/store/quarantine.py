@@ -8,7 +8,7 @@ import hashlib
 import sqlite3
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,7 +52,7 @@ class Quarantined:
     reason: str
     detail: str
     since: float
-    raw: bytes
+    raw: bytes = field(repr=False)
 
 
 class Quarantine:

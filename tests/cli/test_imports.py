@@ -8,7 +8,10 @@ import pytest
 
 from tests.cli.program import ROOT, TIMEOUT_SECONDS, environment, up
 
-HEAVY = {"httpx", "rich", "opentelemetry", "starlette", "uvicorn", "grpc", "detect_secrets", "tenacity"}
+HEAVY = {
+    *("httpx", "rich", "opentelemetry", "starlette", "uvicorn", "grpc", "tenacity"),
+    *("detect_secrets", "hyperscan", "re2", "redaction"),
+}
 RUNNER = """
 import io, json, sys
 sys.argv = ["exporter", *json.loads(sys.argv[1])]

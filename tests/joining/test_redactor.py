@@ -6,6 +6,7 @@ import random
 import string
 import subprocess
 from collections.abc import Iterable, Sequence
+from hashlib import sha1
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +23,7 @@ from redaction.engine import CLEAN, Refused
 from redaction.engine import Masked as MaskedLine
 from redaction.errors import RuleError
 from redaction.examples import expanded
+from redaction.gate import EngineName
 from redaction.search import Allowed
 from tests.core.events import event
 from tests.joining.conftest import Configure
@@ -122,7 +124,7 @@ def test_nothing_passes_while_a_redactor_that_knows_more_cannot_be_made(
     redactor = make_redactor(configure('[mission_control]\nurl = "https://a"\ntoken_file = "mc.token"'), None)
     file.write_text(plain_secret())
     with monkeypatch.context() as patch:
-        patch.setattr(module, "make_engine", lambda *_: 1 / 0)
+        patch.setattr(engine, "KnownValues", lambda *_: 1 / 0)
         refused = redactor.redact(said("good day"), 1000.0)
 
     assert refused == Refused("redactor_failed")
@@ -159,6 +161,7 @@ def test_everything_else_of_the_event_is_masked(configure: Configure) -> None:
     assert data["result"] == {"a": TOKEN, "b": f"\n{TOKEN}"}
     assert TOKEN not in data["note"]
     assert [finding.path for finding in outcome.findings] == ["/data/note"]
+    assert outcome.rules == tuple(finding.rule for finding in outcome.findings)
 
 
 def test_a_known_value_is_masked_in_an_exempt_file_too(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,6 +206,7 @@ def test_everything_that_the_settings_say_reaches_the_engine(
             opaque: Literal["pass", "drop"] = "pass",
             plugins: Sequence[Path] = (),
             baselines: Sequence[Path] = (),
+            engine: EngineName | None = None,
         ) -> None:
             super().__init__(key)
             given.update(locals())
@@ -227,3 +231,53 @@ def test_everything_that_the_settings_say_reaches_the_engine(
     assert (without_key["key"], without_key["cache_dir"]) == (None, None)
     assert given["key"] == (state / "redaction.key").read_bytes()
     assert given["cache_dir"] == Path(settings.cache_dir)
+
+
+def test_places_of_secrets_are_worked_out_for_nobody_who_delivers(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_findings", lambda *_: pytest.fail("worked out"))
+
+    outcome = make_redaction_without_key(configure()).event(said(TOKEN))
+
+    assert isinstance(outcome, Masked)
+    assert len(outcome.rules) == 1
+
+
+def test_rules_are_compiled_once_for_all_threads(
+    configure: Configure, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = own_home / "config" / "exporter" / "mc.token"
+    file.write_text(plain_secret())
+    first = make_redaction(configure('[mission_control]\nurl = "https://a"\ntoken_file = "mc.token"'))
+    monkeypatch.setattr(engine, "all_rules", lambda *_, **__: pytest.fail("read again"))
+    file.write_text(secret := plain_secret())
+
+    second = first.another()
+
+    assert first.event(said(TOKEN)) == second.event(said(TOKEN)) != said(TOKEN)
+    assert isinstance(second.event(said(secret)), Masked), "it knows what is known when it is made"
+
+
+def test_a_baseline_of_the_settings_is_used(configure: Configure, own_home: Path) -> None:
+    found = {"hashed_secret": sha1(TOKEN.encode()).hexdigest(), "is_secret": False}
+    file = own_home / "config" / "exporter" / "b.json"
+    file.write_text(json.dumps({"version": "1.5.0", "results": {"a": [found]}}))
+    settings = configure('[redaction]\nbaselines = ["b.json"]')
+
+    assert make_redaction_without_key(settings).event(said(TOKEN)) == said(TOKEN)
+    file.write_text("{}")
+    with pytest.raises(SettingsError, match=r"b\.json: is no baseline"):
+        make_redaction_without_key(settings)
+
+
+def test_compiled_rules_are_kept_for_this_user_alone(configure: Configure) -> None:
+    settings = configure()
+    make_redaction_without_key(settings)
+    assert not Path(settings.cache_dir).exists(), "there is no key yet"
+    Path(settings.state_dir).mkdir(parents=True)
+    make_redaction(settings)
+
+    kept = [Path(settings.cache_dir), *Path(settings.cache_dir).iterdir()]
+    assert len(kept) > 1
+    assert not any(path.stat().st_mode & 0o077 for path in kept)

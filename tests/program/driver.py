@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from tests.program.waiting import until
 
 TIMEOUT_SECONDS: Final = 90
 MARK_SECONDS: Final = 5
+# Shared by all tests, so that only the first one compiles the rules.
+CACHE: Final = tempfile.TemporaryDirectory(prefix="xm-cache-")
 
 
 class Running:
@@ -75,7 +78,8 @@ class Machine:
             "HOME": str(root),
             "PYTHONPATH": str(ROOT),
             "XDG_RUNTIME_DIR": str(root / "runtime"),
-            **{f"XDG_{name}_HOME": str(root / name.lower()) for name in ("CONFIG", "STATE", "CACHE", "DATA")},
+            **{f"XDG_{name}_HOME": str(root / name.lower()) for name in ("CONFIG", "STATE", "DATA")},
+            "XDG_CACHE_HOME": CACHE.name,
         }
         (root / "runtime").mkdir(mode=0o700)
 

@@ -132,3 +132,12 @@ def test_a_small_live_session_does_not_wait_for_a_huge_backfill(machine: Machine
 
     until(lambda: counting.count(large.id) == large_events, "the large session", seconds=60)
     assert counting.repeated() == 0
+
+
+def test_no_core_dump_is_left_behind(machine: Machine) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    machine.with_floor().session().write(10)
+
+    running = machine.start(prepare=lambda: resource.setrlimit(resource.RLIMIT_CORE, (hard, hard)))
+
+    until(lambda: resource.prlimit(running.process.pid, resource.RLIMIT_CORE) == (0, hard), "the limit of a dump")
