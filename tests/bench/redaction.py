@@ -168,7 +168,7 @@ def _beside_detect_secrets(file: PlantedFile, rounds: int) -> Row:
 
 
 def _speeds(file: PlantedFile, rounds: int) -> tuple[float, float, dict[str, object]]:
-    """Megabytes per CPU second end to end and of the gate alone, and the figures behind them."""
+    """Megabytes per CPU second end to end and of the gates alone, and the figures behind them."""
     commands = {
         "redact": redactor("redact", [file.path]),
         "scan": redactor("scan", [file.path]),
@@ -187,7 +187,7 @@ def _speed(file: PlantedFile, density: int, rounds: int) -> Row:
     return Row(
         f"redaction of {file.size_bytes / MEGABYTE:.0f} MB with {density} secrets per MB",
         f"≥ {SPEED_MIN[density]} MB/s",
-        f"{whole:.0f} MB/s (gate alone {scan:.0f})",
+        f"{whole:.0f} MB/s (gates alone {scan:.0f})",
         whole >= SPEED_MIN[density],
         figures,
     )
@@ -199,7 +199,7 @@ def _small_events(file: PlantedFile, rounds: int) -> Row:
     return Row(
         f"redaction of events of {file.size_bytes / file.events:.0f} bytes",
         "",
-        f"{whole:.0f} MB/s, {each:.1f} µs each (gate alone {scan:.0f})",
+        f"{whole:.0f} MB/s, {each:.1f} µs each (gates alone {scan:.0f})",
         None,
         figures,
     )
