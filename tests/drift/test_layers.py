@@ -12,7 +12,7 @@ from tests.drift.repository import PACKAGES, ROOT, modules, pyproject
 
 MODULE_LINES_MAX: Final = 300
 FUNCTION_LINES_MAX: Final = 40
-DISTRIBUTION_OF: Final = {"google": "googleapis-common-protos", "grpc": "grpcio", "yaml": "pyyaml"}
+DISTRIBUTION_OF: Final = {"google": "googleapis-common-protos", "grpc": "grpcio", "re2": "google-re2", "yaml": "pyyaml"}
 """Import names that are not the distribution's own."""
 
 
@@ -39,7 +39,9 @@ def test_the_wheel_and_the_import_rules_hold_the_same_packages() -> None:
 
 def test_whatever_is_imported_is_a_declared_dependency() -> None:
     declared: set[str] = {"opentelemetry"}
-    declared |= {canonicalize_name(Requirement(line).name) for line in pyproject()["project"]["dependencies"]}
+    project = pyproject()["project"]
+    for lines in (project["dependencies"], *project["optional-dependencies"].values()):
+        declared |= {canonicalize_name(Requirement(line).name) for line in lines}
     strange = []
     for path, tree in modules():
         for name in _imported(tree) - sys.stdlib_module_names - set(PACKAGES):
