@@ -91,7 +91,9 @@ QUOTED_OPERATORS = BARE_OPERATORS | {
     b"??=",
     b"::",
 }
-LISTED = (b",", b"(")
+# A name that stands after another string and a value that another item stands behind.
+IN_LIST = re.compile(rb"[\"'`][ \t]{0,4},(?:[ \t]|\\{1,15}[nr]|[\r\n]){0,12}\\{0,15}[\"'`]\Z")
+LISTED_VALUE = re.compile(rb"[^\s\"'`\\]{1,80}\\{0,15}[\"'`][ \t]{0,4}[,\]]")
 # Of the functions whose names hold a secret's name, those that are given the secret.
 SETTER = re.compile(
     rb"(?:(?i:set|with|use|put|add|new|verify|check|validate|compare|encode|encrypt|hash|change|update|login)(?![a-z])"
@@ -105,9 +107,27 @@ QUOTED_WORDS = re.compile(_WORDS + rb"(?=[\"'`\\])")
 LINE_END = re.compile(
     rb" {0,2}(?:[\r\n&\"'`]|\\{1,15}[nrt\"]|#|</|\Z|;[\w ]{1,30}=| \||\||\xe2\x94\x82)| (?=-\w|[a-z]{2,12} )"
 )
+# Before a name: what makes it a type of a cloud's resources.
+RESOURCE = re.compile(rb"[\"'`](?:[A-Z]\w{0,40}::(?:\w{1,60}::)*+|Microsoft\.\w{1,60}/(?:\w{1,60}/)*+)\Z")
+RESOURCE_LENGTH_MAX = 160
+# Before a name: what makes it a file's whose digest follows.
+DIGESTED = re.compile(
+    rb"(?i)(?:\A|[^A-Za-z0-9]|\\[nrt])"
+    rb"(?:md[245]|sha[-_]?\d{0,3}(?:[-_/]\d{3})?|blake\w{0,4}|rmd160|ripemd-?160|sm3|crc\d{0,2}|"
+    rb"cksum|checksums?|digests?|integrity|etag|fingerprint)[-_]?(?:sum|digest)?"
+    rb"[ \t]{0,4}(?:(?:of|for) |\([ \t]?)?[\w./~*+-]{0,100}\Z"
+)
+DIGESTED_LENGTH_MAX = 140
+DIGEST = re.compile(rb"(?:[0-9a-fA-F]{8,128}|[A-Za-z0-9+/]{22,88}={0,2})(?![A-Za-z0-9+/_-])")
+# A tag of YAML.
+TAGGED = re.compile(
+    rb"!{1,2}(?:(?P<plain>unsafe|str|binary)|[A-Za-z][\w.:/-]{0,60})[ \t]{1,4}(?P<quote>\\{0,15}[\"'])?"
+)
+NOTHING_QUOTED = re.compile(rb"[,;:)}\]>|&?.+ \t\\\r\n]|\Z")
 ESCAPED = 0x5C
 BLANK = 0x20
 BRACKETS = b"[({<"
+QUOTES_OF_NOTHING = 2
 QUOTE_CHARACTERS = b"\"'`"
 
 
@@ -127,6 +147,10 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
         return demand_of(found["more"][::-1] + b" " + name)
     operator = found["operator"][::-1]
     before = start - found.end("name") - 1
+    if RESOURCE.search(line, max(0, before - RESOURCE_LENGTH_MAX), before + 1) and found["close"]:
+        return Demand.NONE
+    if operator.endswith(b"=") and not found["open"] and line[start : start + 1] == b"=":
+        return Demand.NONE  # the operator goes on
     if operator == b"(" and not SETTER.match(name.rpartition(b".")[2]):
         return Demand.NONE
     if operator == b":" and not found["open"] and b":" in (line[before : before + 1], line[start : start + 1]):
@@ -140,6 +164,11 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
         quote = found["close"][:1]
         if not quote or quote not in QUOTE_CHARACTERS or line[before : before + 1] != quote:
             return Demand.NONE
+        is_option = name.startswith(b"-")
+        if not is_option and IN_LIST.search(line, max(0, before - 16), before + 1) and LISTED_VALUE.match(line, start):
+            return Demand.NONE
+    if DIGEST.match(line, start) and DIGESTED.search(line, max(0, before - DIGESTED_LENGTH_MAX), before + 1):
+        return Demand.NONE
     return demand
 
 
@@ -153,10 +182,17 @@ def _given(line: bytes, start: int) -> tuple[Demand, bytes]:
         quote = found["open"]
         if found["operator"][::-1] not in (QUOTED_OPERATORS if quote else BARE_OPERATORS):
             continue
+        if quote is not None and _is_empty(quote[::-1]) and NOTHING_QUOTED.match(line, start):
+            return Demand.NONE, b""
         demand = _demand(found, line, start)
         if demand != Demand.NONE:
             return demand, (quote or b"")[::-1]
     return Demand.NONE, b""
+
+
+def _is_empty(quote: bytes) -> bool:
+    """Whether these are two quotes with nothing in between."""
+    return quote.count(quote[-1:]) == QUOTES_OF_NOTHING and quote[: len(quote) // 2] * 2 == quote
 
 
 def _one_quote(quote: bytes) -> bytes:
@@ -170,6 +206,8 @@ def judged(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> tu
     """The span of the value at `start`, if it is a secret, and up to where need not be looked again."""
     if QUOTED_WORDS.match(line, start) if quote else WORDS.match(line, start) or CODE.match(line, start):
         return (), to
+    if not quote and (tag := TAGGED.match(line, start)) is not None:
+        return judged(line, tag.end(), tag["quote"] or b"", demand, to) if tag["plain"] else ((), to)
     value = extent(line, start, _one_quote(quote) if quote else quote)
     if value.end - value.start < SECRET_LENGTH:
         return (), to

@@ -15,8 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from redaction.errors import RuleError
+from redaction.names import Demand
+from redaction.raw import starts_word
 from redaction.rule import Look, Rule, Spans
+from redaction.samples import is_monotonous, is_sequence_of_bases
+from redaction.values import is_value
 from redaction.views import unescaped
+from redaction.words import share_of_words
 
 # Around the end of a gate's match, in raw bytes.
 _BEFORE: Final = 200
@@ -68,8 +73,13 @@ _DETECTORS: Final[tuple[tuple[str, bool, tuple[str, ...], str], ...]] = (
 # Where a value is whose first twenty-four characters end at a gate.
 _VALUE_BEFORE: Final = 25
 _VALUE_AFTER: Final = 72
-# A password that says only that it is one.
-_SAMPLES: Final = frozenset((b"password", b"passwd", b"pass", b"pwd", b"pw", b"secret"))
+# What they find within a word is chance.
+_WHOLE_WORDS: Final = frozenset(("aws", "telegram_token", "twilio"))
+# What one of these finds is short, or has a name: it is judged as what we find.
+_JUDGED: Final = {"basic_auth": Demand.PASSWORD, "cloudant": Demand.KEY, "ibm_cloud_iam": Demand.WEAK}
+_PREFIX: Final = re.compile(rb"[a-zA-Z]{2,12}(?:_[a-z]{3,8}_|[_-])|SG\.")
+_RANDOM_MIN: Final = 20
+_WORDS_SHARE_MAX: Final = 0.5
 # Three unbounded runs of spaces one after the other take cubic time; the same language, written so that it takes
 # linear time.
 _THEIR_SPACING: Final = r"(?: *)(?:=|:|:=|=>| +|::)(?: *)"
@@ -150,9 +160,26 @@ def _look(name: str, hint: str, *, in_group: bool) -> Look:
     def look(line: bytes, to: int) -> tuple[Spans, int]:
         if hint and pattern.search(line, max(0, to - _VALUE_BEFORE), to + _VALUE_AFTER) is None:
             return (), to
-        return _around(line, to, _patterns(name), in_group=in_group)
+        spans, seen = _around(line, to, _patterns(name), in_group=in_group)
+        return [span for span in spans if is_credible(name, line, *span)], seen
 
     return look
+
+
+def is_credible(name: str, line: bytes, start: int, end: int) -> bool:
+    """Whether what that detector finds there can be a secret: no placeholder, no DNA, no part of a word."""
+    if name in _WHOLE_WORDS and not starts_word(line, start):
+        return False
+    value = line[start:end]
+    if name in _JUDGED:
+        return is_value(value, _JUDGED[name])
+    prefix = _PREFIX.match(value)
+    text = value[prefix.end() if prefix else 0 :].decode("latin-1")
+    if len(text) >= _RANDOM_MIN and name != "twilio" and is_monotonous(text):
+        return False
+    if name == "telegram_token" and share_of_words(text) > _WORDS_SHARE_MAX:
+        return False
+    return not is_sequence_of_bases(text)
 
 
 def _around(line: bytes, to: int, patterns: Iterable[re.Pattern[bytes]], *, in_group: bool) -> tuple[Spans, int]:
@@ -174,8 +201,7 @@ def _spans(pattern: re.Pattern[bytes], data: bytes, *, in_group: bool) -> Iterat
         if match.end() <= covered:
             continue
         if in_group and pattern.groups and match.group(1):
-            if match[1].lower() not in _SAMPLES:
-                yield match.span(1)
+            yield match.span(1)
             continue
         start, end = match.span()
         while start < end and data[start] in _DELIMITERS:

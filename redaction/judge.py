@@ -6,10 +6,10 @@ words. How much of that is asked depends on what the value's name demands.
 
 import re
 from enum import Enum
-from operator import sub
 
 from redaction.names import Demand
-from redaction.words import is_word, segments, share_of_words, words_of
+from redaction.samples import is_documented, is_mashed, is_monotonous, is_sequence_of_bases
+from redaction.words import NEITHER, is_foreign, is_word, segments, share_of_words, words_of
 
 
 class Stand(Enum):
@@ -22,9 +22,6 @@ class Stand(Enum):
 
 LENGTH_MIN = {Demand.WEAK: 16, Demand.TOKEN: 12, Demand.KEY: 8, Demand.SECRET: 7, Demand.PASSWORD: 6}
 LENGTH_MAX = 4096
-DIFFERENT_MIN = 5
-SEQUENCE_SHARE = 0.6
-STEPS = frozenset((-1, 0, 1))
 WORDS_SHARE_MAX = {Demand.WEAK: 0.42, Demand.TOKEN: 0.5, Demand.KEY: 0.62, Demand.SECRET: 0.62, Demand.PASSWORD: 0.62}
 LETTERS_ONLY_MIN = {Demand.WEAK: 24, Demand.TOKEN: 16, Demand.KEY: 12, Demand.SECRET: 12, Demand.PASSWORD: 12}
 SCATTERED_MIN = 3  # runs of digits: no name has so many
@@ -33,11 +30,17 @@ MIXED_LENGTH_MIN = 8  # letters alone, if upper and lower case follow each other
 
 TEMPLATE = re.compile(
     r"\$\{[\w.]|\$\([\w ]|\{\{.*\}\}|#\{\w|@\{\w|<%|%>|%\(\w+\)|%[sdrxv](?![A-Za-z0-9])|\{(?:[a-z_][\w.:!\[\]'\"-]{2,64})?\}|</|://"
-    r"|\)\s*=>|\\[wdsSWD][+*{]|\[\^?[aA0]-[zZ9]|\(\?[:=!<]|&#?\w{2,6};|\[REDACTED|\[MASKED|\[FILTERED"
+    r"|\)\s*=>|\\[wdsSWD][+*{]|\[\^?[aA0]-[zZ9]|\(\?[:=!<P]|[.)][+*]\??\)|&#?\w{2,6};|\[REDACTED|\[MASKED|\[FILTERED"
+    r"|%0[aA]|\+\+\+"  # a text, encoded for an address
 )
 VARIABLE = re.compile(
     r"(?:\$\w+(?:[.:\[>-].*)?|\$\w*\(.*|%\w+%|!\w+!|<[^<>]*>?|\[[\w .:*-]*\]|\([\w .-]*\)|&\w+;?|@@?[\w./:-]+"
-    r"|\*[\w-]+\*?|:\w+|%?\{.*\}|__\w+__|[?*•#=._-]+)"
+    r"|\*[\w*-]+\*?|:\w+|%?\{.*\}|__\w+__|[?*•#=._-]+"
+    # references to secrets that are kept elsewhere, and what says that it is encrypted
+    r"|(?:ref\+|\+)?(?:vault|ssm|secretsmanager|secretmanager|file|env|keyvault|akv|azkv|kms|gcpkms|awskms|op|keychain"
+    r"|keyring|conjur|doppler|infisical|chamber|credstash|sops|bao|gcp-?sm|aws-?sm|asm|gsm|sm|k8s|secret|secrets)"
+    r":(?:[/.~]|[A-Z][A-Z0-9]*_[A-Z0-9_]+$|[\w.-]+[/#]|v\d+:).*"
+    r"|ENC[\[(].*|\{cipher\}.*|projects/[\w-]+/(?:locations/[\w-]+/)?secrets/.*)"
 )
 # In lower case; each begins with a letter of its own, which lets `re` skip what cannot begin one.
 STANDING_IN = re.compile(
@@ -64,6 +67,10 @@ OTHER_FORMS = re.compile(
     r"|arn:.*|urn:.*|sha\d+[-:].*|md5[-:].*|ssh-(?:rsa|dss|ed25519).*|data:[a-z]+/.*|-----BEGIN.*"
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,8}"  # addresses of people
     r"|[a-z]{2}-[a-z]{4,9}-\d|[A-Za-z]\w*\[[\w., |\[\]]*\]"  # regions, types
+    r"|[A-Za-z]{1,3}\d{1,5}(?:\.\d{1,4})+"  # numbers of rules and tickets
+    r"|[A-Za-z]{3,}@[A-Za-z]{3,}"
+    r"|M[A-Za-z0-9+/]{2,11}MA0GCSqGSIb3DQEBAQUAA4.*|MII[A-Za-z0-9+/]{2}jANBgkqhkiG9w0BAQEFAAO.*"  # public keys
+    r"|M[Ff]kwEwYHKoZIzj0C.*|MHYwEAYHKoZIzj0C.*|MCowBQYDK2V.*|MII[A-Za-z0-9+/]{4,10}gAwIBAg.*"
     r"|[A-Za-z]:\\.*|#[0-9a-fA-F]{3,8}|[\w-]*\[[\w-]+[\^$*~|]?=.*"
     r"|(?i:bearer|basic|token)[ +%].*"
     r"|[\w.-]+\.(?:py|js|ts|go|rs|rb|sh|php|java|json|ya?ml|toml|xml|html?|css|md|txt|pem|crt|cer|key|p12|pfx|jks|env"
@@ -82,6 +89,10 @@ MEMBER = re.compile(
     r"|window|document|event|state|module|var|local|secrets|import\.meta|vars|user|form|body|res|response|input)\b[.?!\[]\D"
 )
 WORD_AND_DIGITS = re.compile(r"[A-Za-z\d]*\d[A-Za-z\d]*[!#$%*?@]*|[A-Za-z]{3,}[_#@-]\d+[!?]?")
+CONSTANT = re.compile(r"[A-Z]{2,}[A-Z0-9]*(?:_[A-Z0-9]{1,14}){2,}")
+CONSTANT_DIGITS_SHARE_MAX = 0.25
+CLASS = re.compile(r"(?:[A-Z][a-z]{2,}){2,}[A-Z]?\d{1,2}(?:[A-Z][a-z]{2,}){1,}")
+EXPRESSION = re.compile(r" (?:[<>=+*/|&?-]|[<>=!]=|=>|&&|\|\|) |[\w)\]](?:&&|\|\||[!=]==?)[\w(!]")
 CALLED = re.compile(r"[A-Za-z_$][\w$.]*\(")
 NOUNS = ("password", "passwd", "secret", "token")
 UNPRINTABLE = re.compile(r"[\n\r\x00]")
@@ -94,6 +105,7 @@ HAS_LETTER = re.compile(r"[^\W\d_]")
 HAS_SYMBOL = re.compile(r"[!@#$%^&*?~|;<>()\[\]{}\"'`\\+=].")  # not as the last character, where text has them too
 FILE = re.compile(r".*[/\\].*\.[a-z]{2,5}|/.*", re.DOTALL)
 BLANK_PARTS_MAX = 6
+SHORT_WORD = 3
 PHRASE_LENGTH_MAX = 128
 
 
@@ -102,15 +114,6 @@ def _stands_in(value: str) -> bool:
     if TEMPLATE.search(value) or VARIABLE.fullmatch(value) or STANDING_IN.search(value.lower()):
         return True
     return value.startswith("^") and value.endswith("$")
-
-
-def _is_monotonous(value: str) -> bool:
-    """Whether the value is few characters many times, or one that follows the other."""
-    lowered = value.lower()
-    if len(set(lowered)) < DIFFERENT_MIN:
-        return True
-    codes = lowered.encode("latin-1", "replace")
-    return sum(map(STEPS.__contains__, map(sub, codes, codes[1:]))) >= SEQUENCE_SHARE * (len(codes) - 1)
 
 
 def _has_other_form(value: str, demand: Demand, share: float) -> bool:
@@ -125,7 +128,7 @@ def _is_code(value: str, share: float, stand: Stand) -> bool:
     """Whether a value without quotes is an expression."""
     if stand is Stand.QUOTED or (stand is Stand.LINE and WORD_AND_DIGITS.fullmatch(value)):
         return False
-    if value[0] in BRACKETED:
+    if value[0] in BRACKETED or EXPRESSION.search(value):
         return True
     if MEMBER.match(value) or (CALLED.match(value) and (value.endswith("(") or "_" in value)):
         return True
@@ -139,6 +142,8 @@ def _is_phrase_secret(value: str) -> bool:
     parts = value.split()
     if len(parts) > BLANK_PARTS_MAX:
         return False
+    if EXPRESSION.search(value):
+        return False
     words = sum(is_word(part.strip(".,:;!?'\"()")) or (len(part) < 3 and part.isalpha()) for part in parts)
     return words * 3 < len(parts) and any(character.isdigit() for character in value)
 
@@ -149,6 +154,8 @@ def _only_dummies(value: str) -> bool:
 
 def _letters_look_made(value: str, demand: Demand, share: float) -> bool:
     """Whether a value without digits and symbols is random letters."""
+    if any(noun in value.lower() for noun in NOUNS) or _is_foreign(value):
+        return False
     if len(value) >= LETTERS_ONLY_MIN[demand]:
         is_snake = "_" in value and (value.islower() or value.isupper())
         is_mixed = not value[1:].islower() and not value.isupper()
@@ -161,6 +168,23 @@ def _letters_look_made(value: str, demand: Demand, share: float) -> bool:
     return (share < 0.5 and len(parts) * 5 >= len(value) * 2) or (share == 0.0 and len(parts) > 1)
 
 
+def _is_foreign(value: str) -> bool:
+    """Whether the value is words of any language."""
+    words = NEITHER.split(value)
+    return any(len(word) > SHORT_WORD for word in words) and all(
+        is_foreign(word) or len(word) <= SHORT_WORD or (is_word(word) and len(segments(word)) == 1) for word in words
+    )
+
+
+def _is_name(value: str) -> bool:
+    """Whether the value with digits is a constant or a class."""
+    if CLASS.fullmatch(value):
+        return True
+    if CONSTANT.fullmatch(value) is None:
+        return False
+    return sum(map(str.isdigit, value)) <= CONSTANT_DIGITS_SHARE_MAX * len(value)
+
+
 def _looks_made(value: str, demand: Demand, share: float) -> bool:
     has_digits = HAS_DIGIT.search(value) is not None
     has_symbols = (demand >= Demand.SECRET or share < 0.4) and HAS_SYMBOL.search(value) is not None
@@ -168,7 +192,7 @@ def _looks_made(value: str, demand: Demand, share: float) -> bool:
         return has_symbols and has_digits
     if not has_digits and not has_symbols:
         return _letters_look_made(value, demand, share)
-    if (share > 0.2 or len(value) < 12) and _only_dummies(value):
+    if ((share > 0.2 or len(value) < 12) and _only_dummies(value)) or _is_name(value):
         return False
     if share <= WORDS_SHARE_MAX[demand]:
         return True
@@ -199,4 +223,10 @@ def is_secret(value: str, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
         return False
     if demand == Demand.WEAK and (HEX.fullmatch(value) or FILE.fullmatch(value) or UUID.search(value)):
         return False
-    return _looks_made(value, demand, share) and not _is_monotonous(value)
+    return _looks_made(value, demand, share) and not _is_sample(value, demand)
+
+
+def _is_sample(value: str, demand: Demand) -> bool:
+    if is_monotonous(value) or is_sequence_of_bases(value) or is_documented(value):
+        return True
+    return demand < Demand.PASSWORD and is_mashed(value)

@@ -61,7 +61,8 @@ HARMLESS_BEFORE_TOKEN = words_of(
     "end num total prompt completion input output separator sep pad eos bos unk cls mask special first last current "
     "prev previous new line change lookup left right open close begin count lex lexer parser string comment keyword "
     "operator n request idempotency scroll cursor resume nextpage starting marker public identifier punctuation "
-    "template regex word sub expected unexpected ctx csrf xsrf antiforgery concurrency fencing etag"
+    "template regex word sub expected unexpected ctx csrf xsrf antiforgery concurrency fencing etag lock "
+    "forward backward update"
 )
 # Behind a secret's noun these say that the value is something about the secret.
 HARMLESS_AFTER = words_of(
@@ -88,6 +89,12 @@ QUALIFIERS = words_of(
     "production dev development test testing stage staging live old new current default main primary secondary local "
     "remote global v b64 base64 bytes hex for of the my db database admin root user app api"
 ) - {"user"}
+FILE = re.compile(
+    rb".*\.(?:txt|json5?|jsonl|ya?ml|toml|xml|html?|css|scss|md|rst|csv|tsv|log|lock|tpl|tmpl|j2|py|pyi|js|mjs|cjs|jsx|ts|tsx"
+    rb"|vue|go|rs|rb|php|java|kt|cs|cpp|sh|bash|ps1|sql|proto|tf|hcl|pem|crt|cer|der|p12|pfx|jks|gpg|asc|enc|zip|tar|t?gz"
+    rb"|bz2|xz|whl|deb|rpm|exe|dll|png|svg|jpe?g|gif|pdf|docx?|xlsx?|cfg|conf|ini|bak)",
+    re.IGNORECASE,
+)
 LIBRARIES = frozenset({"jsonwebtoken"})
 AFTER_MAX = 4
 NOUNS_OF_KEY = frozenset({"key", "keys"})
@@ -120,6 +127,8 @@ def _noun(parts: list[str], at: int) -> Demand | None:
 @lru_cache(maxsize=4096)
 def demand_of(name: bytes) -> Demand:
     """What the name asks of its value; NONE where the value is no secret whatever it looks like."""
+    if FILE.fullmatch(name):
+        return Demand.NONE
     parts = [part.lower() for part in PART.findall(name.decode("latin-1"))]
     unknown = 0
     for at in range(len(parts) - 1, max(-1, len(parts) - 2 - AFTER_MAX), -1):

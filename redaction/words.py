@@ -5,6 +5,7 @@ Random letters rarely form such pairs, so a random value and a name in code diff
 
 import re
 from operator import add
+from string import ascii_lowercase
 
 # For each letter, those that often follow it in English words and in the names of programs.
 PAIRS = {
@@ -36,6 +37,44 @@ PAIRS = {
     "z": "aeioy",
 }
 COMMON = frozenset(first + second for first, followers in PAIRS.items() for second in followers)
+# For each letter, how often each letter follows it in the words of nineteen European languages: the logarithm of how
+# much more often than at random, plus five. Counted in translations of programs' messages.
+LIKELY = {
+    "a": "45561343435667140767443133",
+    "b": "73317112741713610643611030",
+    "c": "71427007635411710546500024",
+    "d": "73248222733434730553532033",
+    "e": "43554442435657241766332423",
+    "f": "62137632811511720545500030",
+    "g": "73247155623435620665612030",
+    "h": "81137014723434720535622030",
+    "i": "64656452345657641566350224",
+    "j": "82048100614324610054621002",
+    "k": "72317224615524730566633040",
+    "l": "73247232733634620155530040",
+    "m": "86228110712353660132511020",
+    "n": "72566472744324620167530042",
+    "o": "34553352435667451765554113",
+    "p": "71227123602612751745500020",
+    "q": "50112030400400333424900000",
+    "r": "73458242724354630455532033",
+    "s": "62527324726433651267521044",
+    "t": "71227214713323620655622042",
+    "u": "55455342555667350666332223",
+    "v": "82118101722315610432410141",
+    "w": "81327102701315630451300062",
+    "x": "64547322703332470447401640",
+    "y": "74646343545566560466424133",
+    "z": "84347033713445620234543054",
+}
+LIKELIHOOD = {
+    first + second: int(digit) - 5
+    for first, digits in LIKELY.items()
+    for second, digit in zip(ascii_lowercase, digits, strict=True)
+}
+LIKELIHOOD_MIN = 0.1
+FOREIGN_LENGTH_MIN = 7
+SCATTERED_PARTS = 4
 NEITHER = re.compile(r"[\W_]+")
 SEGMENT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 WORD_LENGTH_MIN = 3
@@ -66,3 +105,15 @@ def share_of_words(text: str) -> float:
     """Which part of the letters and digits belongs to words, from 0 to 1."""
     words = sum(map(len, filter(is_word, SEGMENT.findall(text))))
     return words / len(NEITHER.sub("", text)) if words else 0.0
+
+
+def is_foreign(text: str) -> bool:
+    """Whether the letters could be a word, or words put together, in one of many languages."""
+    if len(text) < FOREIGN_LENGTH_MIN or not text.isalpha():
+        return False
+    if not text.isascii():
+        return True
+    if len(SEGMENT.findall(text)) * SCATTERED_PARTS > len(text):
+        return False
+    lowered = text.lower()
+    return sum(map(LIKELIHOOD.__getitem__, map(add, lowered, lowered[1:]))) >= LIKELIHOOD_MIN * (len(text) - 1)

@@ -1,0 +1,112 @@
+"""What only looks like a secret, class by class, and beside it what is one in the same place."""
+
+import json
+import re
+
+import pytest
+
+from redaction.engine import CLEAN, Engine, Masked
+from redaction.examples import expanded as expanded_template
+
+ENGINE = Engine(b"k" * 32)
+BUDGET_MS = 10_000.0
+
+LEFT_ALONE = {
+    "digests of files": (
+        "MD5 (abc-password.txt) = <hex:32>\nSHA256(/etc/ssl/private/app.key)= <hex:64>",
+        "checksum of client_password: <hex:64>",
+        "secrets.tar.gz: <hex:64>\ncredentials.json = <hex:40>",
+        "sha256 (secret) = <hex:64>",
+    ),
+    "placeholders of borrowed detectors": ("GITHUB_TOKEN=ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",),
+    "biological sequences": (
+        "GATTACAGATTACAACCAGGAGCTCAACTTGACCAGTA",
+        ">seq\nACCAGTTGACCAGTTGACCATT\nTTAACCAGTTGACCAGTTGACCATT",
+        "MKVLAAGIVGAKIAWERTYPLKNHGFDSAQWERT",
+    ),
+    "words of other languages": (
+        '{"client_secret": "Kundengeheimnis", "password": "Zugangskennwort", "token": "Autentifizierungsmerkmal"}',
+        '{"password": "contraseña", "apiKey": "clédinterface", "secret": "wachtwoordherstel"}',
+        '{"password": "przekazanego", "db_password": "пароль", "passphrase": "密码设置确认完成"}',
+    ),
+    "references to what is kept elsewhere": (
+        "db_password: !vault_ref prod/db/password\nsecret: !Ref AppSecret2\npassword: !Sub '{{resolve:ssm:/x/y:1}}'",
+        "password: vault:secret/data/app1#password\nsecret: ssm:/prod/app1/secret\ntoken: env:APP_TOKEN_2024",
+        "client_secret: secretsmanager:prod/app1\npassword: op://vault/item1/password",
+        "password: projects/x1/secrets/y2/versions/3\npassword: ENC[AES256_GCM,data:<base64:24>,iv:x]",
+        "spring.datasource.password=ENC(<base64:32>)\npassword={cipher}<hex:64>",
+        "password: ${{ secrets.DB_PASSWORD1 }}\npassword = random_password.db1.result\npassword = var.db_password1",
+    ),
+    "types of resources": (
+        '{"AWS::SecretsManager::Secret": "<hex:16>", "AWS::Location::APIKey": "<hex:16>"}',
+        '{"AWS::Route53GlobalResolver::AccessToken": "<hex:16>"}',
+    ),
+    "addresses of documentation": (
+        "http://proxyuser:proxypass@proxyhost:3128 https://REDACTED:REDACTED@host.example/ redis://u:p@host.example",
+        "socks5h://<username>:<password>@host.example http://{}:{}@{}:{}/ https://u:{password}@{host} ftp://u:$PASS@h",
+        "default login anonymous password user@site",
+    ),
+    "code": (
+        'e.user=r.username||"",e.password=r.password||"",e.pathname=r.pathname,e.hash=r.hash.slice(1);',
+        'return e.isSecret?"secret":e.choices&&e.choices.length>0?"enum":e.format',
+        're.match(r"^projects/(?P<project>.+?)/secrets/(?P<secret>.+?)/versions/(?P<version>.+?)$", path)',
+        "client_secret = messages.MessageField('GoogleCloudAiplatformV1ApiAuthApiKeyConfig', 2)",
+        "webhookSecret = messages.MessageField('WebhookSecret', 13)",
+        "OPTIONS = ['FTPPORT', 'KEYPASSWD', 'KRB4LEVEL', 'SSH_HOST_PUBLIC_KEY_MD5', 'USERPWD', 'HTTP200ALIASES']",
+        "F_GET_CLIENT_MASTER_KEY        OP_TLS_D5_BUG",
+        "PRIVATE_KEYS: T1552.004",
+    ),
+    "public keys": ("key: 'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE<base64:80>=='",),
+    "names of messages": (
+        "semi_secret_thing:+bool,%0A++++%7D%0A",
+        '{"NextLockToken": "<uuid>", "nextForwardToken": "f/<digits:40>"}',
+    ),
+    "typed on the middle row": ("access_token=sdlfkj452, token: 'lsdkfol23w54jlksdef'",),
+}
+MASKED = (
+    "GITHUB_TOKEN=ghp_<base62:30><crc32:6>",
+    "password: <hex:32>",
+    "md5=<hex:32> client_secret=<hex:31>1",
+    "client_secret: <letters:15>q",
+    "db_password: !unsafe '<base62:15>'",
+    '{"db::password": "<base62:15>"}',
+    "http://proxyuser:<base62:12>@proxyhost:3128",
+    'x = f("app", "password", "<base62:14>")',
+    'f("password", "<base62:14>", 1)',
+    'const apiKey = "<base62:24>"',
+    'e.password="",e.secret="<base62:20>"',
+    "token: '<base36:24>'",
+    "key AKIA<BASE36:16> ok",
+    "password: 'Kundengeheimnis7!'",
+    '""password"": ""<base62:14>""',
+)
+
+
+TEMPLATE = re.compile(r"<(?:\w+:\d+|uuid|crc32:6)>")
+
+
+def expanded(text: str, seed: str = "") -> str:
+    """The text with its templates filled in; other angle brackets are left."""
+    parts = TEMPLATE.findall(text)
+    made = expanded_template(" ".join(parts), seed).split(" ") if parts and "crc32" not in text else []
+    if not made:
+        return expanded_template(text, seed) if parts else text
+    return TEMPLATE.sub(lambda _: made.pop(0), text)
+
+
+def event(text: str) -> bytes:
+    """A line that holds the text."""
+    return json.dumps({"type": "tool.execution_complete", "data": {"result": {"content": text}}}).encode()
+
+
+@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in LEFT_ALONE.items() for text in texts])
+def test_no_secret_is_left_alone(kind: str, text: str) -> None:
+    for written in (text, json.dumps({"x": text})):
+        result = ENGINE.redact(event(expanded(written, kind)), BUDGET_MS)
+        assert result is CLEAN, result
+
+
+@pytest.mark.parametrize("text", MASKED)
+def test_secret_in_the_same_place_is_masked(text: str) -> None:
+    for written in (text, json.dumps({"x": text})):
+        assert isinstance(ENGINE.redact(event(expanded(written)), BUDGET_MS), Masked)
