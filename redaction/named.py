@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from redaction.assignments import ASSIGNMENT_GATES
+from redaction.cut import cut_end, looks_drawn
 from redaction.extent_of import Extent
-from redaction.raw import ASSIGN
 from redaction.rule import Family, Rule, RuleSpan
-from redaction.shape import Shape
+from redaction.shape import CUT_RANDOM, Shape
 
 # Words that are in every other line of a program: a name is not known by them.
 _COMMON_WORDS: Final = """
@@ -41,30 +41,45 @@ value vat vector virtual vision walk web webhook wif wire wise wit wml work work
 _COMMON: Final = frozenset(_COMMON_WORDS.split())
 _TELLING_MIN: Final = 6
 _ALONE_MIN: Final = 4
-_BEFORE: Final = 48
 # Names that end so are found by the gates of assignments.
 _ASKS: Final = re.compile(
     r"(?:password|passwd|passphrase|pwd|secret|token|(?:^| )(?:api|access|account|auth|private|client|service|storage|"
     r"encryption|signing|master|admin|shared|license|application|consumer|deploy|webhook) ?key|apikey)s?$"
 )
+_GIVEN_BY: Final = re.compile(r" (?:key|api|access|auth|pat|app|master|read|write|pass)$")
 _HEAD: Final = 120
+_NAME_MAX: Final = 48
+_MORE_MAX: Final = 20
 # Backwards from a value: what opens it, the operator, what closes the name, the name.
 _GIVEN_TO: Final = re.compile(
     rb"[\"'`\\([ \t]{0,32}(?:>=|=:|==|=\?|=|:|,|>|\|)[ \t]{0,12}[\"'`\\\])}* ]{0,17}([\w.\-][\w. \-]{1,60})"
 )
-_GIVEN: Final = re.compile(ASSIGN.encode())
-_ASSIGNED: Final = re.compile(rb"[0-9A-Za-z_. -]{0,40}" + ASSIGN.encode())
-_REST: Final = rb"[0-9A-Za-z_. -]{0,20}" + ASSIGN.encode() + rb"\Z"
+_BEGIN: Final = rb"(?:(?<![0-9A-Za-z])|(?<![A-Za-z])(?<=[0-9])|(?<=[a-z])(?=[A-Z])|(?<=\\[nrt])|(?<=%[0-9A-F]{2}))"
+_REST: Final = rb"[0-9A-Za-z_. -]{0,20}\Z"
+_WORD_START: Final = re.compile(rb"(?<![0-9A-Za-z])[0-9A-Za-z]|(?<=[a-z0-9])[A-Z]|(?<=[0-9])[a-z]")
+# How many of the bytes behind such a one are no name's.
+_ESCAPES: Final = {b"\\": 1, b"%": 2}
 
-
-def _value_start(line: bytes, to: int, shape: Shape | None) -> int:
-    """Where the value begins that is assigned to the name at `to`; -1 if nothing is."""
-    if shape is not None:
-        first = max(0, to - shape.shortest - _BEFORE)
-        starts = (found.end() for found in _GIVEN.finditer(line, first, to))
-        return max((start for start in starts if start <= to - shape.shortest), default=-1)
-    assigned = _ASSIGNED.match(line, to)
-    return assigned.end() if assigned is not None else -1
+_OPENING: Final = rb"(?:[A-Za-z_][\w.:!&]{0,30}\([ ]?)?[\"'`\\[(<]{0,17}+(?:(?i:bearer|token|basic) )?"
+_CLOSING: Final = rb"[\"'`\\\])}*]{0,17}+"
+_LINES: Final = rb"(?:\s|\\{1,15}[nrt]){0,32}+"
+_OPERATOR: Final = rb"(?:=>|:=|:-|[=!]==?|[?|+]?=|:|,|\|\|?|\?\?|->|<-|\(|\xe2\x94\x82)"
+_NOUNS: Final = (b"key", b"token", b"secret", b"password", b"passwd", b"pwd", b"auth", b"pat", b"id")
+# How a value may follow the name it belongs to.
+_JOINS: Final = (
+    _CLOSING + rb"[ \t]{0,16}" + _OPERATOR + rb"(?:\*\*)?[ \t]{0,16}" + _OPENING,
+    rb"(?:\[\d{0,4}\])?(?::? ?[\w<>\[\]&'|?*]{1,24}(?: \w{1,12})?) ?:?=[ \t]{0,8}" + _OPENING,
+    rb": \(string\) (?:\(len=\d{1,5}\) )?\\{0,15}[\"']",
+    rb"(?:" + b"|".join(b"(?<=(?i:%b))" % noun for noun in _NOUNS) + rb")(?:[ \t]|\\{1,15}t){1,24}[\"'`\\]{0,17}",
+    rb"[\"'`\\]{0,17}[\s\"'`\\,;nrt}{-]{1,64}(?i:value|val|default|content|secretstring|string)[\"'`\\]{0,17}"
+    rb"[ \t]{0,8}[:=][ \t]{0,8}[\"'`\\]{0,17}",
+    rb"(?:[\"'\\]{1,17}[^<>\n]{0,60})?(?:</[\w:.-]{1,30})?>" + _LINES + rb"(?:<[\w:.-]{1,30}(?: [^<>\n]{0,40})?>)?",
+    rb"[\"'`*]{0,4} (?:is|was|equals|to|as)[: ]{1,3}" + _OPENING,
+    rb"[\"'\\]{0,9}:[ ]{0,4}(?:[|>][-+]?)?(?:\s|\\{1,15}[nr]){1,3}[ ]{1,24}",
+)
+_FOLLOWS: Final = re.compile(
+    rb"[\w.-]{0,40}+(?: [A-Za-z]{1,12}){0,3}?(?P<join>(?:" + b"|".join(_JOINS) + rb"))(?=[\w+/=.~:!@#$%^&*-]{6})"
+)
 
 
 class Member:
@@ -76,14 +91,24 @@ class Member:
         self.rule = rule
         self.extent = extent
         self.shape = shape
-        self._names = b"(?i:" + b"|".join(_spelt(name).encode() for name in names) + b")" + _REST
+        self._names = _BEGIN + b"(?i:" + b"|".join(_spelt(name).encode() for name in names) + b")" + _REST
         self._compiled: re.Pattern[bytes] | None = None
 
     def is_named(self, name: bytes) -> bool:
-        """Whether this text, with the assignment at its end, ends with one of the names."""
+        """Whether this text ends with one of the names, as a word or words of their own."""
         if self._compiled is None:
             self._compiled = re.compile(self._names)
         return self._compiled.search(name) is not None
+
+    def of(self, line: bytes, start: int) -> Sequence[RuleSpan]:
+        """The secret that begins at `start`, if there is one of this format."""
+        found = self.extent.pattern().match(line, start)
+        spans, _ = self.extent.of(line, found) if found is not None else ((), 0)
+        return tuple((*span, self.rule) for span in spans)
+
+    def of_cut(self, start: int, end: int) -> Sequence[RuleSpan]:
+        """The beginning of a secret of which the rest was cut off."""
+        return ((start, end, self.rule),) if end - start < self.shape.shortest else ()
 
 
 def _spelt(name: str) -> str:
@@ -103,19 +128,33 @@ def families(members: Iterable[tuple[Member, Sequence[str]]]) -> Iterator[Family
     by_name: dict[bytes, list[Member]] = {}
     for member, names in members:
         asking = [name for name in names if _ASKS.search(name)]
-        telling = [gate for name in names if name not in asking and (gate := gate_of(name)) is not None]
-        for name in asking:
-            by_name.setdefault(name.replace(" ", "").lower().encode(), []).append(member)
-        for gate in telling:
+        gates = {name: gate_of(name) for name in names if name not in asking}
+        for name in names:
+            if gates.get(name) is None:
+                by_name.setdefault(name.replace(" ", "").lower().encode(), []).append(member)
+        for gate in filter(None, gates.values()):
             by_gate.setdefault(gate, {})[member] = None
-        if not asking and not telling:  # words of every day: they count only with a value of the right shape
-            joined = "|".join(map(_spelt, names))
-            shape = f"(?i:{joined})[0-9A-Za-z_. -]{{0,20}}{ASSIGN}{member.shape.gate}"
-            yield _family(shape, (member,), member.shape)
+        for name in _unseen(member, [name for name in names if gates.get(name, "") is None], gates.values()):
+            by_gate.setdefault(f"(?i:{_spelt(name)})", {})[member] = None
     for gate, found in by_gate.items():
         yield _family(gate, tuple(found))
     for gate, length in ASSIGNMENT_GATES:
         yield _assigned(gate, length, by_name)
+
+
+def _unseen(member: Member, names: Iterable[str], gates: Iterable[str | None]) -> Iterator[str]:
+    """Names made of words of every day, in an example that no gate of assignments or of telling words ends with."""
+    shown = member.rule.example.partition("=")[0].replace("_", " ").lower()
+    if not (_ASKS.search(shown) or _GIVEN_BY.search(shown) or any(re.search(gate, shown) for gate in gates if gate)):
+        yield from (name for name in names if name in shown and not _GIVEN_BY.search(name))
+
+
+def _owners(name: bytes, by_name: Mapping[bytes, Sequence[Member]]) -> Iterator[Member]:
+    """The members one of whose names begins with a word of this name and goes on nearly to its end."""
+    for begin in _WORD_START.finditer(name, max(0, len(name) - _NAME_MAX)):
+        rest = name[begin.start() :].translate(None, b"_. -").lower()
+        for end in range(max(2, len(rest) - _MORE_MAX), len(rest) + 1):
+            yield from by_name.get(rest[:end], ())
 
 
 def _assigned(gate: str, length: int, by_name: Mapping[bytes, Sequence[Member]]) -> Family:
@@ -126,35 +165,39 @@ def _assigned(gate: str, length: int, by_name: Mapping[bytes, Sequence[Member]])
         given = _GIVEN_TO.match(line[max(0, start - _HEAD) : start][::-1])
         if given is None:
             return (), to
-        name = given[1].translate(None, b"_. -").lower()[::-1]
-        for at in range(len(name)):
-            for member in by_name.get(name[at:], ()):
-                found = member.extent.pattern().match(line, start)
-                spans, _ = member.extent.of(line, found) if found is not None else ((), 0)
-                if spans:
-                    return tuple((*span, member.rule) for span in spans), spans[-1][1]
+        name = given[1][::-1]
+        before = start - given.end(1) - 1
+        escape = _ESCAPES.get(line[before : before + 1], 0)
+        for member in _owners(name[escape:], by_name):
+            spans = member.of(line, start)
+            if spans:
+                return spans, spans[-1][1]
         return (), to
 
     rules = dict.fromkeys(member.rule for members in by_name.values() for member in members)
     return Family(tuple(rules), (gate,), look)
 
 
-def _family(gate: str, members: Sequence[Member], shape: Shape | None = None) -> Family:
-    """A family whose gate ends with a name or, if the shape of its values is given, with the shortest value."""
+def _family(gate: str, members: Sequence[Member]) -> Family:
+    """A family whose gate ends with a telling part of a name."""
 
     def look(line: bytes, to: int) -> tuple[Sequence[RuleSpan], int]:
-        start = _value_start(line, to, shape)
-        if start < 0:
+        follows = _FOLLOWS.match(line, to)
+        if follows is None:
             return (), to
-        name = b""
+        start = follows.end()
+        name = line[max(0, to - _NAME_MAX) : follows.start("join")]
         for member in members:
-            found = member.extent.pattern().match(line, start)
-            if found is None:
-                continue
-            spans, _ = member.extent.of(line, found)
-            name = name or line[max(0, to - _BEFORE) : start]
+            spans = member.of(line, start)
             if spans and member.is_named(name):
-                return tuple((*span, member.rule) for span in spans), spans[-1][1]
+                return spans, spans[-1][1]
+        end = cut_end(line, start)
+        if end - start < CUT_RANDOM or not looks_drawn(line[start:end]):
+            return (), to
+        for member in members:
+            spans = member.of_cut(start, end)
+            if spans and member.is_named(name):
+                return spans, end
         return (), to
 
     return Family(tuple(member.rule for member in members), (gate,), look)

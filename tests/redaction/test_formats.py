@@ -19,6 +19,7 @@ from tests.redaction.events import content_of, event
 ROWS = {row.id: row for table in built_in_tables() for row in table.format}
 ENGINE = Engine(b"a key of the tests")
 SEED = 20261118
+GOES_ON = "\nand so on"  # at the end of a text a token may be cut off
 
 WRAPPERS: dict[str, Callable[[str], str]] = {
     "alone": lambda text: text,
@@ -64,7 +65,7 @@ def drawn(row: Format, chooser: random.Random) -> tuple[str, str]:
         secret = group[group.re.groups]
         if len(set(secret[-16:])) >= 5 and (not row.must or CHECKS[row.check or ""](secret.encode())):
             break
-    return secret, f"{row.near[0].replace(' ', '_').upper()}={text}" if row.near else text
+    return secret, f"{row.example.partition('=')[0]}={text}" if row.near else text
 
 
 def survivors(secret: str, text: str) -> list[str]:
@@ -85,7 +86,7 @@ def test_example_is_found_and_counter_example_is_not(name: str) -> None:
 
     for seed in "abc":
         assert found_by(row, expanded(row.example, seed)), expanded(row.example, seed)
-        assert not found_by(row, expanded(row.counter, seed)), expanded(row.counter, seed)
+        assert not found_by(row, expanded(row.counter, seed) + GOES_ON), expanded(row.counter, seed)
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -103,12 +104,14 @@ def test_nothing_of_a_random_secret_survives_in_any_wrapper(name: str) -> None:
         assert not isinstance(ENGINE.redact(result.line, 60_000), Masked), wrapper
 
 
+def _longer(count: re.Match[str]) -> str:
+    most = str(int(count[3]) + 1000) if count[3] else ""
+    return f"{{{int(count[1]) + 1000}{count[2]}{most}}}"
+
+
 def _mutants(row: Format) -> list[Format]:
     """The row with one fact changed, in ways after which its example is no example."""
-    counts = list(re.finditer(r"\{(\d+)", row.pattern))
-    count = max(counts, key=lambda found: int(found[1]))
-    rest = row.pattern[row.pattern.index("}", count.end()) :]
-    longer = f"{row.pattern[: count.start(1)]}{int(count[1]) + 600}{rest}"
+    longer = re.sub(r"\{(\d+)(,?)(\d*)\}", _longer, row.pattern)
     mutants = [_with(row, pattern=longer)]
     if row.near:
         mutants.append(_with(row, near=("quite another name",)))
@@ -123,7 +126,7 @@ def _with(row: Format, **changes: object) -> Format:
 @pytest.mark.parametrize("name", ROWS)
 def test_a_changed_fact_is_noticed(name: str) -> None:
     for mutant in _mutants(ROWS[name]):
-        assert not found_by(mutant, expanded(mutant.example, "a"))
+        assert not found_by(mutant, expanded(mutant.example, "a") + GOES_ON)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +141,7 @@ def test_a_changed_fact_is_noticed(name: str) -> None:
         ("pattern", "a{3,1}", "count"),
         ("pattern", "a{3,}b", "count"),
         ("pattern", "a?", "empty text"),
-        ("pattern", "a b", "' ' here"),
+        ("pattern", "a'b", '"\'" here'),
         ("check", "luck", "no check is called luck"),
         ("left", "wrod", "neither"),
     ],
