@@ -189,27 +189,33 @@ class Engine:
 
 def _findings(line: bytes, parts: Sequence[Part], replaced: Sequence[tuple[int, int, bytes]]) -> tuple[Finding, ...]:
     places = paths(line, {part.string.start for part in parts})
-    keys = {part.string.start: part.string for part in parts if part.string.is_key}
-    shown = {start: _shown(line, string, replaced) for start, string in keys.items()}
-    return tuple(
-        Finding(
-            part.rule.id,
-            pointer(places[part.string.start], shown),
-            _length(line[part.string.start : part.start]),
-            _length(line[part.string.start : part.end]),
-            part.rule.confidence,
-        )
-        for part in parts
-    )
+    shown = _shown_keys(line, parts, replaced)
+    findings = []
+    place, begun, position, length = "", -1, 0, 0
+    for part in parts:
+        if part.string.start != begun:
+            begun = position = part.string.start
+            place, length = pointer(places[begun], shown), 0
+        start = length + _length(line[position : part.start])
+        length = start + _length(line[part.start : part.end])
+        position = part.end
+        findings.append(Finding(part.rule.id, place, start, length, part.rule.confidence))
+    return tuple(findings)
 
 
-def _shown(line: bytes, string: String, replaced: Sequence[tuple[int, int, bytes]]) -> str:
-    inside = [
-        (start - string.start, end - string.start, new)
-        for start, end, new in replaced
-        if string.start <= start < string.end
-    ]
-    return masked(line[string.start : string.end], inside).decode("utf-8", "replace")
+def _shown_keys(line: bytes, parts: Sequence[Part], replaced: Sequence[tuple[int, int, bytes]]) -> dict[int, str]:
+    """The keys with something masked in them, as they are shown, by where they begin."""
+    inside: dict[int, list[tuple[int, int, bytes]]] = {}
+    ends: dict[int, int] = {}
+    for part, (start, end, new) in zip(parts, replaced, strict=True):
+        if part.string.is_key:
+            begun = part.string.start
+            inside.setdefault(begun, []).append((start - begun, end - begun, new))
+            ends[begun] = part.string.end
+    return {
+        begun: masked(line[begun : ends[begun]], changes).decode("utf-8", "replace")
+        for begun, changes in inside.items()
+    }
 
 
 def _length(raw: bytes) -> int:

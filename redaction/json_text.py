@@ -28,6 +28,7 @@ VALUE, VALUE_OR_END, KEY, KEY_OR_END, COLON, COMMA, END = (
 VALUE_STATES = frozenset({VALUE, VALUE_OR_END})
 KEY_STATES = frozenset({KEY, KEY_OR_END})
 _SCALAR: Final = re.compile(rb"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?|true|false|null")
+_ESCAPES: Final = re.compile(rb'[^\\]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^\\]*+)*+')
 _VALIDATOR: Final = msgspec.json.Decoder(msgspec.Raw)
 
 
@@ -68,6 +69,8 @@ def check(line: bytes) -> None:
     """Raise `NotJsonError` unless the line is exactly one JSON value in UTF-8."""
     try:
         line.decode()
+        if b"\\" in line and _ESCAPES.fullmatch(line) is None:  # the validator does not read what it skips
+            raise NotJsonError
         _VALIDATOR.decode(line)
     except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
         paths(line, ())  # more tolerant: lone surrogates, any depth

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
-from redaction.json_text import String, decoded, paths, strings
+from redaction.json_text import Step, String, decoded, paths, strings
 from redaction.protected import is_opaque, is_protected, may_be_protected
 from redaction.rule import Rule
 from redaction.search import Span
@@ -24,9 +23,14 @@ class Part:
 
 def parts_of(line: bytes, spans: Sequence[Span]) -> Iterator[Part]:
     """The parts of the spans that are text of strings; numbers and structure are nobody's secret."""
-    for string, first in strings(line, [(span.start, span.end) for span in spans]):
-        protected, opaque = _place(line, string)
-        for span in islice(spans, first, None):
+    found = list(strings(line, [(span.start, span.end) for span in spans]))
+    # Paths cost a walk through the line: one for all strings together, and only if a name asks for it.
+    wanted = {string.start for string, _ in found if _is_named_as_protected(line, string)}
+    places = paths(line, wanted) if wanted else {}
+    for string, first in found:
+        protected, opaque = _place(string, places.get(string.start))
+        for number in range(first, len(spans)):
+            span = spans[number]
             if span.start >= string.end:
                 break
             start, end = max(span.start, string.start), min(span.end, string.end)
@@ -34,10 +38,14 @@ def parts_of(line: bytes, spans: Sequence[Span]) -> Iterator[Part]:
                 yield Part(start, end, span.rule, string, protected, opaque)
 
 
-def _place(line: bytes, string: String) -> tuple[bool, bool]:
-    """Whether a string is protected, and whether it is opaque; its path is worked out only if its name says so."""
+def _is_named_as_protected(line: bytes, string: String) -> bool:
     name = line[string.start : string.end] if string.is_key else string.key
-    if name is None or not may_be_protected(decoded(name)):
+    return name is not None and may_be_protected(decoded(name))
+
+
+def _place(string: String, steps: Sequence[Step] | None) -> tuple[bool, bool]:
+    """Whether a string is protected, and whether it is opaque."""
+    if steps is None:
         return False, False
-    path = [step.name for step in paths(line, (string.start,))[string.start]]
+    path = [step.name for step in steps]
     return is_protected(path), is_opaque(path) and not string.is_key

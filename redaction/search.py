@@ -214,8 +214,9 @@ class Search:
 
     def _kept(self, data: bytes, found: Iterable[Span]) -> list[Span]:
         kept: list[Span] = []
+        has_escapes = b"\\" in data
         for span in found:
-            start, end = snapped(data, span.start, span.end) if b"\\" in data else (span.start, span.end)
+            start, end = snapped(data, span.start, span.end) if has_escapes else (span.start, span.end)
             if start < end and not _is_binary(data, start, end) and not self._allows(data[start:end], span.rule):
                 kept.append(span if start == span.start and end == span.end else Span(start, end, span.rule))
         return kept
