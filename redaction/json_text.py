@@ -68,16 +68,34 @@ def decoded(raw: bytes) -> str:
 def check(line: bytes) -> None:
     """Raise `NotJsonError` unless the line is exactly one JSON value in UTF-8."""
     try:
-        line.decode()
+        text = line.decode()
         if b"\\" in line and _ESCAPES.fullmatch(line) is None:  # the validator does not read what it skips
             raise NotJsonError
         _VALIDATOR.decode(line)
-    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
-        paths(line, ())  # more tolerant: lone surrogates, any depth
-        try:
-            line.decode()
-        except UnicodeDecodeError as error:
-            raise NotJsonError from error
+    except UnicodeDecodeError as error:
+        raise NotJsonError from error
+    except msgspec.DecodeError:
+        _check_again(line, text)
+    except RecursionError:
+        paths(line, ())
+
+
+def _check_again(line: bytes, text: str) -> None:
+    """The same with a parser that is more tolerant: lone surrogates, numbers of any size; and any depth."""
+    try:
+        _TOLERANT.decode(text)
+    except RecursionError:
+        paths(line, ())
+    except ValueError as error:
+        raise NotJsonError from error
+
+
+def _refuse(_name: str) -> None:
+    """NaN and Infinity are no JSON."""
+    raise ValueError
+
+
+_TOLERANT: Final = json.JSONDecoder(parse_float=len, parse_int=len, parse_constant=_refuse, strict=False)
 
 
 def strings(line: bytes, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[String, int]]:

@@ -13,18 +13,23 @@ ANY = r"""[^\s"'`\\]"""
 # Sentences go on with words, and words are lower case.
 QUOTE = r"""\\{0,15}["'`]"""
 MIXED_VALUE = "(?:" + "|".join(ANY * at + r"[0-9A-Z!@#$%^&*_+=~]" + ANY * (5 - at) for at in range(6)) + ")"
-# What is in every line that holds one of the names above.
+# What is in every line in which a value follows one of the names above, or stands before it, other than by an operator:
+# a name with what may come after it there. Prose that merely speaks of keys and passwords has none of it.
+_WORDS = (
+    *("passw", "passphrase", "passcode", "passkey", "pwd", "secret", "kennwort", "contrase", "credential"),
+    *("[_.-]pass", "[_.-]key", "apikey", "identified by"),
+    *(f"{name} ?key" for name in ("api", "access", "account", "auth", "private", "client", "service", "storage")),
+    *(f"{name} ?key" for name in ("encrypt", "encryption", "signing", "master", "admin", "shared", "license")),
+    *(f"{name} ?key" for name in ("application", "consumer", "deploy", "webhook")),
+)
+_BLANK_AFTER = r"""[<>\t\n\r|]|[ ](?:[ "'`\\<>|:=]|[\w' \-.]{0,30}(?:is|was|equals|ist|lautet)[ :*])"""
+_AFTER = rf"""[\w.\-]{{0,24}}(?:["'`\\,]|{_BLANK_AFTER})"""
+# Numbers of tokens are in every answer of a model.
+_AFTER_TOKEN = rf"""[\w.\-]{{0,24}}(?:["'`\\]{{1,4}}[ ,;}}\])>\s\\nrt]|,|{_BLANK_AFTER})"""
 WHEN = (
-    *(
-        f"(?i){name}"
-        for name in ("passw", "passphrase", "passcode", "passkey", "pwd", "secret", "kennwort", "contrase")
-    ),
-    *(f"(?i){name}" for name in ("credential", "[_.-]pass", "[_.-]key", "identified by")),
-    *(f"(?i){name} ?key" for name in ("api", "access", "account", "auth", "private", "client", "service", "storage")),
-    *(f"(?i){name} ?key" for name in ("encrypt", "encryption", "signing", "master", "admin", "shared", "license")),
-    *(f"(?i){name} ?key" for name in ("application", "consumer", "deploy", "webhook")),
-    r"""(?i)token[\w.\-]{0,24}["'`\\]{1,4}[ ,;}\])>\s\\nrt]""",
-    r"(?i)token[\w.\-]{0,24}[ \t>]",
+    *(f"(?i){word}{_AFTER}" for word in _WORDS),
+    f"(?i)token{_AFTER_TOKEN}",
+    r"(?i)(?:ENV|ARG|setx|setenv|define|export)[ ]{1,4}[\w.\-]{0,40}(?:pass|pwd|secret|token|key|credential)",
 )
 QUOTES = r"""["'`\\]{0,17}"""
 NAMES = "(?:" + SECRET_NAMES + r"|tokens?|[_\-.]key|credentials?|[_\-.]pass)"
