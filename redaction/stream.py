@@ -44,12 +44,13 @@ class DeltaStream:
     is swallowed.
     """
 
-    __slots__ = ("_held", "_rest", "_search", "key")
+    __slots__ = ("_held", "_past", "_rest", "_search", "key")
 
     def __init__(self, search: Search, key: str) -> None:
         self.key = key
         self._search = search
         self._held = b""
+        self._past = b""  # what was shown last, as it came: it may give what follows its meaning
         self._rest: re.Pattern[bytes] | None = (
             None  # what is swallowed: to the end of a token, or up to the END of a key
         )
@@ -59,7 +60,7 @@ class DeltaStream:
         self._held = self._without_rest(self._held + text.encode("utf-8", "surrogatepass"))
         if not self._held:
             return ""
-        spans = self._search.spans(self._held, _NEVER)
+        spans = self._spans(self._held)
         cut = self._safe_length()
         for span in reversed(spans):  # each may move the place to cut into the one before it
             if span.end > cut or span.end == len(self._held):
@@ -73,12 +74,24 @@ class DeltaStream:
     def flush(self) -> str:
         """The rest; the stream is empty afterwards and can be used again."""
         data, self._held, self._rest = self._held, b"", None
-        return self._shown(data, self._search.spans(data, _NEVER))
+        shown = self._shown(data, self._spans(data))
+        self._past = b""
+        return shown
+
+    def _spans(self, data: bytes) -> list[Span]:
+        """The secrets in the data, read behind what was shown before it."""
+        base = len(self._past)
+        return [
+            Span(max(span.start - base, 0), span.end - base, span.rule)
+            for span in self._search.spans(self._past + data, _NEVER)
+            if span.end > base
+        ]
 
     def _release(self, cut: int, spans: Sequence[Span]) -> str:
         while 0 < cut < len(self._held) and self._held[cut] & 0xC0 == 0x80:
             cut -= 1  # never within a character
         data, self._held = self._held[:cut], self._held[cut:]
+        self._past = (self._past + data)[-_CONTEXT_LENGTH:]
         return self._shown(data, [span for span in spans if span.end <= cut])
 
     def _shown(self, data: bytes, spans: Sequence[Span]) -> str:
