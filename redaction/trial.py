@@ -73,6 +73,7 @@ def _floods(row: Format) -> Iterator[bytes]:
     name = f"{row.near[0]}=" if row.near else ""
     prefix = re.match(r"[^\[({?]+", row.pattern)
     yield f"{name}{secret}".encode()
+    yield f"{name}{secret} ".encode()
     yield f"{name}{secret[:-1]} ".encode()
     yield secret[-1].encode()
     yield secret[0].encode()
