@@ -111,12 +111,13 @@ LINE_END = re.compile(
 RESOURCE = re.compile(rb"[\"'`](?:[A-Z]\w{0,40}::(?:\w{1,60}::)*+|Microsoft\.\w{1,60}/(?:\w{1,60}/)*+)\Z")
 RESOURCE_LENGTH_MAX = 160
 # Before a name: what makes it a file's whose digest follows.
-DIGESTED = re.compile(
+_DIGESTS = (
     rb"(?i)(?:\A|[^A-Za-z0-9]|\\[nrt])"
     rb"(?:md[245]|sha[-_]?\d{0,3}(?:[-_/]\d{3})?|blake\w{0,4}|rmd160|ripemd-?160|sm3|crc\d{0,2}|"
     rb"cksum|checksums?|digests?|integrity|etag|fingerprint)[-_]?(?:sum|digest)?"
-    rb"[ \t]{0,4}(?:(?:of|for) |\([ \t]?)?[\w./~*+-]{0,100}\Z"
 )
+DIGEST_NAME = re.compile(_DIGESTS + rb"(?![A-Za-z0-9])")
+DIGESTED = re.compile(_DIGESTS + rb"[ \t]{0,4}(?:(?:of|for) |\([ \t]?)?[\w./~*+-]{0,100}\Z")
 DIGESTED_LENGTH_MAX = 140
 DIGEST = re.compile(rb"(?:[0-9a-fA-F]{8,128}|[A-Za-z0-9+/]{22,88}={0,2})(?![A-Za-z0-9+/_-])")
 # A tag of YAML.
@@ -167,7 +168,10 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
         is_option = name.startswith(b"-")
         if not is_option and IN_LIST.search(line, max(0, before - 16), before + 1) and LISTED_VALUE.match(line, start):
             return Demand.NONE
-    if DIGEST.match(line, start) and DIGESTED.search(line, max(0, before - DIGESTED_LENGTH_MAX), before + 1):
+    if DIGEST.match(line, start) and (
+        DIGESTED.search(line, max(0, before - DIGESTED_LENGTH_MAX), before + 1)
+        or DIGEST_NAME.search(line, before + 1 + len(found["name"]), start)
+    ):
         return Demand.NONE
     return demand
 
@@ -211,6 +215,8 @@ def judged(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> tu
     value = extent(line, start, _one_quote(quote) if quote else quote)
     if value.end - value.start < SECRET_LENGTH:
         return (), to
+    if quote.endswith(b"`") and BLANK in line[value.start : value.end]:
+        return (), to  # a command
     stand = Stand.QUOTED if value.quoted else Stand.LINE if LINE_END.match(line, value.end) else Stand.BARE
     if is_secret(unescaped(line[value.start : value.end]), demand, stand):
         return ((value.start, value.end),), value.end

@@ -58,6 +58,10 @@ DUMMIES = words_of(
     "index next page prev last confirm confirmation repeat again sha md hmac aes rsa ed pbkdf scrypt bcrypt argon "
     "base utf ascii hex ssl tls ssh http https x v"
 )
+DUMMY_RUN = re.compile("(?:" + "|".join(word for word in DUMMIES if len(word) > 2) + ")+")
+LABEL_ENDS = re.compile(r"[-_.:/]")
+LABEL_PARTS_MIN = 3
+LABEL_PART_LENGTH_MAX = 8
 OTHER_FORMS = re.compile(
     r"(?:"
     r"[-+]?[\d.,:_/ -]+(?:x\d+|%|px|r?em|pt|[munp]?s|[mhdwykKMGTZ]|[kKMGT]i?[bB](?:ps)?|min|sec|days?|bytes?)?"
@@ -69,6 +73,7 @@ OTHER_FORMS = re.compile(
     r"|[a-z]{2}-[a-z]{4,9}-\d|[A-Za-z]\w*\[[\w., |\[\]]*\]"  # regions, types
     r"|[A-Za-z]{1,3}\d{1,5}(?:\.\d{1,4})+"  # numbers of rules and tickets
     r"|[A-Za-z]{3,}@[A-Za-z]{3,}"
+    r"|[x*!]:\d+:\d+:.*|Ag[A-Za-z0-9+/]{250,}={0,2}"  # a line of passwd, a sealed secret of Kubernetes
     r"|M[A-Za-z0-9+/]{2,11}MA0GCSqGSIb3DQEBAQUAA4.*|MII[A-Za-z0-9+/]{2}jANBgkqhkiG9w0BAQEFAAO.*"  # public keys
     r"|M[Ff]kwEwYHKoZIzj0C.*|MHYwEAYHKoZIzj0C.*|MCowBQYDK2V.*|MII[A-Za-z0-9+/]{4,10}gAwIBAg.*"
     r"|[A-Za-z]:\\.*|#[0-9a-fA-F]{3,8}|[\w-]*\[[\w-]+[\^$*~|]?=.*"
@@ -78,6 +83,7 @@ OTHER_FORMS = re.compile(
     r")",
     re.DOTALL,
 )
+KEY_ID = re.compile(r"[0-9A-F]{16}|[0-9A-F]{40}")  # of PGP
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 PATH = re.compile(r"(?:~|\.{1,2})?/.*|[\w.-]+(?:/[\w.-]+)+/?")
 NAME = re.compile(r"\w+")
@@ -89,9 +95,12 @@ MEMBER = re.compile(
     r"|window|document|event|state|module|var|local|secrets|import\.meta|vars|user|form|body|res|response|input)\b[.?!\[]\D"
 )
 WORD_AND_DIGITS = re.compile(r"[A-Za-z\d]*\d[A-Za-z\d]*[!#$%*?@]*|[A-Za-z]{3,}[_#@-]\d+[!?]?")
+CLASS_WORDS_SHARE_MIN = 0.7
 CONSTANT = re.compile(r"[A-Z]{2,}[A-Z0-9]*(?:_[A-Z0-9]{1,14}){2,}")
 CONSTANT_DIGITS_SHARE_MAX = 0.25
-CLASS = re.compile(r"(?:[A-Z][a-z]{2,}){2,}[A-Z]?\d{1,2}(?:[A-Z][a-z]{2,}){1,}")
+CLASS = re.compile(
+    r"(?:[A-Z][a-z]*(?:\d{1,2}(?:[a-z]{1,5}\d{1,2})?)?){4,}[A-Z][a-z]{2,}|(?:[A-Z][a-z]{2,}){2,}[A-Z]?\d{1,2}[A-Z][a-z]{2,}"
+)
 EXPRESSION = re.compile(r" (?:[<>=+*/|&?-]|[<>=!]=|=>|&&|\|\|) |[\w)\]](?:&&|\|\||[!=]==?)[\w(!]")
 CALLED = re.compile(r"[A-Za-z_$][\w$.]*\(")
 NOUNS = ("password", "passwd", "secret", "token")
@@ -121,6 +130,8 @@ def _has_other_form(value: str, demand: Demand, share: float) -> bool:
         return True
     if UUID.fullmatch(value):
         return demand < Demand.KEY
+    if KEY_ID.fullmatch(value):
+        return demand <= Demand.KEY
     return PATH.fullmatch(value) is not None and share >= 0.4
 
 
@@ -149,7 +160,14 @@ def _is_phrase_secret(value: str) -> bool:
 
 
 def _only_dummies(value: str) -> bool:
-    return all(segment.lower() in DUMMIES for segment in segments(value))
+    return all(segment in DUMMIES or DUMMY_RUN.fullmatch(segment) for segment in map(str.lower, segments(value)))
+
+
+def _is_label(value: str) -> bool:
+    """Whether the value is short words and numbers put together."""
+    parts = LABEL_ENDS.split(value)
+    mixed = sum(not (part.isalpha() or part.isdigit()) for part in parts)
+    return len(parts) >= LABEL_PARTS_MIN and mixed <= 1 and max(map(len, parts)) <= LABEL_PART_LENGTH_MAX
 
 
 def _letters_look_made(value: str, demand: Demand, share: float) -> bool:
@@ -179,7 +197,7 @@ def _is_foreign(value: str) -> bool:
 def _is_name(value: str) -> bool:
     """Whether the value with digits is a constant or a class."""
     if CLASS.fullmatch(value):
-        return True
+        return share_of_words(value) >= CLASS_WORDS_SHARE_MIN
     if CONSTANT.fullmatch(value) is None:
         return False
     return sum(map(str.isdigit, value)) <= CONSTANT_DIGITS_SHARE_MAX * len(value)
@@ -222,6 +240,8 @@ def is_secret(value: str, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
     if demand == Demand.WEAK and PLAIN.fullmatch(value) is None:
         return False
     if demand == Demand.WEAK and (HEX.fullmatch(value) or FILE.fullmatch(value) or UUID.search(value)):
+        return False
+    if demand <= Demand.TOKEN and _is_label(value):
         return False
     return _looks_made(value, demand, share) and not _is_sample(value, demand)
 

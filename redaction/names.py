@@ -81,7 +81,7 @@ HARMLESS_AFTER = words_of(
     "domain keys usages per ms sec seconds minutes hours days latency budget limits cost costs price rate is has "
     "reset_url forgot forgotten recovery exists valid invalid match matches mismatch less first contract spec backend "
     "plugin engine resolver store_path santa sauce server manager_name mount mounts lister volume volumes projection "
-    "alias label_text"
+    "alias label_text md crc etag checksum checksums cksum integrity"
 )
 # Behind a secret's noun these change nothing.
 QUALIFIERS = words_of(
@@ -92,9 +92,11 @@ QUALIFIERS = words_of(
 FILE = re.compile(
     rb".*\.(?:txt|json5?|jsonl|ya?ml|toml|xml|html?|css|scss|md|rst|csv|tsv|log|lock|tpl|tmpl|j2|py|pyi|js|mjs|cjs|jsx|ts|tsx"
     rb"|vue|go|rs|rb|php|java|kt|cs|cpp|sh|bash|ps1|sql|proto|tf|hcl|pem|crt|cer|der|p12|pfx|jks|gpg|asc|enc|zip|tar|t?gz"
-    rb"|bz2|xz|whl|deb|rpm|exe|dll|png|svg|jpe?g|gif|pdf|docx?|xlsx?|cfg|conf|ini|bak)",
+    rb"|bz2|xz|whl|deb|rpm|exe|dll|png|svg|jpe?g|gif|pdf|docx?|xlsx?|cfg|conf|ini|bak|bin|dat|jar|war|class|properties"
+    rb"|gradle|swift|ipynb|keystore|pub|csr|kdbx|sqlite|iso|img|sha\d+|md5)",
     re.IGNORECASE,
 )
+SAYS_OTHERWISE = frozenset({"public", "publishable", "encrypted", "hashed", "sealed", "ciphertext"})
 LIBRARIES = frozenset({"jsonwebtoken"})
 AFTER_MAX = 4
 NOUNS_OF_KEY = frozenset({"key", "keys"})
@@ -134,7 +136,7 @@ def demand_of(name: bytes) -> Demand:
     for at in range(len(parts) - 1, max(-1, len(parts) - 2 - AFTER_MAX), -1):
         demand = _noun(parts, at)
         if demand is not None:
-            if "public" in parts or "publishable" in parts:
+            if not SAYS_OTHERWISE.isdisjoint(parts):
                 return Demand.NONE
             return demand if not unknown else min(demand, Demand.TOKEN)
         if parts[at] in HARMLESS_AFTER:
