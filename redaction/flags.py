@@ -14,8 +14,13 @@ _BEFORE = r"(?:[\s\"'`]|\\[nt])"
 _PASSWORDS = (
     r"(?i:password|passwd|passphrase|passwort|passcode|[-]pass|[-]pwd|storepass|keypass|requirepass|pwd|[-]psk)"
 )
-_KEYS = r"(?i:secret|token|(?:api|access|secret|account|auth|client|private)-?key|credentials?|auth|sas)"
+_KEYS = (
+    r"(?i:secret|token|(?:api|access|secret|account|auth|client|private|master|encryption|fernet|storage|shared|signing|function|license|app"
+    r"|project|write|service|admin|webhook|deploy|session|subscription|registry|search|rest)-?key|credentials?|auth|sas)"
+)
 _HOMES = re.compile(rb"[\w.-]{1,40}[=:][^=]|/|\./|~/|https?:|[\w./-]{1,60}\.(?:txt|json|ya?ml|key|pem|env|enc)\b")
+# Some services' tokens are nothing else.
+_UUID = re.compile(rb"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _ESCAPE = re.compile(rb"\\[nrt]\Z")
 
 
@@ -27,7 +32,8 @@ def look_at_value(length: int, demand: Demand) -> Look:
         if _ESCAPE.search(line, max(0, start - 1), start + 1) or _HOMES.match(line, start):
             return (), to
         start, end = value_span(line, start)
-        return (((start, end),), max(to, end)) if is_value(line[start:end], demand) else ((), max(to, end))
+        is_secret = is_value(line[start:end], demand) or (demand == Demand.TOKEN and _UUID.fullmatch(line, start, end))
+        return (((start, end),), max(to, end)) if is_secret else ((), max(to, end))
 
     return look
 

@@ -46,7 +46,7 @@ _ASKS: Final = re.compile(
     r"(?:password|passwd|passphrase|pwd|secret|token|(?:^| )(?:api|access|account|auth|private|client|service|storage|"
     r"encryption|signing|master|admin|shared|license|application|consumer|deploy|webhook) ?key|apikey)s?$"
 )
-_GIVEN_BY: Final = re.compile(r" (?:key|api|access|auth|pat|app|master|read|write|pass)$")
+_GIVEN_BY: Final = re.compile(r"(?:^| )(?:key|api|access|auth|pat|app|master|read|write|pass)$")
 _HEAD: Final = 120
 _NAME_MAX: Final = 48
 _MORE_MAX: Final = 20

@@ -29,7 +29,8 @@ _AFTER_TOKEN = rf"""[\w.\-]{{0,24}}(?:["'`\\]{{1,4}}[ ,;}}\])>\s\\nrt]|,|{_BLANK
 WHEN = (
     *(f"(?i){word}{_AFTER}" for word in _WORDS),
     f"(?i)token{_AFTER_TOKEN}",
-    r"(?i)(?:ENV|ARG|setx|setenv|define|export)[ ]{1,4}[\w.\-]{0,40}(?:pass|pwd|secret|token|key|credential)",
+    r"(?i)(?:ENV|ARG|setx|setenv|define|export|set(?: -[a-z-]{1,10}){1,3})[ ]{1,4}[\w.\-]{0,40}"
+    r"(?:pass|pwd|secret|token|key|credential)",
 )
 QUOTES = r"""["'`\\]{0,17}"""
 NAMES = "(?:" + SECRET_NAMES + r"|tokens?|[_\-.]key|credentials?|[_\-.]pass)"
@@ -174,7 +175,7 @@ def look_spaced(line: bytes, to: int) -> tuple[Spans, int]:
     is_identified = name.lower() == b"by" and before.endswith(b"identified")
     demand = Demand.PASSWORD if is_identified else demand_of(name)
     quote = (found["open"] or b"")[::-1]
-    is_column = found["gap"] != b" "
+    is_column = found["gap"] != b" " or before.startswith(b"-")  # as of fish's `set -gx`
     if before == b"define" and not quote:
         return (), to
     if demand == Demand.NONE or not (quote or is_column or before.endswith(STATEMENTS)):
@@ -273,7 +274,7 @@ _RULES = (
         (
             r"(?i)(?:" + NAMES + r"[\w.\-]{0,24}|identified by(?: password)?)[ ]{1,12}[\"'\\]{1,17}" + VALUE,
             r"(?i)" + NAMES + r"[\w.\-]{0,24}(?:[ ]{2}[ ]{0,24}|(?:\t|\\{1,15}t){1,4})" + VALUE,
-            r"(?i)(?:ENV|ARG|setx|setenv|define|export)[ ]{1,4}[\w.\-]{0,40}"
+            r"(?i)(?:ENV|ARG|setx|setenv|define|export|set(?: -[a-z-]{1,10}){1,3})[ ]{1,4}[\w.\-]{0,40}"
             + NAMES
             + r"[\w.\-]{0,24}[ ]{1,12}"
             + VALUE,
