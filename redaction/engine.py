@@ -14,7 +14,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from redaction.baseline import harmless
 from redaction.gate import EngineName, TooManyHitsError, best_engine
-from redaction.json_text import NotJsonError, String, check, paths, pointer
+from redaction.json_text import NotJsonError, check, paths, pointer
 from redaction.known import KnownValues
 from redaction.places import Part, parts_of
 from redaction.rule import Rule
