@@ -142,7 +142,7 @@ class Search:
             if not more:
                 break
             found += more
-            # A new line in its place ends whatever may stand before it. Lengths stay, and with them all places.
+            # Lengths stay, and with them all places.
             rest = _blanked(rest, more)
             hits = self._hits(rest)
         return _merged(found)
@@ -184,7 +184,7 @@ class Search:
         return self._kept(data, found)
 
     def _without_marker(self, marker: re.Match[bytes]) -> bytes:
-        return b"\n" * len(marker[0]) if marker[1] in self._names else marker[0]
+        return _nothing(len(marker[0])) if marker[1] in self._names else marker[0]
 
     def _looked(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> list[Span]:
         seen: dict[Rule | Family, int] = {}
@@ -262,10 +262,15 @@ def _is_binary(data: bytes, start: int, end: int) -> bool:
     )
 
 
+def _nothing(length: int) -> bytes:
+    """What stands where a secret was: ends a word, a line, and what goes on over lines."""
+    return b"\n" + b"\0" * (length - 2) + b"\n" if length > 2 else b"\n" * length
+
+
 def _blanked(data: bytes, spans: Iterable[Span]) -> bytes:
     blanked = bytearray(data)
     for span in spans:
-        blanked[span.start : span.end] = b"\n" * (span.end - span.start)
+        blanked[span.start : span.end] = _nothing(span.end - span.start)
     return bytes(blanked)
 
 
