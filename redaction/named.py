@@ -64,7 +64,7 @@ _OPENING: Final = rb"(?:[A-Za-z_][\w.:!&]{0,30}\([ ]?)?[\"'`\\[(<]{0,17}+(?:(?i:
 _CLOSING: Final = rb"[\"'`\\\])}*]{0,17}+"
 _LINES: Final = rb"(?:\s|\\{1,15}[nrt]){0,32}+"
 _OPERATOR: Final = rb"(?:=>|:=|:-|[=!]==?|[?|+]?=|:|,|\|\|?|\?\?|->|<-|\(|\xe2\x94\x82)"
-_NOUNS: Final = (b"key", b"token", b"secret", b"password", b"passwd", b"pwd", b"auth", b"pat", b"id")
+_NOUNS: Final = (b"key", b"token", b"secret", b"password", b"passwd", b"pwd", b"auth", b"pat", b"id", b"com")
 # How a value may follow the name it belongs to.
 _JOINS: Final = (
     _CLOSING + rb"[ \t]{0,16}" + _OPERATOR + rb"(?:\*\*)?[ \t]{0,16}" + _OPENING,

@@ -22,15 +22,26 @@ _END = re.compile(rf"END{_KIND}-{{0,3}}".encode())
 # What may stand between two lines of a key: newlines and tabs at any depth, quotes, commas, the marks of diffs,
 # quotations and numbered lines. A number counts only where such a mark follows it.
 _SEP = (
-    rb"(?:\\{1,16}[nrt]|\\{1,16}u(?:2192|2502|001b)|[\s\"'`,>|*#:;\\+-]|\xe2\x86\x92|\xe2\x94\x82|%0[AaDd]|<br>"
-    rb"|\d{1,6}\. |\d{1,6}(?=[:|\t ]|\\{1,16}[tu]|\xe2))"
+    rb"(?:\\{1,16}[nrt]|\\{1,16}u(?:2192|2502|001b)|[\s\"'`,>|*#:;\\+$-]|//(?= )|\xe2\x86\x92|\xe2\x94\x82|%0[AaDd]"
+    rb"|<br>|\d{1,6}\. |\d{1,6}(?=[:|\t ]|\\{1,16}[tu]|\xe2))"
 )
 _GAP = rb"(?:" + _SEP + rb"){0,96}+"
-_HEADERS = rb"(?:" + _GAP + rb"[A-Z][A-Za-z0-9-]{2,24}: [^\n\\\"]{0,200}+){0,6}+"
+# What may stand before every line: a time, a file's name, a container's.
+_BEFORE = rb"(?:\\{1,16}r|[\r$ ]){0,3}(?:\n|\\{1,16}n)(?:[^\n\\\"<>{}=]|\\{1,16}t){1,80}?(?:[ :|\-\]]|\\{1,16}t)"
+_HEADERS = (
+    rb"(?:(?:" + _GAP + rb"[A-Z][A-Za-z0-9-]{2,24}|" + _BEFORE + rb"(?:Proc-Type|DEK-Info|Comment|Version))"
+    rb": [^\n\\\"]{0,200}+){0,6}+"
+)
 _BYTE = rb"(?:[A-Za-z0-9+/=]|%2[BbFf]|%3[Dd]|\\{1,16}/)"
-_BEGINS = re.compile(_HEADERS + _GAP + _BYTE + rb"{16}")
-LINES = re.compile(rb"(?:" + _GAP + _BYTE + rb"{20,}+)*+")
-_CUT = re.compile(_HEADERS + LINES.pattern)
+_EMPTY = rb"(?:(?:\\{1,16}r|\r)?(?:\n|\\{1,16}n)(?![A-Za-z0-9+/=]{16})[^\n\\\"<>{}=]{0,48}(?=\r?\n|\\{1,16}[rn]))?+"
+_BEGINS = re.compile(_HEADERS + _EMPTY + rb"(?:" + _GAP + _BYTE + rb"{16}|" + _BEFORE + _BYTE + rb"{40})")
+_CUT_OFF = rb"(?=\\{0,15}\"|\Z|\.\.|\xe2\x80\xa6|(?:\s|\\{1,15}n){0,2}\[)"
+LINES = re.compile(
+    rb"(?:"
+    + rb"|".join((_GAP + _BYTE + rb"{20,}+", _BEFORE + _BYTE + rb"{40,}+", _BEFORE + _BYTE + rb"{8,64}+" + _CUT_OFF))
+    + rb")*+"
+)
+_CUT = re.compile(_HEADERS + _EMPTY + LINES.pattern)
 _LAST = re.compile(_GAP + rb"([A-Za-z0-9+/=]{2,19}+)(?![A-Za-z_({:]| [a-z])")
 _ELLIPSIS = re.compile(rb"[\s\"'\\nr]{0,16}\[?(?:\.\.|\xe2\x80\xa6|\\{1,16}u2026|\*\*\*)")
 _BETWEEN_BACK = rb"(?:[nrt]\\{1,16}|[^A-Za-z0-9+/={}()<>])"
@@ -38,11 +49,15 @@ _BACKWARDS = re.compile(
     _BETWEEN_BACK + rb"{0,64}+(?:[A-Za-z0-9+/=]{2,}+" + _BETWEEN_BACK + rb"{1,32}+)?+"
     rb"(?:[A-Za-z0-9+/=]{20,}+(?:" + _BETWEEN_BACK + rb"|\d{1,6}){0,32}+)*+"
 )
+_LINES_MAX = 400
+_NEWLINE = re.compile(rb"\r?\n|(?:\\{1,16}r)?\\{1,16}n")
+_NO_TEXT = re.compile(rb"[^A-Za-z0-9]{0,40}+")
+_LINE_TAIL = re.compile(rb"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{2,80}(?=[\s\"'\\$+,<>br]{0,32}\Z)")
 _MATERIAL = re.compile(rb"[A-Za-z0-9+/=]{16,}+")
 _ESCAPE = re.compile(rb"[nrtbf]|u[0-9a-fA-F]{4}")
 _PROSE = re.compile(rb"[A-Z]?[a-z]+")
 _PUTTY = re.compile(rb" ?\d{1,3}(?=[\s\\\"'])")
-_PUTTY_END = re.compile(_GAP + rb"Private-(?:MAC|Hash): [0-9a-f]{8,}+")
+_PUTTY_END = re.compile(rb"(?:" + _GAP + rb"|" + _BEFORE + rb")Private-(?:MAC|Hash): [0-9a-f]{8,}+")
 
 
 def is_material(line: bytes, start: int, end: int, minimum: int = MATERIAL_MIN) -> bool:
@@ -90,6 +105,21 @@ def _from_begin(line: bytes, start: int, at: int) -> tuple[Spans, int]:
     return ((start, end),), end
 
 
+def _first_line(line: bytes, start: int, lowest: int) -> int:
+    """Where the first of the lines of key material begins that stand before `start`, each behind something else."""
+    first = start
+    ends = [found.span() for found in _NEWLINE.finditer(line, lowest, start)][-_LINES_MAX:]
+    for at, (end, _) in enumerate(reversed(ends)):
+        begin = ends[-at - 2][1] if at + 1 < len(ends) else lowest
+        if _NO_TEXT.fullmatch(line, begin, end):
+            continue
+        tail = _LINE_TAIL.search(line[max(begin, end - 120) : end])
+        if tail is None or (at and at + 1 < len(ends) and len(tail.group()) < MATERIAL_MIN):
+            break
+        first = max(begin, end - 120) + tail.start()
+    return first
+
+
 def _to_end(line: bytes, start: int, end: int) -> tuple[Spans, int]:
     """The key that was cut at its beginning and whose END mark spans `start` to `end`."""
     lowest = max(0, start - LENGTH_MAX)
@@ -99,6 +129,7 @@ def _to_end(line: bytes, start: int, end: int) -> tuple[Spans, int]:
     if found is None or b"BEGIN" in line[max(0, lowest - 64) : lowest]:
         return (), end
     first = after_escape(line, start - len(found.group().rstrip(b"\\ \t\r\n\"'`,>|*#:;+-")))
+    first = min(first, _first_line(line, start, lowest))
     return (((first, end),), end) if is_material(line, first, start) else ((), end)
 
 
