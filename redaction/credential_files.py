@@ -14,7 +14,7 @@ _QUOTED = r"\\{0,15}[\"']"
 _NETRC_OWNER = re.compile(rb"(?:machine|default)(?:\s|\\{1,15}[nrt])")
 _BASE64 = re.compile(rb"(?:[A-Za-z0-9+/_-]|\\{1,15}/)++={0,2}")
 _WORD = re.compile(rb"[^\s\"'`\\;]{3,512}+")
-_PORTS = r"(?:5432|5433|5434|6432|6543|26257|5439|\*)"
+_PORTS = r"(?:[1-6]?543[0-9]|6432|6543|26257|\*)"
 _HASHES = (
     r"\$(?:\$?)2[abxy]\$(?:\$?)\d\d\$(?:\$?)[./A-Za-z0-9]{53}",
     r"\$(?:apr1|1)\$[^\s$:\"'\\]{1,16}\$[./A-Za-z0-9]{22}",
@@ -141,7 +141,10 @@ def rules() -> tuple[Rule, ...]:
             "netrc",
             ".netrc",
             "password",
-            (rf"(?i:login){_SPACE}{{1,8}}[^\s\\\"']{{1,128}}{_SPACE}{{1,8}}password{_SPACE}{{1,8}}[^\s\\\"']{{3}}",),
+            (
+                rf"(?i:login){_SPACE}{{1,8}}[^\s\\\"']{{1,128}}{_SPACE}{{1,8}}"
+                rf"(?:account{_SPACE}{{1,8}}[^\s\\\"']{{1,64}}{_SPACE}{{1,8}})?password{_SPACE}{{1,8}}[^\s\\\"']{{3}}",
+            ),
             find_netrc_password,
             example="machine host.example login someone password <base62:12>",
             counter="machine host.example login someone password password",

@@ -10,6 +10,7 @@ _VALUE_BYTES = 4
 # Between an option and its value; in a list of arguments that is a quote, a comma and a quote.
 _GIVEN = r"""(?:[ \t=]|\\{0,15}["'`],?){1,6}"""
 _FIRST = rf"[^\s\"'`\\=,;|&<>(){{}}$-][^\s\"'`\\;|&<>()]{{{_VALUE_BYTES - 1}}}"
+_OPENED = r"(?:\\{0,15}[\"'])?"
 _BEFORE = r"(?:[\s\"'`]|\\[nt])"
 _PASSWORDS = (
     r"(?i:password|passwd|passphrase|passwort|passcode|[-]pass|[-]pwd|storepass|keypass|requirepass|pwd|[-]psk)"
@@ -20,7 +21,7 @@ _KEYS = (
 )
 _HOMES = re.compile(rb"[\w.-]{1,40}[=:][^=]|/|\./|~/|https?:|[\w./-]{1,60}\.(?:txt|json|ya?ml|key|pem|env|enc)\b")
 # Some services' tokens are nothing else.
-_UUID = re.compile(rb"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+UUID = re.compile(rb"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _ESCAPE = re.compile(rb"\\[nrt]\Z")
 
 
@@ -32,7 +33,7 @@ def look_at_value(length: int, demand: Demand) -> Look:
         if _ESCAPE.search(line, max(0, start - 1), start + 1) or _HOMES.match(line, start):
             return (), to
         start, end = value_span(line, start)
-        is_secret = is_value(line[start:end], demand) or (demand == Demand.TOKEN and _UUID.fullmatch(line, start, end))
+        is_secret = is_value(line[start:end], demand) or (demand == Demand.TOKEN and UUID.fullmatch(line, start, end))
         return (((start, end),), max(to, end)) if is_secret else ((), max(to, end))
 
     return look
@@ -54,7 +55,11 @@ def rules() -> tuple[Rule, ...]:
             "option-token",
             "command line",
             "token or key given to an option",
-            (rf"{_BEFORE}--[A-Za-z0-9-]{{0,24}}{_KEYS}{_GIVEN}{_FIRST}",),
+            (
+                rf"{_BEFORE}--[A-Za-z0-9-]{{0,24}}{_KEYS}{_GIVEN}{_FIRST}",
+                # As PowerShell has them.
+                rf"{_BEFORE}-(?:[A-Z][a-z]{{2,11}})?(?:ApiKey|Token|Secret|AccessKey|AuthKey) {_OPENED}{_FIRST}",
+            ),
             look_at_value(_VALUE_BYTES, Demand.TOKEN),
             "medium",
             example="tool --token <base62:24> --verbose",

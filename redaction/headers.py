@@ -4,7 +4,7 @@ import base64
 import binascii
 import re
 
-from redaction.flags import look_at_value
+from redaction.flags import UUID, look_at_value
 from redaction.judge import Stand
 from redaction.names import Demand
 from redaction.private_keys import after_escape
@@ -47,7 +47,8 @@ def find_bearer(line: bytes, to: int) -> tuple[Spans, int]:
     if found is None:
         return (), to
     value = found.group().rstrip(b".:")
-    return (((start, start + len(value)),), found.end()) if is_value(value, Demand.TOKEN) else ((), found.end())
+    demand = Demand.KEY if UUID.fullmatch(value) else Demand.TOKEN
+    return (((start, start + len(value)),), found.end()) if is_value(value, demand) else ((), found.end())
 
 
 def _pair(encoded: bytes) -> str:
@@ -152,8 +153,8 @@ def rules() -> tuple[Rule, ...]:
             "HTTP",
             "bearer token",
             (
-                rf"(?i:bearer)(?:{_BLANKS}{{1,4}}|\+|:{_BLANKS}?|[\"'\\,]{{1,6}} {{0,2}}[\"'\\]{{1,6}})"
-                r"[A-Za-z0-9_.~+/=-]{8}",
+                rf"(?i:bearer)(?:{_BLANKS}{{1,4}}|\+|:{_BLANKS}?|[\"'\\,]{{1,6}} {{0,2}}[\"'\\]{{1,6}}"
+                r"| ?[\"'\\]{1,8} ?[+.&] ?[\"'\\]{1,8})[A-Za-z0-9_.~+/=-]{8}",
             ),
             find_bearer,
             example="Authorization: Bearer <base62:32>",
