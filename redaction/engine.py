@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from redaction.baseline import harmless
+from redaction.deadline import Deadline, OutOfTimeError
 from redaction.gate import EngineName, TooManyHitsError, best_engine
 from redaction.json_text import NotJsonError, check, paths, pointer
 from redaction.known import KnownValues
 from redaction.places import Part, parts_of
 from redaction.rule import Rule
 from redaction.rule_set import OPAQUE_RULE, all_rules
-from redaction.search import Allowed, Deadline, OutOfTimeError, Search, masked
+from redaction.search import Allowed, Search
+from redaction.spans import masked
 from redaction.stream import DeltaStream
 
 FAILED_TEXT = "[REDACTED:redactor-failed:00000000]"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from redaction.json_text import Step, String, decoded, paths, strings
 from redaction.protected import is_opaque, is_protected, may_be_protected
 from redaction.rule import Rule
-from redaction.search import Span
+from redaction.spans import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What a rule is: where a secret of its kind may be, and how to tell its extent there."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Confidence: TypeAlias = Literal["high", "medium", "low"]
@@ -17,7 +17,8 @@ class Rule:
     `gates` are expressions that Hyperscan, RE2 and `re` understand alike; one of them ends somewhere in every secret
     of this kind or shortly before it. `look(line, to)` is asked about each such end and answers with the spans of
     secrets in the raw line (escapes not resolved) and with `seen`: ends up to there hold nothing new. `example` and
-    `counter` are templates of a text that must be found and of one that must not.
+    `counter` are templates of a text that must be found and of one that must not. A rule with costly gates says in
+    `when` what one of is in every line that concerns it: only there the gates are tried.
     """
 
     id: str
@@ -29,11 +30,11 @@ class Rule:
     example: str = ""
     counter: str = ""
     when: tuple[str, ...] = ()
+    is_borrowed: bool = field(init=False)
+    """It is detect-secrets': a rule of ours says better what a secret is."""
 
-    @property
-    def is_borrowed(self) -> bool:
-        """Whether it is detect-secrets': a rule of ours says better what a secret is."""
-        return self.id.startswith("detect-secrets.")
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_borrowed", self.id.startswith("detect-secrets."))
 
 
 # A span, and the rule that it is of.

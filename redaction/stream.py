@@ -7,7 +7,9 @@ import string
 from collections.abc import Sequence
 from typing import Final
 
-from redaction.search import Deadline, Search, Span, masked
+from redaction.deadline import Deadline
+from redaction.search import Search
+from redaction.spans import Span, masked
 
 WINDOW: Final = 4096
 # What is held: the last word, and before it whatever gives a word after it its meaning: a name that is assigned, a

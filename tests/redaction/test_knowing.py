@@ -6,10 +6,11 @@ from threading import Thread
 import pytest
 
 from redaction import gate
+from redaction.deadline import Deadline
 from redaction.engine import CLEAN, Clean, Engine, Masked
 from redaction.examples import expanded
 from redaction.gate import EngineName
-from redaction.search import Allowed, Deadline
+from redaction.search import Allowed
 from tests.redaction.events import event
 
 TOKEN = expanded("ghp_<base62:30><crc32:6>")
