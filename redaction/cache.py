@@ -18,13 +18,51 @@ _KEPT_MAX: Final = 4
 
 def cached(expressions: Sequence[bytes], directory: Path, compile_all: Callable[[], Any]) -> Any:
     """The database of these expressions, from the cache or compiled and kept there. One that fails costs time only."""
+    import hyperscan
+
     path = directory / f"rules-{_key(expressions)}.hsdb"
-    database = _loaded(path)
-    if database is None:
-        database = compile_all()
-        with contextlib.suppress(OSError):
-            _keep(path, database)
+    body = kept(path)
+    if body is not None:
+        with contextlib.suppress(hyperscan.HyperscanError):
+            return hyperscan.loadb(body, hyperscan.HS_MODE_BLOCK)
+    database = compile_all()
+    keep(path, hyperscan.dumpb(database))
     return database
+
+
+def kept(path: Path) -> bytes | None:
+    """What was kept under this path, if it is whole and only this user can have written it."""
+    try:
+        if not _is_ours(path.parent.stat()):
+            return None
+        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
+            facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode) or not _is_ours(facts):
+                return None
+            content = file.read()
+    except OSError:
+        return None
+    digest, body = content[:32], content[32:]
+    return body if hashlib.sha256(body).digest() == digest else None
+
+
+def keep(path: Path, body: bytes) -> None:
+    """Keep it for this user alone, and no more than a few of its kind; where that fails nothing is kept."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_ours(path.parent.stat()):
+            return
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(body).digest() + body)
+            Path(name).replace(path)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+        alike = path.parent.glob(f"*{path.suffix}")
+        for old in sorted(alike, key=lambda one: one.stat().st_mtime)[:-_KEPT_MAX]:
+            old.unlink(missing_ok=True)
 
 
 def _key(expressions: Sequence[bytes]) -> str:
@@ -41,42 +79,3 @@ def _key(expressions: Sequence[bytes]) -> str:
 
 def _is_ours(facts: os.stat_result) -> bool:
     return not hasattr(os, "getuid") or (facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS)
-
-
-def _loaded(path: Path) -> Any:
-    import hyperscan
-
-    try:
-        if not _is_ours(path.parent.stat()):
-            return None
-        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
-            facts = os.fstat(file.fileno())
-            if not stat.S_ISREG(facts.st_mode) or not _is_ours(facts):
-                return None
-            content = file.read()
-        digest, body = content[:32], content[32:]
-        if hashlib.sha256(body).digest() != digest:
-            return None
-        return hyperscan.loadb(body, hyperscan.HS_MODE_BLOCK)
-    except (OSError, hyperscan.HyperscanError):
-        return None
-
-
-def _keep(path: Path, database: Any) -> None:
-    import hyperscan
-
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not _is_ours(path.parent.stat()):
-        return
-    body = hyperscan.dumpb(database)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".rules-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(body).digest() + body)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
-    kept = sorted(path.parent.glob("rules-*.hsdb"), key=lambda one: one.stat().st_mtime)
-    for old in kept[:-_KEPT_MAX]:
-        old.unlink(missing_ok=True)

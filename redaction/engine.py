@@ -123,7 +123,7 @@ class Engine:
         engine: EngineName | None = None,
     ) -> None:
         self.engine = engine or best_engine()
-        rules, self.version = all_rules(rule_files, plugins, drop_opaque=opaque == "drop")
+        rules, self.version = all_rules(rule_files, plugins, drop_opaque=opaque == "drop", cache_dir=cache_dir)
         self._search = Search(
             rules,
             KnownValues(known_values, self.engine),

@@ -5,7 +5,6 @@ import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -65,18 +64,24 @@ def read_table(path: Path) -> Table:
         raise RuleError(path.name, "", str(error)) from error
 
 
-def built_in_tables() -> Iterator[Table]:
-    """The tables that come with the package."""
-    for entry in sorted(files("redaction").joinpath(TABLES).iterdir(), key=lambda entry: entry.name):
-        if entry.name.endswith(".toml"):
-            yield read_table(Path(str(entry)))
+def checked(row: Format, file: str) -> Shape:
+    """The shape of a row; raises `RuleError` naming its file where the row can be no rule."""
+    try:
+        shape = parsed(row.pattern)
+    except ShapeError as error:
+        raise RuleError(file, row.id, str(error)) from error
+    if row.check is not None and row.check not in CHECKS:
+        raise RuleError(file, row.id, f"no check is called {row.check}; there are {', '.join(CHECKS)}")
+    if row.left not in ("word", "any"):
+        raise RuleError(file, row.id, "left is neither word nor any")
+    return shape
 
 
-def rules_of(rows: Iterable[tuple[Format, str]]) -> Iterator[Rule | Family]:
-    """Make rows, each with the name of its file, into rules; raises `RuleError` where one cannot be."""
+def rules_of(rows: Iterable[tuple[Format, Shape]]) -> Iterator[Rule | Family]:
+    """Make rows with their shapes into rules."""
     members: list[tuple[Member, Sequence[str]]] = []
-    for row, file in rows:
-        shape, extent = _read(row, file)
+    for row, shape in rows:
+        extent = _extent(row, shape)
         gates = (shape.cut or shape.gate,)
         rule = Rule(row.id, row.provider, row.name, gates, _no_look, row.confidence, row.example, row.counter)
         if row.near:
@@ -91,17 +96,9 @@ def _no_look(_line: bytes, to: int) -> tuple[Spans, int]:
     return (), to
 
 
-def _read(row: Format, file: str) -> tuple[Shape, Extent]:
-    try:
-        shape = parsed(row.pattern)
-    except ShapeError as error:
-        raise RuleError(file, row.id, str(error)) from error
-    if row.check is not None and row.check not in CHECKS:
-        raise RuleError(file, row.id, f"no check is called {row.check}; there are {', '.join(CHECKS)}")
-    if row.left not in ("word", "any"):
-        raise RuleError(file, row.id, "left is neither word nor any")
+def _extent(row: Format, shape: Shape) -> Extent:
     check = CHECKS[row.check] if row.check is not None and row.must else None
-    return shape, Extent(
+    return Extent(
         row.pattern,
         shape.last_class,
         exact=row.is_exact,

@@ -1,7 +1,7 @@
 """All rules in one place: ours, detect-secrets' and users'."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,10 +20,12 @@ from redaction import (
     secret_manifests,
     web_tokens,
 )
+from redaction.built_in import built_in_pack
 from redaction.detectors import detector_rules, plugin_rules
 from redaction.errors import RuleError
-from redaction.formats import Format, built_in_tables, read_table, rules_of
+from redaction.formats import Format, Table, checked, read_table, rules_of
 from redaction.rule import Family, Rule, Spans
+from redaction.shape import Shape
 
 _MODULES: Final = (
     addresses,
@@ -61,34 +63,29 @@ OPAQUE_RULE: Final = Rule(
 
 
 def all_rules(
-    rule_files: Sequence[Path], plugins: Sequence[Path], *, drop_opaque: bool
+    rule_files: Sequence[Path], plugins: Sequence[Path], *, drop_opaque: bool, cache_dir: Path | None = None
 ) -> tuple[tuple[Rule | Family, ...], str]:
     """Every rule and the versions of their packs; raises `RuleError` for one that cannot be used."""
-    built_in = [("built-in", table) for table in built_in_tables()]
+    built_in = built_in_pack(cache_dir)
     users = [(path.name, read_table(path)) for path in rule_files]
-    rows = [(row, name) for name, table in (*built_in, *users) for row in table.format]
-    _check_ids(rows)
-    if users:
-        from redaction.trial import check_rule
-
-        for name, table in users:
-            for row in table.format:
-                check_rule(row, name)
-    rules = [*_own_rules(), *rules_of(rows), *detector_rules(), *plugin_rules(plugins)]
+    own = [rule for module in _MODULES for rule in module.rules()]
+    rows = [*built_in.rows, *_users_rows(users, {rule.id for rule in own}.union(row.id for row, _ in built_in.rows))]
+    rules = [*own, *rules_of(rows), *detector_rules(), *plugin_rules(plugins)]
     if drop_opaque:
         rules.append(OPAQUE_RULE)
-    versions = sorted({f"{name} {table.version}" for name, table in (*built_in, *users)})
-    return tuple(rules), ", ".join(versions)
+    versions = sorted({f"{name} {table.version}" for name, table in users})
+    return tuple(rules), ", ".join([*(f"built-in {version}" for version in built_in.versions), *versions])
 
 
-def _own_rules() -> Iterator[Rule]:
-    for module in _MODULES:
-        yield from module.rules()
+def _users_rows(tables: Sequence[tuple[str, Table]], known: set[str]) -> Iterator[tuple[Format, Shape]]:
+    """Users' rows, each tried; raises `RuleError` for a bad one."""
+    for file, table in tables:
+        from redaction.trial import check_rule
 
-
-def _check_ids(rows: Iterable[tuple[Format, str]]) -> None:
-    known = {rule.id for rule in (*_own_rules(), *detector_rules())}
-    for row, file in rows:
-        if row.id in known:
-            raise RuleError(file, row.id, "there is already a rule with this id")
-        known.add(row.id)
+        for row in table.format:
+            if row.id in known:
+                raise RuleError(file, row.id, "there is already a rule with this id")
+            known.add(row.id)
+            shape = checked(row, file)
+            check_rule(row, shape, file)
+            yield row, shape

@@ -9,7 +9,7 @@ from redaction.errors import RuleError
 from redaction.examples import expanded
 from redaction.formats import Format, rules_of
 from redaction.gate import make_gate
-from redaction.shape import sample
+from redaction.shape import Shape, sample
 
 _SIZES: Final = (1_000, 4_000, 16_000, 64_000)
 _BYTES_PER_SECOND_MIN: Final = 2_000_000
@@ -28,9 +28,9 @@ class _Shortest:
         return least
 
 
-def check_rule(row: Format, file: str) -> None:
-    """Raise `RuleError` for a row that is no rule, does not do what it says, or takes too long."""
-    lookers = list(rules_of([(row, file)]))
+def check_rule(row: Format, shape: Shape, file: str) -> None:
+    """Raise `RuleError` for a row that does not do what it says, or takes too long."""
+    lookers = list(rules_of([(row, shape)]))
     try:
         gates = [make_gate([one.encode() for one in looker.gates]) for looker in lookers]
     except Exception as error:

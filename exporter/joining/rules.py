@@ -7,8 +7,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from redaction.built_in import built_in_pack
 from redaction.examples import expanded
-from redaction.formats import Table, built_in_tables, read_table
+from redaction.formats import read_table
 
 if TYPE_CHECKING:
     from redaction.engine import Engine
@@ -24,10 +25,9 @@ _Pack: TypeAlias = tuple[str, str]
 
 def described(engine: "Engine", rule_files: Iterable[str]) -> dict[str, Any]:
     """Return what searches, every rule with its pack, and how many rules are of which pack in which version."""
-    built_in = list(built_in_tables())
-    pack_of = _packs((BUILT_IN, table) for table in built_in)
-    pack_of |= _packs((Path(name).name, read_table(Path(name))) for name in rule_files)
-    ours = (BUILT_IN, max(table.version for table in built_in))
+    ours = (BUILT_IN, max(built_in_pack().versions))
+    tables = [(Path(name).name, read_table(Path(name))) for name in rule_files]
+    pack_of = {row.id: (name, table.version) for name, table in tables for row in table.format}
     theirs = (DETECT_SECRETS, _version_of(DETECT_SECRETS))
     rows = [_row(rule, pack_of.get(rule.id) or _pack_of_code(rule, ours, theirs)) for rule in engine.rules()]
     packs = Counter((row["pack"], row["version"]) for row in rows)
@@ -36,10 +36,6 @@ def described(engine: "Engine", rule_files: Iterable[str]) -> dict[str, Any]:
         "packs": [{"pack": pack, "version": of, "rules": times} for (pack, of), times in packs.items()],
         "rules": rows,
     }
-
-
-def _packs(tables: Iterable[tuple[str, Table]]) -> dict[str, _Pack]:
-    return {row.id: (name, table.version) for name, table in tables for row in table.format}
 
 
 def _pack_of_code(rule: "Rule", ours: _Pack, theirs: _Pack) -> _Pack:

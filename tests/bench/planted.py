@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 
+from redaction.built_in import built_in_pack
 from redaction.examples import expanded
-from redaction.formats import built_in_tables
 from tests.bench import generate
 from tests.bench.generate import EventStream, cache_directory
 
@@ -49,7 +49,7 @@ class PlantedFile:
 @cache
 def templates() -> tuple[str, ...]:
     """The examples of all rows of the tables."""
-    return tuple(row.example for table in built_in_tables() for row in table.format)
+    return tuple(row.example for row, _ in built_in_pack().rows)
 
 
 def cached(size_bytes: int, per_megabyte: float, seed: int = 1) -> PlantedFile:

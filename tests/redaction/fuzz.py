@@ -11,9 +11,9 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, Protocol
 
+from redaction.built_in import built_in_pack
 from redaction.engine import CLEAN, FAILED_TEXT, Engine, Masked, Refused
 from redaction.examples import expanded
-from redaction.formats import built_in_tables
 from redaction.protected import is_protected
 from tests.redaction.events import EVENT, SESSION
 from tests.redaction.made_up import KINDS, make
@@ -86,7 +86,7 @@ class Broken(Exception):
 @cache
 def examples() -> tuple[str, ...]:
     """The templates of all formats."""
-    return tuple(row.example for table in built_in_tables() for row in table.format) or ("password=<base62:14>",)
+    return tuple(row.example for row, _ in built_in_pack().rows) or ("password=<base62:14>",)
 
 
 def _one_of(choices: Choices, values: Sequence[str]) -> str:

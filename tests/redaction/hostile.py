@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from redaction.built_in import built_in_pack
 from redaction.examples import expanded
-from redaction.formats import built_in_tables
 from tests.redaction.events import event
 
 LENGTH = 1_000_000
@@ -108,7 +108,7 @@ def flood(text: str, length: int = LENGTH) -> str:
 
 def prefixes() -> list[str]:
     """The fixed beginning of each format's example."""
-    rows = [row.example.partition("<")[0] for table in built_in_tables() for row in table.format]
+    rows = [row.example.partition("<")[0] for row, _ in built_in_pack().rows]
     return sorted({row for row in rows if len(row) > 2})
 
 
@@ -150,7 +150,7 @@ def _tokens(every: int) -> str:
 
 def _all_examples() -> str:
     """Every format's example over and over, each time another."""
-    rows = [row.example for table in built_in_tables() for row in table.format] or ["password=<base62:14>"]
+    rows = [row.example for row, _ in built_in_pack().rows] or ["password=<base62:14>"]
     texts: list[str] = []
     size = number = 0
     while size < LENGTH:

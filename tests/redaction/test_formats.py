@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from redaction.built_in import built_in_pack
 from redaction.checks import CHECKS
 from redaction.engine import Engine, Masked
 from redaction.errors import RuleError
 from redaction.examples import expanded
-from redaction.formats import Format, built_in_tables, read_table, rules_of
+from redaction.formats import Format, checked, read_table, rules_of
 from redaction.shape import ShapeError, parsed, sample
 from tests.redaction.events import content_of, event
 
-ROWS = {row.id: row for table in built_in_tables() for row in table.format}
+ROWS = {row.id: row for row, _ in built_in_pack().rows}
 ENGINE = Engine(b"a key of the tests")
 SEED = 20261118
 GOES_ON = "\nand so on"  # at the end of a text a token may be cut off
@@ -48,7 +49,7 @@ def found_by(row: Format, text: str) -> list[str]:
     """What the row alone finds in the text."""
     data = text.encode()
     found: set[str] = set()
-    for looker in rules_of([(row, "built-in")]):
+    for looker in rules_of([(row, checked(row, "built-in"))]):
         for gate in looker.gates:
             for match in re.finditer(gate.encode(), data):
                 spans, _ = looker.look(data, match.end())
@@ -150,7 +151,7 @@ def test_a_bad_row_is_refused_with_its_name_and_the_reason(field: str, value: st
     row = _with(ROWS[next(iter(ROWS))], id="my-rule", **{field: value})
 
     with pytest.raises(RuleError) as refused:
-        list(rules_of([(row, "mine.toml")]))
+        checked(row, "mine.toml")
     assert str(refused.value).startswith("mine.toml: rule my-rule: ")
     assert reason in str(refused.value)
 
