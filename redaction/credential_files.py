@@ -13,7 +13,7 @@ _SPACE = r"(?:\s|\\{1,15}[nrt])"
 _QUOTED = r"\\{0,15}[\"']"
 _NETRC_OWNER = re.compile(rb"(?:machine|default)(?:\s|\\{1,15}[nrt])")
 _BASE64 = re.compile(rb"(?:[A-Za-z0-9+/_-]|\\{1,15}/)++={0,2}")
-_WORD = re.compile(rb"[^\s\"'`\\;]{3,512}+")
+_WORD = re.compile(rb"(?:[^\s\"'`\\;<$]|<(?!\\{0,15}/)|\$(?!\\|\s)){3,512}+")
 _PORTS = r"(?:[1-6]?543[0-9]|6432|6543|26257|\*)"
 _HASHES = (
     r"\$(?:\$?)2[abxy]\$(?:\$?)\d\d\$(?:\$?)[./A-Za-z0-9]{53}",
@@ -144,6 +144,9 @@ def rules() -> tuple[Rule, ...]:
             (
                 rf"(?i:login){_SPACE}{{1,8}}[^\s\\\"']{{1,128}}{_SPACE}{{1,8}}"
                 rf"(?:account{_SPACE}{{1,8}}[^\s\\\"']{{1,64}}{_SPACE}{{1,8}})?password{_SPACE}{{1,8}}[^\s\\\"']{{3}}",
+                # Each line with something before it.
+                r"(?i:login)[ \t]{1,8}[^\s\\\"']{1,64}(?:\n|\\{1,15}n)[^\n\\\"'<>]{1,60}(?:\\{1,15}t)?[ ]{0,8}"
+                r"password[ \t]{1,8}[^\s\\\"']{3}",
             ),
             find_netrc_password,
             example="machine host.example login someone password <base62:12>",

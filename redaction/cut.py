@@ -11,7 +11,9 @@ _RUN: Final = re.compile(rb"[0-9A-Za-z_+/=.~%-]{0,1024}+")
 # What tells that something was left out here.
 _LEFT_OUT: Final = re.compile(
     rb"(?:\s|\\{1,15}[nrt]){0,4}+(?:\.\.|\xe2\x80\xa6|\\{1,15}u2026"
-    rb"|[\[(<{*-]{1,3} ?[\w ,.:%+-]{0,40}?(?i:trunc|cut|omit|more|snip|elid|clip|\.\.\.|\xe2\x80\xa6))"
+    rb"|[\[(<{*#=-]{1,5} ?[\w ,.:%+-]{0,40}?(?i:trunc|cut|omit|more|snip|elid|clip|exceed|too l|limit|chars)"
+    rb"|[\[(<{]{1,3} ?(?:\.\.\.|\xe2\x80\xa6)"
+    rb"|(?i:[\w ]{0,20}(?:truncated|omitted|too long|exceeded)))"
 )
 _JSON: Final = (b"{", b"[", b'"')
 

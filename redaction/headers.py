@@ -16,7 +16,7 @@ COOKIE_MIN = 8
 
 _BLANKS = r"(?:[ \t]|%20|\\{1,15}t)"
 _VALUE_BYTES = 8
-_BEARER = re.compile(rb"[A-Za-z0-9_.~+/=:|-]{8,}+(?![({\[$<])")
+_BEARER = re.compile(rb"[A-Za-z0-9_.~+/=:|-]{8,}+(?![({\[]|<(?!\\{0,15}/)|\$[{(\w])")
 _BASIC = re.compile(rb"[A-Za-z0-9+/_-]{8,}+(?:=|%3[Dd]|\\u003[dD]){0,2}")
 _CLOSES = r"""["'`\\\s\])]{0,12}"""
 # After the name `Authorization`: what opens the value, perhaps the value's scheme.
@@ -26,7 +26,7 @@ _AUTHORIZATION = re.compile(
     rb"(?:(?P<scheme>(?i:token|apikey|api-key|api-token|"
     rb"key|ssws|negotiate|ntlm|geniekey|oauth|digest|hawk|aws4-hmac-sha256|bot|access|sso-key|discogs|mac|x|jwt|"
     rb"session|signature|pat|zoho-oauthtoken|klaviyo-api-key|deepl-auth-key)) (?:[a-z_]{2,10}=)?)?(?:\\{0,8}[\"'])?)"
-    rb"(?P<value>(?!AWS4-|Credential=)[^\s\"'`\\;,<>(){}\[\]$]{8,4096}+)(?![({\[$<])"
+    rb"(?P<value>(?!AWS4-|Credential=)[^\s\"'`\\;,<>(){}\[\]$]{8,4096}+)(?![({\[]|<(?!\\{0,15}/)|\$[{(\w])"
 )
 _TYPE_NAME = re.compile(rb"::[A-Z][a-z]\w{0,40}\\{0,8}[\"']?[:=,]\Z")
 _COOKIE = re.compile(
@@ -122,7 +122,7 @@ def find_named_header(line: bytes, to: int) -> tuple[Spans, int]:
 
 
 _OPENED = re.compile(rb"[ \t]{0,4}(?:\\{0,15}[\"'`]|\[\\{0,15}[\"'])?")
-_HEADER_VALUE = re.compile(rb"[^\s\"'`\\;,<>(){}]{8,4096}+(?![({\[])")
+_HEADER_VALUE = re.compile(rb"[^\s\"'`\\;,<>(){}$]{8,4096}+(?![({\[]|\$[{(\w])")
 
 
 def find_cookies(line: bytes, to: int) -> tuple[Spans, int]:
