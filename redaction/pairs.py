@@ -22,10 +22,13 @@ _WORDS = (
     *(f"{name} ?key" for name in ("encrypt", "encryption", "signing", "master", "admin", "shared", "license")),
     *(f"{name} ?key" for name in ("application", "consumer", "deploy", "webhook")),
 )
-_BLANK_AFTER = r"""[<>\t\n\r|]|[ ](?:[ "'`\\<>|:=]|[\w' \-.]{0,30}(?:is|was|equals|ist|lautet)[ :*])"""
-_AFTER = rf"""[\w.\-]{{0,24}}(?:["'`\\,]|{_BLANK_AFTER})"""
+_REST = r"(?:[\w.\-]{0,23}\w)?"
+_BLANK_AFTER = (
+    r"""[<>\t\n\r|]|[ ](?:[ "'`\\|]|[a-z:]{1,20}=[^<>]{0,40}>|[\w' \-.]{0,30}(?:is|was|equals|ist|lautet)[ :*])"""
+)
+_AFTER = rf"""{_REST}(?:["'`\\,]|{_BLANK_AFTER})"""
 # Numbers of tokens are in every answer of a model.
-_AFTER_TOKEN = rf"""[\w.\-]{{0,24}}(?:["'`\\]{{1,4}}[ ,;}}\])>\s\\nrt]|,|{_BLANK_AFTER})"""
+_AFTER_TOKEN = rf"""{_REST}(?:["'`\\]{{1,4}}[ ,;}}\])>\s\\nrt]|,|{_BLANK_AFTER})"""
 WHEN = (
     *(f"(?i){word}{_AFTER}" for word in _WORDS),
     f"(?i)token{_AFTER_TOKEN}",
