@@ -31,6 +31,7 @@ check: $(READY) ## lint, format, types, layers, and whatever can drift
 	$(BIN)/mypy || red="$$red types"; \
 	$(BIN)/lint-imports --no-logo || red="$$red layers"; \
 	$(BIN)/python -m pytest tests/drift || red="$$red drift"; \
+	$(BIN)/python -m pytest tests/redaction/test_fuzz.py || red="$$red fuzz"; \
 	test -z "$$red" || { echo "make check: red:$$red" >&2; exit 1; }
 
 real: $(READY) ## run the tests that drive the real Copilot CLI (installs it from npm)
