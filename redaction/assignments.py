@@ -8,7 +8,7 @@ then the value is decoded and judged.
 import re
 from functools import partial
 
-from redaction.extent import extent
+from redaction.extent import Extent, extent
 from redaction.judge import Stand, is_secret
 from redaction.names import Demand, demand_of
 from redaction.raw import unescaped
@@ -125,6 +125,13 @@ TAGGED = re.compile(
     rb"!{1,2}(?:(?P<plain>unsafe|str|binary)|[A-Za-z][\w.:/-]{0,60})[ \t]{1,4}(?P<quote>\\{0,15}[\"'])?"
 )
 NOTHING_QUOTED = re.compile(rb"[,;:)}\]>|&?.+ \t\\\r\n]|\Z")
+# What stands before and after an item of a list that has a line for itself; the line may be numbered.
+ITEM_BEGIN = re.compile(
+    rb"(?:[\r\n]|\\{1,15}[nr])(?:[\w./-]{0,60}[-:]\d{1,6}[-:]|[ ]{0,8}\d{1,6}(?:\t|\\{1,15}t|[.:|] ?|  )|[+> -])?"
+    rb"(?:[ \t]|\\{1,15}t){1,40}\Z"
+)
+ITEM_BEGIN_LENGTH_MAX = 120
+ITEM_END = re.compile(rb"(?:\\{0,15}[\"'][\w\"'\\]{0,40})?[)\]]{0,3},(?:[\r\n]|\\{1,15}[nr])")
 ESCAPED = 0x5C
 BLANK = 0x20
 BRACKETS = b"[({<"
@@ -154,7 +161,8 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
         return Demand.NONE  # the operator goes on
     if operator == b"(" and not SETTER.match(name.rpartition(b".")[2]):
         return Demand.NONE
-    if operator == b":" and not found["open"] and b":" in (line[before : before + 1], line[start : start + 1]):
+    is_part = line[before : before + 1] == b":" and line[start - 1] != BLANK
+    if operator == b":" and not found["open"] and (is_part or line[start : start + 1] == b":"):
         return Demand.NONE  # one of many parts, as in ARNs and in C++
     if operator == b":" and not found["open"] and line[start - 1 : start + 1] == b":-":
         return Demand.NONE  # the operator goes on
@@ -206,6 +214,15 @@ def _one_quote(quote: bytes) -> bytes:
     return quote[: len(quote) // 3]
 
 
+def _is_item(line: bytes, value: Extent, quote: bytes) -> bool:
+    """Whether the value has a line for itself that ends in a comma: an item of a list, which no name belongs to."""
+    start = value.start - len(quote)
+    return (
+        ITEM_END.match(line, value.end) is not None
+        and ITEM_BEGIN.search(line, max(0, start - ITEM_BEGIN_LENGTH_MAX), start) is not None
+    )
+
+
 def judged(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> tuple[Spans, int]:
     """The span of the value at `start`, if it is a secret, and up to where need not be looked again."""
     if QUOTED_WORDS.match(line, start) if quote else WORDS.match(line, start) or CODE.match(line, start):
@@ -218,7 +235,7 @@ def judged(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> tu
     if quote.endswith(b"`") and BLANK in line[value.start : value.end]:
         return (), to  # a command
     stand = Stand.QUOTED if value.quoted else Stand.LINE if LINE_END.match(line, value.end) else Stand.BARE
-    if is_secret(unescaped(line[value.start : value.end]), demand, stand):
+    if is_secret(unescaped(line[value.start : value.end]), demand, stand) and not _is_item(line, value, quote):
         return ((value.start, value.end),), value.end
     # A long run without a blank is not looked at again from each name in it.
     is_long = not value.quoted and line[start] not in BRACKETS and value.end - value.start >= RUN_LENGTH_MIN

@@ -68,7 +68,7 @@ OTHER_FORMS = re.compile(
     r"|0[xX][0-9a-fA-F]{1,16}[uUlL]{0,3}"
     r"|[vV]?\d+(?:\.\d+)+(?:[-+._]?[a-z]+[.\d]*){0,3}"  # versions
     r"|\d{4}-\d\d-\d\d[T ][\d:.+Z-]+"
-    r"|arn:.*|urn:.*|sha\d+[-:].*|md5[-:].*|ssh-(?:rsa|dss|ed25519).*|data:[a-z]+/.*|-----BEGIN.*"
+    r"|arn:.*|urn:.*|magnet:.*|sha\d+[-:].*|md5[-:].*|ssh-(?:rsa|dss|ed25519).*|data:[a-z]+/.*|-----BEGIN.*"
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,8}"  # addresses of people
     r"|[a-z]{2}-[a-z]{4,9}-\d|[A-Za-z]\w*\[[\w., |\[\]]*\]"  # regions, types
     r"|[A-Za-z]{1,3}\d{1,5}(?:\.\d{1,4})+"  # numbers of rules and tickets
@@ -85,10 +85,10 @@ OTHER_FORMS = re.compile(
 )
 KEY_ID = re.compile(r"[0-9A-F]{16}|[0-9A-F]{40}")  # of PGP
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-PATH = re.compile(r"(?:~|\.{1,2})?/.*|[\w.-]+(?:/[\w.-]+)+/?")
+PATH = re.compile(r"(?:~|\.{1,2})?/.*|(?:\w+:)?[\w.-]+(?:/[\w.-]+)+/?")
 NAME = re.compile(r"\w+")
-CHAIN = re.compile(r"[A-Za-z_$]\w*(?:(?:\.|->|::|\?\.|!\.|\?|!)\w*)*")
-CODE = re.compile(r"[&*!+~-]{0,2}[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!!?\.?)[A-Za-z_$]?\w*)*[(\[{<?].*", re.DOTALL)
+CHAIN = re.compile(r"[A-Za-z_$]\w*(?:(?:\.|->|::|\?\.|!\.|[?!](?![\w?!]))\w*)*")
+CODE = re.compile(r"[&*!+~-]{0,2}[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.|!(?!\w))[A-Za-z_$]?\w*)*[(\[{<?].*", re.DOTALL)
 BRACKETED = "([{<"
 MEMBER = re.compile(
     r"(?:self|this|cls|os|process|env|config|settings|props|params|request|req|args|options|opts|ctx|context|data|app"
@@ -97,11 +97,14 @@ MEMBER = re.compile(
 WORD_AND_DIGITS = re.compile(r"[A-Za-z\d]*\d[A-Za-z\d]*[!#$%*?@]*|[A-Za-z]{3,}[_#@-]\d+[!?]?")
 CLASS_WORDS_SHARE_MIN = 0.7
 CONSTANT = re.compile(r"[A-Z]{2,}[A-Z0-9]*(?:_[A-Z0-9]{1,14}){2,}")
-CONSTANT_DIGITS_SHARE_MAX = 0.25
+CONSTANT_DIGITS_SHARE_MAX = 0.35
 CLASS = re.compile(
     r"(?:[A-Z][a-z]*(?:\d{1,2}(?:[a-z]{1,5}\d{1,2})?)?){4,}[A-Z][a-z]{2,}|(?:[A-Z][a-z]{2,}){2,}[A-Z]?\d{1,2}[A-Z][a-z]{2,}"
 )
+ARGUMENT = re.compile(r"([A-Za-z_]\w{2,})=[\w(\[{]")  # named in a call
+ARGUMENT_WORDS_SHARE_MIN = 0.7
 EXPRESSION = re.compile(r" (?:[<>=+*/|&?-]|[<>=!]=|=>|&&|\|\|) |[\w)\]](?:&&|\|\||[!=]==?)[\w(!]")
+POOR = re.compile(r"[A-Za-z]{3,}_\d{3,}")
 CALLED = re.compile(r"[A-Za-z_$][\w$.]*\(")
 NOUNS = ("password", "passwd", "secret", "token")
 UNPRINTABLE = re.compile(r"[\n\r\x00]")
@@ -139,13 +142,21 @@ def _is_code(value: str, share: float, stand: Stand) -> bool:
     """Whether a value without quotes is an expression."""
     if stand is Stand.QUOTED or (stand is Stand.LINE and WORD_AND_DIGITS.fullmatch(value)):
         return False
-    if value[0] in BRACKETED or EXPRESSION.search(value):
+    if value[0] in BRACKETED:
+        return True
+    if stand is Stand.BARE and (EXPRESSION.search(value) or _is_argument(value)):
         return True
     if MEMBER.match(value) or (CALLED.match(value) and (value.endswith("(") or "_" in value)):
         return True
     if CHAIN.fullmatch(value):
         return share >= (0.62 if NAME.fullmatch(value) else 0.4)
     return share >= 0.4 and CODE.match(value) is not None
+
+
+def _is_argument(value: str) -> bool:
+    """Whether this is an argument of a call, with its name."""
+    argument = ARGUMENT.match(value)
+    return argument is not None and share_of_words(argument[1]) >= ARGUMENT_WORDS_SHARE_MIN
 
 
 def _is_phrase_secret(value: str) -> bool:
@@ -219,6 +230,8 @@ def _looks_made(value: str, demand: Demand, share: float) -> bool:
     if demand < Demand.SECRET or any(noun in value.lower() for noun in NOUNS):
         return False
     # Words with digits or symbols: a poor password, unless it is put together as names are.
+    if POOR.fullmatch(value):
+        return demand == Demand.PASSWORD
     if SEPARATED.fullmatch(value):
         return demand == Demand.PASSWORD and "-" in value and has_digits and "_" not in value
     return True

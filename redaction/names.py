@@ -62,7 +62,7 @@ HARMLESS_BEFORE_TOKEN = words_of(
     "prev previous new line change lookup left right open close begin count lex lexer parser string comment keyword "
     "operator n request idempotency scroll cursor resume nextpage starting marker public identifier punctuation "
     "template regex word sub expected unexpected ctx csrf xsrf antiforgery concurrency fencing etag lock "
-    "forward backward update"
+    "forward backward update synced"
 )
 # Behind a secret's noun these say that the value is something about the secret.
 HARMLESS_AFTER = words_of(

@@ -61,6 +61,19 @@ LEFT_ALONE = {
         "semi_secret_thing:+bool,%0A++++%7D%0A",
         '{"NextLockToken": "<uuid>", "nextForwardToken": "f/<digits:40>"}',
     ),
+    "lists": (
+        "NAMES = [\n    'user_password',\n    'ssh2_sftp_stat2',\n    'V6FRAME',\n]\nf(\n  password,\n  port=3306,\n)",
+    ),
+    "labels and constants": (
+        '"pin": "gpio17-pull-up-2"',
+        "signingkey = <HEX:16>",
+        "MAC_KEY: TR31_M6_ISO_9797_CMAC_KEY",
+    ),
+    "what says that it is encrypted": (
+        'encrypted_password: "<base64:60>"',
+        "encryptedData:\n  password: Ag<base64:300>",
+    ),
+    "commands": ("PASS=`pwgen 12 1`; PASSWORD=$(openssl rand -base64 32)",),
     "typed on the middle row": ("access_token=sdlfkj452, token: 'lsdkfol23w54jlksdef'",),
 }
 MASKED = (
@@ -78,6 +91,11 @@ MASKED = (
     "token: '<base36:24>'",
     "key AKIA<BASE36:16> ok",
     "password: 'Kundengeheimnis7!'",
+    "config/app.yml:12:password: <letters:6>7x",
+    "app.yml-5-    password: S0mmer!haus",
+    "password: monkey_123",
+    "encryption_key: <base64:43>=",
+    '"pin": "<base62:20>"',
     '""password"": ""<base62:14>""',
 )
 
