@@ -195,8 +195,8 @@ _RULES = (
         ),
         look_in_next_tag,
         "medium",
-        "<key>DBPassword</key>\n<string><base62:14></string>",
-        "<key>DBPassword</key>\n<string>${DB_PASSWORD}</string>",
+        "<param-name>DBPassword</param-name>\n<param-value><base62:14></param-value>",
+        "<param-name>DBPassword</param-name>\n<param-value>${DB_PASSWORD}</param-value>",
         _WHEN,
     ),
     Rule(

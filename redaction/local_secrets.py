@@ -57,7 +57,7 @@ def rules() -> tuple[Rule, ...]:
             "Wi-Fi",
             "passphrase or key of a network",
             (
-                rf"(?:[\s#.;\[]|\\{{1,15}}[nrt])(?:psk|wpa_passphrase|wpa_psk|sae_password|wep-key[0-3])"
+                rf"(?:[\s#.;\[:|>+-]|\\{{1,15}}[nrt])(?:psk|wpa_passphrase|wpa_psk|sae_password|wep-key[0-3])"
                 rf"(?: ?= ?|: {{1,24}})(?:{_QUOTE})?{_FIRST}",
                 rf"nmcli [^\n|;]{{0,60}}wifi connect [^\n|;]{{1,80}} password (?:{_QUOTE})?{_FIRST}",
                 rf"wpa_passphrase [^\s|;]{{1,64}} (?:{_QUOTE})?{_FIRST}",

@@ -78,7 +78,7 @@ _JOINS: Final = (
     rb"[\"'\\]{0,9}:[ ]{0,4}(?:[|>][-+]?)?(?:\s|\\{1,15}[nr]){1,3}[ ]{1,24}",
 )
 _FOLLOWS: Final = re.compile(
-    rb"[\w.-]{0,40}+(?: [A-Za-z]{1,12}){0,3}?(?P<join>(?:" + b"|".join(_JOINS) + rb"))(?=[\w+/=.~:!@#$%^&*-]{6})"
+    rb"[\w.-]{0,40}+(?: [A-Za-z]{1,12}){0,3}?(?P<join>(?:" + b"|".join(_JOINS) + rb"))(?<!\\)(?=[\w+/=.~:!@#$%^&*-]{6})"
 )
 
 
@@ -163,7 +163,7 @@ def _assigned(gate: str, length: int, by_name: Mapping[bytes, Sequence[Member]])
     def look(line: bytes, to: int) -> tuple[Sequence[RuleSpan], int]:
         start = to - length
         given = _GIVEN_TO.match(line[max(0, start - _HEAD) : start][::-1])
-        if given is None:
+        if given is None or line[start - 1 : start] == b"\\":
             return (), to
         name = given[1][::-1]
         before = start - given.end(1) - 1
