@@ -107,11 +107,12 @@ SAID = re.compile(
 ESCAPED = 0x5C
 
 
-def _head(line: bytes, start: int) -> bytes:
+def head_of(line: bytes, start: int) -> bytes:
+    """What stands before that place, backwards."""
     return line[max(0, start - HEAD_LENGTH_MAX) : start][::-1]
 
 
-def _after_escape(name: bytes, line: bytes, before: int) -> bytes:
+def after_escape_of(name: bytes, line: bytes, before: int) -> bytes:
     """The name without the letter that belongs to an escape before it."""
     return name[1:] if before >= 0 and line[before] == ESCAPED else name
 
@@ -119,7 +120,7 @@ def _after_escape(name: bytes, line: bytes, before: int) -> bytes:
 def look_in_tag(line: bytes, to: int) -> tuple[Spans, int]:
     """`<password>value</password>` and `<entry key="password">value</entry>`."""
     start = to - SECRET_LENGTH
-    found = TAG.match(_head(line, start))
+    found = TAG.match(head_of(line, start))
     if found is None:
         return (), to
     demand = demand_of(found["name"][::-1])
@@ -132,7 +133,7 @@ def look_in_tag(line: bytes, to: int) -> tuple[Spans, int]:
 def look_beside(line: bytes, to: int) -> tuple[Spans, int]:
     """The value in a member of its own, after the one that holds the name."""
     start = to - SECRET_LENGTH
-    found = MEMBER.match(_head(line, start))
+    found = MEMBER.match(head_of(line, start))
     if found is None:
         return (), to
     demand = demand_of(found["name"][::-1])
@@ -169,11 +170,11 @@ def look_before(line: bytes, to: int) -> tuple[Spans, int]:
 def look_spaced(line: bytes, to: int) -> tuple[Spans, int]:
     """A blank between name and value: SQL, `#define`, old Dockerfiles, columns."""
     start = to - SECRET_LENGTH
-    head = _head(line, start)
+    head = head_of(line, start)
     found = SPACED.match(head)
     if found is None:
         return (), to
-    name = _after_escape(found["name"][::-1], line, start - found.end("name") - 1)
+    name = after_escape_of(found["name"][::-1], line, start - found.end("name") - 1)
     before = (found["before"] or b"")[::-1].lower()
     is_identified = name.lower() == b"by" and before.endswith(b"identified")
     demand = Demand.PASSWORD if is_identified else demand_of(name)
@@ -191,7 +192,7 @@ def look_spaced(line: bytes, to: int) -> tuple[Spans, int]:
 def look_said(line: bytes, to: int) -> tuple[Spans, int]:
     """A sentence: `the password is value`."""
     start = to - SECRET_LENGTH
-    found = SAID.match(_head(line, start))
+    found = SAID.match(head_of(line, start))
     if found is None:
         return (), to
     words = found["name"][::-1].split()
@@ -202,21 +203,6 @@ def look_said(line: bytes, to: int) -> tuple[Spans, int]:
     quote = found["open"][::-1]
     return judged(line, start, quote, min(demand, Demand.KEY) if not quote else demand, to)
 
-
-def look_block(line: bytes, to: int) -> tuple[Spans, int]:
-    """The first line of a YAML block."""
-    start = to - SECRET_LENGTH
-    found = BLOCK.match(_head(line, start))
-    if found is None:
-        return (), to
-    name = _after_escape(found["name"][::-1], line, start - found.end("name") - 1)
-    demand = demand_of(name)
-    return judged(line, start, b"", demand, to) if demand else ((), to)
-
-
-BLOCK = re.compile(
-    rb"[ \t]{1,24}(?:[\r\n]|[nr]\\{1,15}){1,3}[ \t]{0,4}[\d+\-]{0,2}[|>][ \t]{1,8}:[\"']?(?P<name>[\w.\-]{2,80}+)"
-)
 
 _RULES = (
     Rule(
@@ -297,22 +283,6 @@ _RULES = (
         "low",
         "The password is <base62:14>.",
         "The password is required.",
-        WHEN,
-    ),
-    Rule(
-        "block-secret",
-        "any",
-        "first line of a YAML block that belongs to a secret's name",
-        (
-            r"(?i)"
-            + NAMES
-            + r"[\w.\-]{0,24}[\"']?:[ ]{1,8}[|>][\d+\-]{0,2}[ ]{0,4}(?:[\r\n]|\\{1,15}[nr]){1,3}[ ]{1,24}"
-            + VALUE,
-        ),
-        look_block,
-        "medium",
-        "password: |\n  <base62:14>",
-        "password: |\n  ${DB_PASSWORD}",
         WHEN,
     ),
 )

@@ -8,6 +8,7 @@ from typing import Final
 from redaction import (
     addresses,
     assignments,
+    blocks,
     commands,
     credential_files,
     encoded_keys,
@@ -30,6 +31,7 @@ from redaction.shape import Shape
 _MODULES: Final = (
     addresses,
     assignments,
+    blocks,
     commands,
     credential_files,
     encoded_keys,

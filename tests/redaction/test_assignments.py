@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from redaction import assignments, pairs
+from redaction import assignments, blocks, pairs
 from redaction.examples import expanded
 from redaction.rule import Rule
 from tests.redaction.looking import DEPTHS, masked, spans
 
-RULES: tuple[Rule, ...] = assignments.rules() + pairs.rules()
+RULES: tuple[Rule, ...] = assignments.rules() + blocks.rules() + pairs.rules()
 HIDDEN = (
     '{{"user":"bob","password":"{}","x":1}}',
     '{{\n  "clientSecret": "{}",\n  "x": 1\n}}',
