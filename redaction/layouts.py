@@ -45,9 +45,14 @@ _CELLS = re.compile(
 )
 _COMMA = re.compile(rb"(?:\A|[\r\n]|\\{1,15}[nr])(?P<name>[\w.\-]{2,80}),(?P<open>)\Z")
 _ESCAPE = re.compile(rb"\\{1,15}[nrt]")
+_MARKS = rb"(?: |\\{0,15}[\"'`])"
 _HEAD_REST = re.compile(
-    rb"[\"'`\\ ]{0,9}(?:[,;|][\"'`\\ ]{0,17}[\w .\-/+:()#]{0,60}[\"'`\\ ]{0,17}?){0,40}"
-    rb"(?P<end>\r?\n|(?:\\{1,15}r)?\\{1,15}n)"
+    _MARKS
+    + rb"{0,9}+(?:[,;|]"
+    + _MARKS
+    + rb"{0,17}+[\w .\-/+:()#]{0,60}+"
+    + _MARKS
+    + rb"{0,17}+){0,40}+(?P<end>\r?\n|(?:\\{1,15}r)?\\{1,15}n)"
 )
 _OPENED = re.compile(rb"[:\[{] ?\\{0,15}\"")
 _HEAD_TAIL = re.compile(rb"[\w .\-/+:()#]{1,60}[\"'`\\ ]{0,17}\Z")
