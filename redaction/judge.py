@@ -6,6 +6,7 @@ words. How much of that is asked depends on what the value's name demands.
 
 import re
 from enum import Enum
+from functools import lru_cache
 
 from redaction.names import Demand
 from redaction.samples import is_documented, is_mashed, is_monotonous, is_sequence_of_bases
@@ -20,6 +21,7 @@ class Stand(Enum):
     BARE = "bare"
 
 
+_DECISIONS_KEPT = 512  # the same value stands again and again in a session
 LENGTH_MIN = {Demand.WEAK: 16, Demand.TOKEN: 12, Demand.KEY: 8, Demand.SECRET: 7, Demand.PASSWORD: 6}
 LENGTH_MAX = 4096
 WORDS_SHARE_MAX = {Demand.WEAK: 0.42, Demand.TOKEN: 0.5, Demand.KEY: 0.62, Demand.SECRET: 0.62, Demand.PASSWORD: 0.62}
@@ -237,6 +239,7 @@ def _looks_made(value: str, demand: Demand, share: float) -> bool:
     return True
 
 
+@lru_cache(_DECISIONS_KEPT)
 def is_secret(value: str, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
     """Whether the decoded value is to be masked, given what its name demands and how it stands in the text."""
     if len(value) > PHRASE_LENGTH_MAX and " " in value:

@@ -5,7 +5,8 @@ part of a name that is assigned something at all is asked once per word, for all
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import lru_cache
 from typing import Final
 
 from redaction.assignments import ASSIGNMENT_GATES
@@ -14,6 +15,8 @@ from redaction.extent_of import Extent
 from redaction.rule import Family, Rule, RuleSpan
 from redaction.shape import CUT_RANDOM, Shape
 
+_NAMES_KEPT: Final = 2048
+_BEGIN: Final = 3
 # Words that are in every other line of a program: a name is not known by them.
 _COMMON_WORDS: Final = """
 2fa aad aai abstract access account acl active addr admin ado aeg agent aio alpha amazon analysis analytics and ant
@@ -138,8 +141,11 @@ def families(members: Iterable[tuple[Member, Sequence[str]]]) -> Iterator[Family
             by_gate.setdefault(f"(?i:{_spelt(name)})", {})[member] = None
     for gate, found in by_gate.items():
         yield _family(gate, tuple(found))
+    begins = frozenset(name[:_BEGIN] for name in by_name)
+    owners = lru_cache(_NAMES_KEPT)(lambda name: tuple(_owners(name, by_name, begins)))
+    rules = tuple(dict.fromkeys(member.rule for found in by_name.values() for member in found))
     for gate, length in ASSIGNMENT_GATES:
-        yield _assigned(gate, length, by_name)
+        yield _assigned(gate, length, rules, owners)
 
 
 def _unseen(member: Member, names: Iterable[str], gates: Iterable[str | None]) -> Iterator[str]:
@@ -149,15 +155,17 @@ def _unseen(member: Member, names: Iterable[str], gates: Iterable[str | None]) -
         yield from (name for name in names if name in shown and not _GIVEN_BY.search(name))
 
 
-def _owners(name: bytes, by_name: Mapping[bytes, Sequence[Member]]) -> Iterator[Member]:
+def _owners(name: bytes, by_name: Mapping[bytes, Sequence[Member]], begins: Set[bytes]) -> Iterator[Member]:
     """The members one of whose names begins with a word of this name and goes on nearly to its end."""
     for begin in _WORD_START.finditer(name, max(0, len(name) - _NAME_MAX)):
         rest = name[begin.start() :].translate(None, b"_. -").lower()
+        if rest[:_BEGIN] not in begins:
+            continue
         for end in range(max(2, len(rest) - _MORE_MAX), len(rest) + 1):
             yield from by_name.get(rest[:end], ())
 
 
-def _assigned(gate: str, length: int, by_name: Mapping[bytes, Sequence[Member]]) -> Family:
+def _assigned(gate: str, length: int, rules: tuple[Rule, ...], owners: Callable[[bytes], Sequence[Member]]) -> Family:
     """A family whose gate ends `length` bytes into a value that is given to a name which asks for a secret."""
 
     def look(line: bytes, to: int) -> tuple[Sequence[RuleSpan], int]:
@@ -168,14 +176,13 @@ def _assigned(gate: str, length: int, by_name: Mapping[bytes, Sequence[Member]])
         name = given[1][::-1]
         before = start - given.end(1) - 1
         escape = _ESCAPES.get(line[before : before + 1], 0)
-        for member in _owners(name[escape:], by_name):
+        for member in owners(name[escape:]):
             spans = member.of(line, start)
             if spans:
                 return spans, spans[-1][1]
         return (), to
 
-    rules = dict.fromkeys(member.rule for members in by_name.values() for member in members)
-    return Family(tuple(rules), (gate,), look)
+    return Family(rules, (gate,), look)
 
 
 def _family(gate: str, members: Sequence[Member]) -> Family:
