@@ -16,7 +16,7 @@ from redaction.rule import Family, Rule, RuleSpan
 from redaction.shape import CUT_RANDOM, Shape
 
 _NAMES_KEPT: Final = 2048
-_BEGIN: Final = 3
+_FIRST: Final = 3
 # Words that are in every other line of a program: a name is not known by them.
 _COMMON_WORDS: Final = """
 2fa aad aai abstract access account acl active addr admin ado aeg agent aio alpha amazon analysis analytics and ant
@@ -141,7 +141,7 @@ def families(members: Iterable[tuple[Member, Sequence[str]]]) -> Iterator[Family
             by_gate.setdefault(f"(?i:{_spelt(name)})", {})[member] = None
     for gate, found in by_gate.items():
         yield _family(gate, tuple(found))
-    begins = frozenset(name[:_BEGIN] for name in by_name)
+    begins = frozenset(name[:_FIRST] for name in by_name)
     owners = lru_cache(_NAMES_KEPT)(lambda name: tuple(_owners(name, by_name, begins)))
     rules = tuple(dict.fromkeys(member.rule for found in by_name.values() for member in found))
     for gate, length in ASSIGNMENT_GATES:
@@ -159,7 +159,7 @@ def _owners(name: bytes, by_name: Mapping[bytes, Sequence[Member]], begins: Set[
     """The members one of whose names begins with a word of this name and goes on nearly to its end."""
     for begin in _WORD_START.finditer(name, max(0, len(name) - _NAME_MAX)):
         rest = name[begin.start() :].translate(None, b"_. -").lower()
-        if rest[:_BEGIN] not in begins:
+        if rest[:_FIRST] not in begins:
             continue
         for end in range(max(2, len(rest) - _MORE_MAX), len(rest) + 1):
             yield from by_name.get(rest[:end], ())
