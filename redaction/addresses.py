@@ -94,65 +94,68 @@ def find_shared_access(line: bytes, to: int) -> tuple[Spans, int]:
     return (value.span(),), value.end()
 
 
+_RULES = (
+    Rule(
+        "url-userinfo",
+        "URL",
+        "password or token before the host",
+        (r":\\{0,8}/\\{0,8}/[^\s\"'`\\<>/@]{3,512}@",),
+        find_userinfo,
+        example="https://someone:<base62:16>@host.example/path",
+        counter="https://user:password@host.example/path",
+    ),
+    Rule(
+        "url-parameter",
+        "URL",
+        "token among the parameters",
+        (rf"[?&](?i:{_TOKEN_NAMES})=[A-Za-z0-9%._~+/-]{{8}}",),
+        _look(8, _PARAMETER, Demand.TOKEN),
+        "medium",
+        example="https://host.example/?access_token=<base62:32>",
+        counter="https://host.example/?access_token=your_token_here",
+    ),
+    Rule(
+        "connection-password",
+        "connection string",
+        "password",
+        (r"[?&;] ?(?i:password|passwd|pwd|user ?pass) ?= ?(?:\\{0,15}[\"'])?[^\s\"'`\\;&<>$%{(]{3}",),
+        _look(3, _CONNECTION_VALUE, Demand.PASSWORD),
+        example="Server=db;User Id=app;Password=<base62:16>;Timeout=30",
+        counter="Server=db;User Id=app;Password=password;Timeout=30",
+    ),
+    Rule(
+        "oracle-password",
+        "Oracle",
+        "password before the host",
+        (r"(?i:thin|sqlplus(?: -[a-z]{1,6}){0,3})[ :][A-Za-z0-9_]{1,30}/[^\s\"'`\\/@]{4,64}@",),
+        find_oracle_password,
+        example="jdbc:oracle:thin:app/<base62:16>@db:1521/x",
+        counter="jdbc:oracle:thin:scott/tiger@db:1521/x",
+    ),
+    Rule(
+        "signed-url",
+        "AWS, Google Cloud",
+        "signature of an address",
+        (
+            r"(?i:X-Amz-Signature|X-Goog-Signature|X-Amz-Security-Token|X-Amz-Credential)(?:=|%3D)[A-Za-z0-9%/+]{16}",
+            r"[?&](?:Signature|OSSAccessKeyId|AWSAccessKeyId)=[A-Za-z0-9%/+~_-]{16}",
+        ),
+        _look(16, _SIGNATURE_VALUE, Demand.TOKEN),
+        example="https://b.example/k?X-Amz-Signature=<hex:64>",
+        counter="https://b.example/k?X-Amz-Signature=${SIGNATURE}",
+    ),
+    Rule(
+        "azure-sas",
+        "Azure",
+        "shared access signature",
+        (rf"(?i:[?&;]|amp;|u0026)sig=(?:[A-Za-z0-9+/=_%-]){{{SIGNATURE_BYTES}}}",),
+        find_shared_access,
+        example="https://a.example/c?sv=2022-11-02&se=2030-01-01&sr=c&sig=<base64:43>%3D",
+        counter="https://a.example/c?sig=<base64:43>%3D",
+    ),
+)
+
+
 def rules() -> tuple[Rule, ...]:
     """The rules of this module."""
-    return (
-        Rule(
-            "url-userinfo",
-            "URL",
-            "password or token before the host",
-            (r":\\{0,8}/\\{0,8}/[^\s\"'`\\<>/@]{3,512}@",),
-            find_userinfo,
-            example="https://someone:<base62:16>@host.example/path",
-            counter="https://user:password@host.example/path",
-        ),
-        Rule(
-            "url-parameter",
-            "URL",
-            "token among the parameters",
-            (rf"[?&](?i:{_TOKEN_NAMES})=[A-Za-z0-9%._~+/-]{{8}}",),
-            _look(8, _PARAMETER, Demand.TOKEN),
-            "medium",
-            example="https://host.example/?access_token=<base62:32>",
-            counter="https://host.example/?access_token=your_token_here",
-        ),
-        Rule(
-            "connection-password",
-            "connection string",
-            "password",
-            (r"[?&;] ?(?i:password|passwd|pwd|user ?pass) ?= ?(?:\\{0,15}[\"'])?[^\s\"'`\\;&<>$%{(]{3}",),
-            _look(3, _CONNECTION_VALUE, Demand.PASSWORD),
-            example="Server=db;User Id=app;Password=<base62:16>;Timeout=30",
-            counter="Server=db;User Id=app;Password=password;Timeout=30",
-        ),
-        Rule(
-            "oracle-password",
-            "Oracle",
-            "password before the host",
-            (r"(?i:thin|sqlplus(?: -[a-z]{1,6}){0,3})[ :][A-Za-z0-9_]{1,30}/[^\s\"'`\\/@]{4,64}@",),
-            find_oracle_password,
-            example="jdbc:oracle:thin:app/<base62:16>@db:1521/x",
-            counter="jdbc:oracle:thin:scott/tiger@db:1521/x",
-        ),
-        Rule(
-            "signed-url",
-            "AWS, Google Cloud",
-            "signature of an address",
-            (
-                r"(?i:X-Amz-Signature|X-Goog-Signature|X-Amz-Security-Token|X-Amz-Credential)(?:=|%3D)[A-Za-z0-9%/+]{16}",
-                r"[?&](?:Signature|OSSAccessKeyId|AWSAccessKeyId)=[A-Za-z0-9%/+~_-]{16}",
-            ),
-            _look(16, _SIGNATURE_VALUE, Demand.TOKEN),
-            example="https://b.example/k?X-Amz-Signature=<hex:64>",
-            counter="https://b.example/k?X-Amz-Signature=${SIGNATURE}",
-        ),
-        Rule(
-            "azure-sas",
-            "Azure",
-            "shared access signature",
-            (rf"(?i:[?&;]|amp;|u0026)sig=(?:[A-Za-z0-9+/=_%-]){{{SIGNATURE_BYTES}}}",),
-            find_shared_access,
-            example="https://a.example/c?sv=2022-11-02&se=2030-01-01&sr=c&sig=<base64:43>%3D",
-            counter="https://a.example/c?sig=<base64:43>%3D",
-        ),
-    )
+    return _RULES

@@ -49,49 +49,52 @@ def find_fernet_key(line: bytes, to: int) -> tuple[Spans, int]:
     return _find(_FERNET, line, to - 44, to)
 
 
+_RULES = (
+    Rule(
+        "network-password",
+        "Wi-Fi",
+        "passphrase or key of a network",
+        (
+            rf"(?:[\s#.;\[:|>+-]|\\{{1,15}}[nrt])(?:psk|wpa_passphrase|wpa_psk|sae_password|wep-key[0-3])"
+            rf"(?: ?= ?|: {{1,24}})(?:{_QUOTE})?{_FIRST}",
+            rf"nmcli [^\n|;]{{0,60}}wifi connect [^\n|;]{{1,80}} password (?:{_QUOTE})?{_FIRST}",
+            rf"wpa_passphrase [^\s|;]{{1,64}} (?:{_QUOTE})?{_FIRST}",
+            rf"WiFi\.begin\([^,\n]{{1,64}}, ?(?:{_QUOTE}){_FIRST}",
+        ),
+        find_network_password,
+        example="network={\n  psk=<base62:16>",
+        counter="network={\n  psk=$WIFI_PASSWORD",
+    ),
+    Rule(
+        "rails-key-file",
+        "Ruby on Rails",
+        "master key, printed",
+        (r"(?:master|production|staging|development)\.key(?:[\s:]|\\{1,15}[nrt]){1,6}[0-9a-f]{32}",),
+        find_printed_key,
+        example="$ cat config/master.key\n<hex:32>",
+        counter="$ cat config/master.key\n<hex:20>",
+    ),
+    Rule(
+        "aws-answer",
+        "AWS",
+        "secret access key, typed in",
+        (r"Secret Access Key \[[^\]\n]{0,40}\]: {0,2}[A-Za-z0-9/+]{40}",),
+        find_answer,
+        example="AWS Secret Access Key [None]: <base64:40>",
+        counter="AWS Secret Access Key [None]: <base64:20>",
+    ),
+    Rule(
+        "fernet-key",
+        "Python cryptography",
+        "Fernet key",
+        (rf"Fernet\(b?{_QUOTE}[A-Za-z0-9_-]{{43}}=",),
+        find_fernet_key,
+        example="Fernet(b'<base64url:43>=')",
+        counter="Fernet(b'<base64url:20>=')",
+    ),
+)
+
+
 def rules() -> tuple[Rule, ...]:
     """The rules of this module."""
-    return (
-        Rule(
-            "network-password",
-            "Wi-Fi",
-            "passphrase or key of a network",
-            (
-                rf"(?:[\s#.;\[:|>+-]|\\{{1,15}}[nrt])(?:psk|wpa_passphrase|wpa_psk|sae_password|wep-key[0-3])"
-                rf"(?: ?= ?|: {{1,24}})(?:{_QUOTE})?{_FIRST}",
-                rf"nmcli [^\n|;]{{0,60}}wifi connect [^\n|;]{{1,80}} password (?:{_QUOTE})?{_FIRST}",
-                rf"wpa_passphrase [^\s|;]{{1,64}} (?:{_QUOTE})?{_FIRST}",
-                rf"WiFi\.begin\([^,\n]{{1,64}}, ?(?:{_QUOTE}){_FIRST}",
-            ),
-            find_network_password,
-            example="network={\n  psk=<base62:16>",
-            counter="network={\n  psk=$WIFI_PASSWORD",
-        ),
-        Rule(
-            "rails-key-file",
-            "Ruby on Rails",
-            "master key, printed",
-            (r"(?:master|production|staging|development)\.key(?:[\s:]|\\{1,15}[nrt]){1,6}[0-9a-f]{32}",),
-            find_printed_key,
-            example="$ cat config/master.key\n<hex:32>",
-            counter="$ cat config/master.key\n<hex:20>",
-        ),
-        Rule(
-            "aws-answer",
-            "AWS",
-            "secret access key, typed in",
-            (r"Secret Access Key \[[^\]\n]{0,40}\]: {0,2}[A-Za-z0-9/+]{40}",),
-            find_answer,
-            example="AWS Secret Access Key [None]: <base64:40>",
-            counter="AWS Secret Access Key [None]: <base64:20>",
-        ),
-        Rule(
-            "fernet-key",
-            "Python cryptography",
-            "Fernet key",
-            (rf"Fernet\(b?{_QUOTE}[A-Za-z0-9_-]{{43}}=",),
-            find_fernet_key,
-            example="Fernet(b'<base64url:43>=')",
-            counter="Fernet(b'<base64url:20>=')",
-        ),
-    )
+    return _RULES
