@@ -133,105 +133,108 @@ def find_cookie_of_jar(line: bytes, to: int) -> tuple[Spans, int]:
     return (found.span(),), found.end()
 
 
+_TAB = r"(?:\t|\\{1,15}t)"
+_RULES = (
+    Rule(
+        "netrc",
+        ".netrc",
+        "password",
+        (
+            rf"(?i:login){_SPACE}{{1,8}}[^\s\\\"']{{1,128}}{_SPACE}{{1,8}}"
+            rf"(?:account{_SPACE}{{1,8}}[^\s\\\"']{{1,64}}{_SPACE}{{1,8}})?password{_SPACE}{{1,8}}[^\s\\\"']{{3}}",
+            # Each line with something before it.
+            r"(?i:login)[ \t]{1,8}[^\s\\\"']{1,64}(?:\n|\\{1,15}n)[^\n\\\"'<>]{1,60}(?:\\{1,15}t)?[ ]{0,8}"
+            r"password[ \t]{1,8}[^\s\\\"']{3}",
+        ),
+        find_netrc_password,
+        example="machine host.example login someone password <base62:12>",
+        counter="machine host.example login someone password password",
+    ),
+    Rule(
+        "npm-auth",
+        "npm",
+        "credentials of a registry",
+        (
+            rf"_authToken {{0,2}}[=:] {{0,2}}(?:{_QUOTED})?[A-Za-z0-9+/=_-]{{8}}",
+            rf"(?:[:\sn]|npm_config_)_(?:auth|password) {{0,2}}= {{0,2}}(?:{_QUOTED})?[A-Za-z0-9+/=_-]{{8}}",
+        ),
+        find_npm_auth,
+        example="//registry.example/:_authToken=<base62:32>",
+        counter="//registry.example/:_authToken=your_token_here",
+    ),
+    Rule(
+        "docker-auth",
+        "Docker",
+        "credentials of a registry",
+        (rf"(?:auth|identitytoken|registrytoken){_QUOTED}\s{{0,4}}:\s{{0,4}}{_QUOTED}[A-Za-z0-9+/=_-]{{8}}",),
+        find_docker_auth,
+        example='{"auths":{"host.example":{"auth":"c29tZW9uZTpodW50ZXIy"}}}',
+        counter='{"auths":{"host.example":{"auth":"required"}}}',
+    ),
+    Rule(
+        "pgpass",
+        "PostgreSQL",
+        "line of .pgpass",
+        (rf":{_PORTS}:[^\s:\"'\\/]{{1,64}}:[^\s:\"'\\/]{{1,64}}:[^\s:\"'\\/$<{{]{{3}}",),
+        find_pgpass,
+        example="host.example:5432:shop:someone:<base62:12>",
+        counter="host.example:5432:shop:someone:password",
+    ),
+    Rule(
+        "wireguard-key",
+        "WireGuard",
+        "private or preshared key",
+        (r"(?:(?i:private|preshared)_?-?(?i:key) ?[=:] ?\\{0,8}[\"']?)[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=",),
+        find_matched,
+        example="PrivateKey = <base64:42>A=",
+        counter="PrivateKey = <base64:20>",
+    ),
+    Rule(
+        "php-definition",
+        "WordPress",
+        "password or salt",
+        (
+            rf"(?i:define)\( {{0,2}}{_QUOTED}[A-Z0-9_]{{0,40}}(?:PASSWORD|PASSWD|KEY|SALT|SECRET|TOKEN){_QUOTED}"
+            r" {0,2},"
+            rf"\s{{0,12}}{_QUOTED}[^\"'\\]{{4}}",
+        ),
+        find_definition,
+        example="define('DB_PASSWORD', '<base62:14>');",
+        counter="define('AUTH_KEY', 'put your unique phrase here');",
+    ),
+    Rule(
+        "password-hash",
+        "crypt",
+        "hash of a password",
+        _HASHES,
+        find_hash,
+        "medium",
+        example="someone:$2b$12$<base62:53>",
+        counter="someone:$2b$12$<base62:20>",
+    ),
+    Rule(
+        "ansible-vault",
+        "Ansible",
+        "encrypted vault",
+        (r"\$ANSIBLE_VAULT",),
+        find_vault,
+        "medium",
+        example="$ANSIBLE_VAULT;1.1;AES256\n<hex:80>\n<hex:80>",
+        counter="$ANSIBLE_VAULT;1.1;AES256",
+    ),
+    Rule(
+        "cookie-jar",
+        "Netscape",
+        "cookie in a jar",
+        (rf"{_TAB}(?:TRUE|FALSE){_TAB}\d{{1,12}}{_TAB}[^\s\\\"']{{1,80}}{_TAB}[^\s\"'\\]{{8}}",),
+        find_cookie_of_jar,
+        "medium",
+        example=".host.example\tTRUE\t/\tTRUE\t0\tsession\t<base62:32>",
+        counter=".host.example\tTRUE\t/\tTRUE\t0\tlang\tenglish",
+    ),
+)
+
+
 def rules() -> tuple[Rule, ...]:
     """The rules of this module."""
-    tab = r"(?:\t|\\{1,15}t)"
-    return (
-        Rule(
-            "netrc",
-            ".netrc",
-            "password",
-            (
-                rf"(?i:login){_SPACE}{{1,8}}[^\s\\\"']{{1,128}}{_SPACE}{{1,8}}"
-                rf"(?:account{_SPACE}{{1,8}}[^\s\\\"']{{1,64}}{_SPACE}{{1,8}})?password{_SPACE}{{1,8}}[^\s\\\"']{{3}}",
-                # Each line with something before it.
-                r"(?i:login)[ \t]{1,8}[^\s\\\"']{1,64}(?:\n|\\{1,15}n)[^\n\\\"'<>]{1,60}(?:\\{1,15}t)?[ ]{0,8}"
-                r"password[ \t]{1,8}[^\s\\\"']{3}",
-            ),
-            find_netrc_password,
-            example="machine host.example login someone password <base62:12>",
-            counter="machine host.example login someone password password",
-        ),
-        Rule(
-            "npm-auth",
-            "npm",
-            "credentials of a registry",
-            (
-                rf"_authToken {{0,2}}[=:] {{0,2}}(?:{_QUOTED})?[A-Za-z0-9+/=_-]{{8}}",
-                rf"(?:[:\sn]|npm_config_)_(?:auth|password) {{0,2}}= {{0,2}}(?:{_QUOTED})?[A-Za-z0-9+/=_-]{{8}}",
-            ),
-            find_npm_auth,
-            example="//registry.example/:_authToken=<base62:32>",
-            counter="//registry.example/:_authToken=your_token_here",
-        ),
-        Rule(
-            "docker-auth",
-            "Docker",
-            "credentials of a registry",
-            (rf"(?:auth|identitytoken|registrytoken){_QUOTED}\s{{0,4}}:\s{{0,4}}{_QUOTED}[A-Za-z0-9+/=_-]{{8}}",),
-            find_docker_auth,
-            example='{"auths":{"host.example":{"auth":"c29tZW9uZTpodW50ZXIy"}}}',
-            counter='{"auths":{"host.example":{"auth":"required"}}}',
-        ),
-        Rule(
-            "pgpass",
-            "PostgreSQL",
-            "line of .pgpass",
-            (rf":{_PORTS}:[^\s:\"'\\/]{{1,64}}:[^\s:\"'\\/]{{1,64}}:[^\s:\"'\\/$<{{]{{3}}",),
-            find_pgpass,
-            example="host.example:5432:shop:someone:<base62:12>",
-            counter="host.example:5432:shop:someone:password",
-        ),
-        Rule(
-            "wireguard-key",
-            "WireGuard",
-            "private or preshared key",
-            (r"(?:(?i:private|preshared)_?-?(?i:key) ?[=:] ?\\{0,8}[\"']?)[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=",),
-            find_matched,
-            example="PrivateKey = <base64:42>A=",
-            counter="PrivateKey = <base64:20>",
-        ),
-        Rule(
-            "php-definition",
-            "WordPress",
-            "password or salt",
-            (
-                rf"(?i:define)\( {{0,2}}{_QUOTED}[A-Z0-9_]{{0,40}}(?:PASSWORD|PASSWD|KEY|SALT|SECRET|TOKEN){_QUOTED}"
-                r" {0,2},"
-                rf"\s{{0,12}}{_QUOTED}[^\"'\\]{{4}}",
-            ),
-            find_definition,
-            example="define('DB_PASSWORD', '<base62:14>');",
-            counter="define('AUTH_KEY', 'put your unique phrase here');",
-        ),
-        Rule(
-            "password-hash",
-            "crypt",
-            "hash of a password",
-            _HASHES,
-            find_hash,
-            "medium",
-            example="someone:$2b$12$<base62:53>",
-            counter="someone:$2b$12$<base62:20>",
-        ),
-        Rule(
-            "ansible-vault",
-            "Ansible",
-            "encrypted vault",
-            (r"\$ANSIBLE_VAULT",),
-            find_vault,
-            "medium",
-            example="$ANSIBLE_VAULT;1.1;AES256\n<hex:80>\n<hex:80>",
-            counter="$ANSIBLE_VAULT;1.1;AES256",
-        ),
-        Rule(
-            "cookie-jar",
-            "Netscape",
-            "cookie in a jar",
-            (rf"{tab}(?:TRUE|FALSE){tab}\d{{1,12}}{tab}[^\s\\\"']{{1,80}}{tab}[^\s\"'\\]{{8}}",),
-            find_cookie_of_jar,
-            "medium",
-            example=".host.example\tTRUE\t/\tTRUE\t0\tsession\t<base62:32>",
-            counter=".host.example\tTRUE\t/\tTRUE\t0\tlang\tenglish",
-        ),
-    )
+    return _RULES
