@@ -7,6 +7,7 @@ from redaction.raw import closing_quote
 
 QUOTED_LENGTH_MAX = 4096
 PLAIN_LENGTH_MAX = 4096
+PLAIN_LENGTH_SHORT = 160
 AFTER_LENGTH_MAX = 64
 BACKSLASH = 0x5C
 # An escape ends a value without quotes; a backslash before anything else belongs to it.
@@ -72,12 +73,19 @@ def _quoted(line: bytes, start: int, quote: bytes) -> int:
     return _line_end(line, start, reach, len(quote) - 1 if is_double else 1)
 
 
-def _plain(line: bytes, start: int) -> int:
-    match = PLAIN.match(line, start, min(len(line), start + PLAIN_LENGTH_MAX))
+def _run_end(line: bytes, start: int, length: int) -> int:
+    match = PLAIN.match(line, start, min(len(line), start + length))
     if match is None:
         return start
     followed = FOLLOWED.search(match.group(), 1)
-    end = start + followed.start() if followed is not None else match.end()
+    return start + followed.start() if followed is not None else match.end()
+
+
+def _plain(line: bytes, start: int) -> int:
+    # Most values end soon; the whole of a long run is read only if nothing ends them before.
+    end = _run_end(line, start, PLAIN_LENGTH_SHORT)
+    if end > start + PLAIN_LENGTH_SHORT - AFTER_LENGTH_MAX:
+        end = _run_end(line, start, PLAIN_LENGTH_MAX)
     while end > start and line[end - 1] in TAIL:
         end -= 1
     return end

@@ -109,17 +109,31 @@ def _extent(row: Format, shape: Shape) -> Extent:
 
 def _look(extent: Extent, shape: Shape) -> Look:
     """Return what tells the extent of a token whose shortest form, or enough of it, ends at `to`."""
-    gate = shape.cut or shape.gate
-    reach = min(shape.longest, _REACH_MAX) if shape.longest < UNBOUNDED and not shape.cut else _reach(gate)
-    cut = cache(lambda: re.compile((shape.cut or "").encode()))
+    if shape.cut is not None:
+        return _look_cut(extent, shape.cut)
+    reach = min(shape.longest, _REACH_MAX) if shape.longest < UNBOUNDED else _reach(shape.gate)
 
     def look(line: bytes, to: int) -> tuple[Spans, int]:
-        found = _ending_at(extent.pattern(), line, to, to - reach)
+        found = _ending_at(extent.pattern(), line, to, to - reach, to + _REACH_MAX)
+        return extent.of(line, found) if found is not None else ((), to)
+
+    return look
+
+
+def _look_cut(extent: Extent, pattern: str) -> Look:
+    """Return what tells the extent of a token whose beginning ends at `to`; the rest may be cut off."""
+    reach = _reach(pattern)
+    beginning = cache(lambda: re.compile(pattern.encode()))
+
+    def look(line: bytes, to: int) -> tuple[Spans, int]:
+        begun = _ending_at(beginning(), line, to, to - reach, to)
+        if begun is None:
+            return (), to
+        found = extent.pattern().match(line, begun.start())
         if found is not None:
             return extent.of(line, found)
-        end = cut_end(line, to) if shape.cut else -1
-        begun = _ending_at(cut(), line, to, to - reach) if end >= 0 else None
-        if begun is None or not starts_word(line, begun.start()) or not looks_drawn(line[to - CUT_RANDOM : end]):
+        end = cut_end(line, to)
+        if end < 0 or not starts_word(line, begun.start()) or not looks_drawn(line[to - CUT_RANDOM : end]):
             return (), to
         return ((begun.span(begun.re.groups)[0], end),), end
 
@@ -131,10 +145,10 @@ def _reach(gate: str) -> int:
     return min(parsed(gate).longest, _REACH_MAX)
 
 
-def _ending_at(pattern: re.Pattern[bytes], line: bytes, to: int, start: int) -> re.Match[bytes] | None:
-    """The first match that begins at `start` or later and goes as far as `to`."""
+def _ending_at(pattern: re.Pattern[bytes], line: bytes, to: int, start: int, end: int) -> re.Match[bytes] | None:
+    """The first match between `start` and `end` that goes as far as `to`."""
     start = max(0, start)
-    while (found := pattern.search(line, start, to + _REACH_MAX)) is not None and found.start() < to:
+    while (found := pattern.search(line, start, end)) is not None and found.start() < to:
         if found.end() >= to:
             return found
         start = found.start() + 1
