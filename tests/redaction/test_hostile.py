@@ -1,57 +1,21 @@
 """No line is slow, crashes the redactor or breaks what it gives back, whoever wrote it."""
 
+import json
 import time
 
-import msgspec
 import pytest
-from _pytest.mark import ParameterSet
 
 from redaction.engine import CLEAN, Engine, Masked, Redaction, Refused
 from redaction.gate import best_engine
 from tests.redaction.hostile import Hostile, hostile, prefix_floods
 
 BUDGET_MS = 60_000.0
-SLOWEST_BYTES_PER_SECOND = 2_000_000
+# A tenth of what `python -m tests.redaction.hostile_speed` must show on a quiet machine: what costs more than linear
+# time is far below even that.
+SLOWEST_BYTES_PER_SECOND = 200_000
 ATTEMPTS = 2
 PREFIX_FLOOD_LENGTH = 20_000
-TOO_SLOW = frozenset(
-    {
-        "every format's beginning, one after the other",
-        "every format's beginning, blanks between",
-        "every format's example",
-        "a token every 18 bytes",
-        "a colour within each token",
-        "100,000 short strings",
-        "40,000 short pairs",
-        "keys that are secrets",
-        "ids that are secrets",
-        "models that are secrets",
-        "ids over and over",
-        "the same key over and over",
-        "every character an escape",
-        "escapes cut short",
-        "invalid UTF-8 after names",
-        "no JSON at all",
-        "an open string",
-        "open strings",
-        "open lists",
-        "200,000 nesting levels",
-        "10,000 nesting levels of lists",
-        "10,000 nesting levels of objects",
-        *(
-            f"flood of {name}"
-            for name in (
-                *("passwords", "empty passwords", "passwords in quotes", "passwords in single quotes"),
-                *("passwords with open quotes", "passwords that go on", "name, separator, separator"),
-                *("names and separators", "markers after names", "our markers", "npmrc lines", "mysql options"),
-                *("credentials in addresses", "basic headers", "bearer headers", "escapes of a token"),
-            )
-        ),
-    }
-)
-"""What is known to miss the speed, or to come near it while others use the machine; each one that is not is a loss."""
 ENGINE = Engine(b"a key of the tests")
-JSON = msgspec.json.Decoder(msgspec.Raw)
 
 pytestmark = [
     pytest.mark.slow,
@@ -90,19 +54,13 @@ def problems(case: Hostile) -> list[str]:
         found.append(f"{case.name}: refused ({result.reason})")
     if isinstance(result, Masked):
         if not case.is_deep:
-            JSON.decode(result.line)
+            json.loads(result.line)
         if ENGINE.redact(result.line, BUDGET_MS) is not CLEAN:
             found.append(f"{case.name}: its own output is not clean")
     return found
 
 
-def cases() -> list[ParameterSet]:
-    """All hostile lines, those that are known to be too slow marked."""
-    slow = pytest.mark.xfail(strict=False, reason="too slow")
-    return [pytest.param(case, id=case.name, marks=[slow] if case.name in TOO_SLOW else []) for case in hostile()]
-
-
-@pytest.mark.parametrize("case", cases())
+@pytest.mark.parametrize("case", hostile(), ids=lambda case: case.name)
 def test_hostile_line_is_answered_in_time_and_stays_whole(case: Hostile) -> None:
     assert problems(case) == []
 
