@@ -112,9 +112,11 @@ def _look(extent: Extent, shape: Shape) -> Look:
     if shape.cut is not None:
         return _look_cut(extent, shape.cut)
     reach = min(shape.longest, _REACH_MAX) if shape.longest < UNBOUNDED else _reach(shape.gate)
+    # What goes on longer is for the extent to say.
+    ahead = min(shape.longest, _REACH_MAX) if shape.longest < UNBOUNDED else shape.shortest
 
     def look(line: bytes, to: int) -> tuple[Spans, int]:
-        found = _ending_at(extent.pattern(), line, to, to - reach, to + _REACH_MAX)
+        found = _ending_at(extent.pattern(), line, to, to - reach, to + ahead)
         return extent.of(line, found) if found is not None else ((), to)
 
     return look

@@ -54,7 +54,7 @@ def problems(case: Hostile) -> list[str]:
         found.append(f"{case.name}: refused ({result.reason})")
     if isinstance(result, Masked):
         if not case.is_deep:
-            json.loads(result.line)
+            json.loads(result.line, parse_int=len)
         if ENGINE.redact(result.line, BUDGET_MS) is not CLEAN:
             found.append(f"{case.name}: its own output is not clean")
     return found
