@@ -1,10 +1,10 @@
 """Which rules are to look where: the gates of all of them, in two readings of a line.
 
 The first reading is cheap, and for nearly every line the only one. Rules whose gates are costly say what else is in
-every line that concerns them; only such lines are read a second time.
+every line that concerns them; only around such places a line is read a second time.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -13,6 +13,9 @@ from redaction.gate import EngineName, Hit, make_gate
 from redaction.rule import Family, Rule
 
 Owner: TypeAlias = Rule | Family
+# How far from such a place a costly gate may begin and end.
+_BEFORE: Final = 600
+_AFTER: Final = 800
 _NOBODY: Final[tuple[Owner, ...]] = ()
 
 
@@ -59,10 +62,22 @@ class Gatekeeper:
         if not hits or self._second is None:
             return hits
         triggers = self._triggers
-        if not any(number in triggers for number, _ in hits):
+        ends = sorted(to for number, to in hits if number in triggers)
+        if not ends:
             return hits
+        again = [hit for hit in hits if hit[0] not in triggers]
         offset = self._first_count
-        return [
-            *(hit for hit in hits if hit[0] not in triggers),
-            *((number + offset, to) for number, to in self._second.hits(data)),
-        ]
+        for start, end in _windows(ends):
+            again += ((number + offset, start + to) for number, to in self._second.hits(data[start:end]))
+        return again
+
+
+def _windows(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """What lies around these places, without overlaps; they are in order."""
+    start, end = max(0, ends[0] - _BEFORE), ends[0] + _AFTER
+    for to in ends:
+        if to - _BEFORE > end:
+            yield start, end
+            start = to - _BEFORE
+        end = to + _AFTER
+    yield start, end

@@ -36,7 +36,7 @@ def redact(engine: Engine, source: BinaryIO, away: BinaryIO) -> tuple[int, int, 
 
 def scan(engine: Engine, source: BinaryIO, away: BinaryIO) -> tuple[int, int, int]:
     """The gates alone, for comparison: what no engine that is built on them can be faster than."""
-    hits = engine._search._hits
+    hits = engine._search.hits
     lines = found = 0
     for line in source:
         lines += 1
