@@ -15,6 +15,12 @@ SIGNATURE_BYTES = 16
 _MORE = re.compile(rb"[^\s\"'`\\<>/@]{1,64}@")
 _HOST = re.compile(rb"[A-Za-z0-9\[_.%$*{-]")
 _GEM_HOST = re.compile(rb"(?:gems|enterprise)\.contribsys\.com")  # user and password are both drawn at random
+# Where a user without a password may be a token; elsewhere it is the id of a message, a job or a machine.
+_TOKEN_SCHEME = re.compile(
+    rb"(?i:https?|git(?:\+\w{3,5})?|rediss?|mongodb(?:\+srv)?|postgres(?:ql)?|mysql|mariadb|amqps?|libsql|nats|wss?)"
+    rb":\\{0,8}/\\{0,8}/\Z"
+)
+_SCHEME_MAX = 40
 _NO_SECRET_AFTER = frozenset((b"", b"x-oauth-basic", b"x-access-token", b"@"))
 _PORT = re.compile(rb"\d{1,5}(?:[?#].*)?", re.DOTALL)
 _ORACLE = re.compile(rb"/([^\s\"'`\\/@]{4,64})@\Z")
@@ -54,9 +60,10 @@ def find_userinfo(line: bytes, to: int) -> tuple[Spans, int]:
         if password == user or _PORT.fullmatch(password):
             return (), seen
         return (((end - len(password), end),), seen) if is_value(password, Demand.PASSWORD) else ((), seen)
-    return (
-        (((start, start + len(user)),), seen) if len(user) >= TOKEN_MIN and is_value(user, Demand.TOKEN) else ((), seen)
-    )
+    if colon or _TOKEN_SCHEME.search(line, max(0, start - _SCHEME_MAX), start):
+        is_token = len(user) >= TOKEN_MIN and is_value(user, Demand.TOKEN)
+        return (((start, start + len(user)),), seen) if is_token else ((), seen)
+    return (), seen
 
 
 def find_oracle_password(line: bytes, to: int) -> tuple[Spans, int]:

@@ -47,6 +47,7 @@ _KEYS = (
     rf"configure set [a-z0-9_.-]{{0,60}}(?:secret_access_key|session_token) {_OPENED}{_FIRST}",
     rf"--(?:with-token|password-stdin)[^\n|;<]{{0,60}}<<< ?{_OPENED}{_FIRST}",
     rf"nuget push [^\s|;-][^\s|;]{{1,120}} {_OPENED}{_FIRST}",
+    rf"(?:ngrok authtoken|add-authtoken) {_OPENED}{_FIRST}",
     rf"(?:vault login|snyk auth|auth init -t|npm token|nuget setapikey|setApiKey|config set-token) {_OPENED}{_FIRST}",
     rf"--from-literal[= ]{_OPENED}[A-Za-z0-9_.-]{{1,60}}={_OPENED}{_FIRST}",
     rf"(?:secrets?[ :]set|config:set){_WITHIN}[A-Za-z0-9_]{{1,60}}={_OPENED}{_FIRST}",

@@ -28,10 +28,6 @@ _HASH_START = re.compile(
     rb"\$\$?(?:2[abxy]|apr1|[1567]|y|gy|argon2(?:id|i|d)|pbkdf2-sha\d+)\$|pbkdf2[_:]sha256|scrypt[:$]|\{S?SHA"
 )
 _HASH_REST = re.compile(rb"[./A-Za-z0-9+=]*+")
-_VAULT_BODY = re.compile(
-    rb"(?:;[\w.-]{1,60}){2,3}+"
-    rb"(?:\s|\\{1,15}[nrt]|[>|+-]){1,40}+([0-9a-f]{32,160}+(?:(?:\s|\\{1,15}[nrt]|[>|+-]){1,40}+[0-9a-f]{16,160}+)*+)"
-)
 
 
 def decoded(encoded: bytes) -> str:
@@ -117,12 +113,6 @@ def find_hash(line: bytes, to: int) -> tuple[Spans, int]:
     if first is None or len(set(line[first.end() : end])) < 12:
         return (), to
     return ((first.start(), end),), end
-
-
-def find_vault(line: bytes, to: int) -> tuple[Spans, int]:
-    """The lines of an Ansible vault."""
-    found = _VAULT_BODY.match(line, to, min(len(line), to + 65536))
-    return ((found.span(1),), found.end()) if found else ((), to)
 
 
 def find_cookie_of_jar(line: bytes, to: int) -> tuple[Spans, int]:
@@ -211,16 +201,6 @@ _RULES = (
         "medium",
         example="someone:$2b$12$<base62:53>",
         counter="someone:$2b$12$<base62:20>",
-    ),
-    Rule(
-        "ansible-vault",
-        "Ansible",
-        "encrypted vault",
-        (r"\$ANSIBLE_VAULT",),
-        find_vault,
-        "medium",
-        example="$ANSIBLE_VAULT;1.1;AES256\n<hex:80>\n<hex:80>",
-        counter="$ANSIBLE_VAULT;1.1;AES256",
     ),
     Rule(
         "cookie-jar",

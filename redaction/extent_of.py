@@ -6,10 +6,20 @@ from typing import Final
 
 from redaction.raw import starts_word
 from redaction.rule import Spans
+from redaction.samples import is_sequence_of_bases
 
 _VARIED_LENGTH: Final = 16
 # What stands in for characters that are not shown.
 _MASKS: Final = b"xX*._-0#"
+_BODY_LENGTH_MIN: Final = 16
+_ESCAPED: Final = (b"\\n", b"\\r", b"\\t", b"\\b", b"\\f")
+# What a long run of base64 ends with before a token that is found in it by chance.
+_BASE64: Final = re.compile(
+    rb"(?=[0-9A-Za-z+/]{0,31}[0-9])(?=[0-9A-Za-z+/]{0,31}[a-z])(?=[0-9A-Za-z+/]{0,31}[A-Z])[0-9A-Za-z+/]{31}[+/]\Z"
+)
+_BASE64_LENGTH: Final = 32
+# A token that is glued to what stands before is part of a name if its words are no longer than this.
+_WORD_LENGTH_MIN: Final = 10
 
 
 class Extent:
@@ -53,8 +63,28 @@ class Extent:
         token = line[start:last]
         if (
             not token[-_VARIED_LENGTH:].strip(_MASKS)
-            or (not self._any_left and not starts_word(line, found.start()))
+            or not self._begins(line, found.start(), token)
+            or _is_of_bases(token)
             or (self._check is not None and not self._check(token))
         ):
             return (), last
         return ((start, last),), last
+
+    @property
+    def may_hold_digits(self) -> bool:
+        """Whether the row's values are drawn from digits, too."""
+        return b"0-9" in self._source
+
+    def _begins(self, line: bytes, start: int, token: bytes) -> bool:
+        """Whether a token may begin here rather than in the middle of something else."""
+        if start and line.startswith(_ESCAPED, start - 1) and line.startswith(self._source[:1], start):
+            return False  # its first letter is the escape's
+        if token.isalnum() and _BASE64.search(line, max(0, start - _BASE64_LENGTH), start):
+            return False
+        return starts_word(line, start) or (self._any_left and token.count(b"_") * _WORD_LENGTH_MIN <= len(token))
+
+
+def _is_of_bases(token: bytes) -> bool:
+    """Whether it is a sequence of bases, which some formats look like."""
+    # Samples of documentation are masked like any other: nobody can tell them from a secret that looks like one.
+    return len(token) >= _BODY_LENGTH_MIN and is_sequence_of_bases(token.decode("latin-1"))

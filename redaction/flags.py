@@ -2,7 +2,7 @@
 
 import re
 
-from redaction.names import Demand
+from redaction.names import Demand, demand_of
 from redaction.rule import Look, Rule, Spans
 from redaction.values import is_value, value_span
 
@@ -23,6 +23,8 @@ _HOMES = re.compile(rb"[\w.-]{1,40}[=:][^=]|/|\./|~/|https?:|[\w./-]{1,60}\.(?:t
 # Some services' tokens are nothing else.
 UUID = re.compile(rb"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _ESCAPE = re.compile(rb"\\[nrt]\Z")
+# What manuals give for a password.
+_SHOWN = re.compile(rb"(?i:(?:secure|strong)(?:[_-]?pass(?:word)?)?)\d?(?![^\s\"'`\\])")
 
 
 def look_at_value(length: int, demand: Demand) -> Look:
@@ -30,13 +32,28 @@ def look_at_value(length: int, demand: Demand) -> Look:
 
     def look(line: bytes, to: int) -> tuple[Spans, int]:
         start = to - length
-        if _ESCAPE.search(line, max(0, start - 1), start + 1) or _HOMES.match(line, start):
+        if _ESCAPE.search(line, max(0, start - 1), start + 1) or _HOMES.match(line, start) or _SHOWN.match(line, start):
             return (), to
         start, end = value_span(line, start)
         is_secret = is_value(line[start:end], demand) or (demand == Demand.TOKEN and UUID.fullmatch(line, start, end))
         return (((start, end),), max(to, end)) if is_secret else ((), max(to, end))
 
     return look
+
+
+def find_option_token(line: bytes, to: int) -> tuple[Spans, int]:
+    """The value of an option that is named after a token or key, unless it is one of paging, locking or lexing."""
+    start = to - _VALUE_BYTES
+    option = _OPTION.search(line, max(0, start - _OPTION_MAX), start)
+    if option is not None and (_OF_PAGES.match(option[1]) or demand_of(option[1]) == Demand.NONE):
+        return (), to
+    return _find_token(line, to)
+
+
+_OPTION = re.compile(rb"--([A-Za-z0-9-]{2,60}[Tt]okens?)(?:[ \t=]|\\{0,15}[\"'`],?){1,6}\Z")
+_OF_PAGES = re.compile(rb"(?i)(?:starting|change|lock|if-match|resume|continuation|next)-?")
+_OPTION_MAX = 100
+_find_token = look_at_value(_VALUE_BYTES, Demand.TOKEN)
 
 
 def rules() -> tuple[Rule, ...]:
@@ -60,7 +77,7 @@ def rules() -> tuple[Rule, ...]:
                 # As PowerShell has them.
                 rf"{_BEFORE}-(?:[A-Z][a-z]{{2,11}})?(?:ApiKey|Token|Secret|AccessKey|AuthKey) {_OPENED}{_FIRST}",
             ),
-            look_at_value(_VALUE_BYTES, Demand.TOKEN),
+            find_option_token,
             "medium",
             example="tool --token <base62:24> --verbose",
             counter="tool --token your-token-here --verbose",

@@ -112,6 +112,9 @@ def find_named_header(line: bytes, to: int) -> tuple[Spans, int]:
     opened = _OPENED.match(line, to)
     if opened is None or in_marker(line, to):
         return (), to
+    header = _HEADER.search(line, max(0, to - _HEADER_MAX), to)
+    if header is None or _is_other(line, header, opened.end()):
+        return (), to
     start, end = value_span(line, opened.end())
     value = _HEADER_VALUE.match(line, start, end)
     if value is None:
@@ -121,6 +124,20 @@ def find_named_header(line: bytes, to: int) -> tuple[Spans, int]:
     return (value.span(),), value.end()
 
 
+def _is_other(line: bytes, header: re.Match[bytes], start: int) -> bool:
+    """Whether the name is part of something longer, or of no key, or the value is a digest."""
+    if line[header.start() - 1 : header.start()] == b":" and line[start - 1 : start] == b":":
+        return True
+    if _HARMLESS.search(header["name"]):
+        return True
+    before = line[max(0, header.start() - _HEADER_MAX) : header.end("name")]
+    return _HEX.match(line, start) is not None and _DIGEST_OF.search(before) is not None
+
+
+_HEADER = re.compile(rb"(?<![\w-])(?P<name>[\w-]{3,80}+)[\"'`\\\s\])]{0,12}[:,=]\Z")
+_HEADER_MAX = 100
+_DIGEST_OF = re.compile(rb"(?i)(?:checksum|digest|hash|fingerprint|sha-?\d{0,3}|md5)(?:sum)? (?:of|for) [\w-]{0,80}\Z")
+_HARMLESS = re.compile(rb"(?i)(?:next|page|continuation|starting|public|idempotency|cache|lock)[-_](?:key|token)\Z")
 _OPENED = re.compile(rb"[ \t]{0,4}(?:\\{0,15}[\"'`]|\[\\{0,15}[\"'])?")
 _HEADER_VALUE = re.compile(rb"[^\s\"'`\\;,<>(){}$]{8,4096}+(?![({\[]|\$[{(\w])")
 

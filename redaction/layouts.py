@@ -128,6 +128,8 @@ def look_in_column(line: bytes, to: int) -> tuple[Spans, int]:
     first = _HEAD_TAIL.search(heads[0])
     if first is None or not all(_HEAD.fullmatch(head.strip(_CELL_EDGE)) for head in heads[1:]):
         return (), to
+    if mark != b"|" and not all(head.strip(_CELL_EDGE) for head in heads):
+        return (), to  # arguments, or items of a list
     demands = [demand_of(head.strip(_CELL_EDGE)) for head in (first.group(), *heads[1:])]
     spans: list[tuple[int, int]] = []
     at = header_end.end()
@@ -137,7 +139,7 @@ def look_in_column(line: bytes, to: int) -> tuple[Spans, int]:
             break
         for cell, demand in zip(line[at : row.start()].split(mark), demands, strict=True):
             inner = at + len(cell) - len(cell.lstrip(_CELL_EDGE))
-            if demand != Demand.NONE and len(cell) > SECRET_LENGTH:
+            if demand != Demand.NONE and len(cell) > SECRET_LENGTH and not _CODE_CELL.search(cell):
                 found, _ = judged(line, inner, _quote_of(line, inner), demand, to)
                 spans.extend((first, min(last, at + len(cell.rstrip(_CELL_EDGE)))) for first, last in found)
             at += len(cell) + 1
@@ -151,6 +153,8 @@ def _quote_of(line: bytes, start: int) -> bytes:
 
 
 _QUOTE = re.compile(rb"\\{0,15}[\"']\Z")
+# An argument with its name, a call, what goes on in the next line.
+_CODE_CELL = re.compile(rb"\A[ \t]{0,40}[A-Za-z_][\w.]{0,60}(?: ?=[^=\s]| = |\()|::|[\[{(]\s{0,2}\Z")
 _HEAD = re.compile(rb"[\w .\-/+:()#]{0,60}")
 
 # A name with what may come after it in these layouts.
@@ -233,6 +237,7 @@ _RULES = (
         (
             r"(?i)" + NAMES + _REST + r"[\"'`\\*]{1,17}[ \t]{0,24}\|[ \t]{1,24}" + _QUOTES + VALUE,
             r"(?i)" + NAMES + _REST + r"(?::\*{1,2}|\*{1,2}:)[ \t]{1,4}" + _QUOTES + VALUE,
+            r"(?i)" + NAMES + _REST + r"[ \t]{1,24}\|[ \t]{1,24}`" + VALUE,
         ),
         look_in_cell,
         "medium",

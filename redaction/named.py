@@ -14,6 +14,7 @@ from redaction.cut import cut_end, looks_drawn
 from redaction.extent_of import Extent
 from redaction.rule import Family, Rule, RuleSpan
 from redaction.shape import CUT_RANDOM, Shape
+from redaction.words import share_of_words
 
 _NAMES_KEPT: Final = 2048
 _FIRST: Final = 3
@@ -60,6 +61,13 @@ _GIVEN_TO: Final = re.compile(
 _BEGIN: Final = rb"(?:(?<![0-9A-Za-z])|(?<![A-Za-z])(?<=[0-9])|(?<=[a-z])(?=[A-Z])|(?<=\\[nrt])|(?<=%[0-9A-F]{2}))"
 _REST: Final = rb"[0-9A-Za-z_. -]{0,20}\Z"
 _WORD_START: Final = re.compile(rb"(?<![0-9A-Za-z])[0-9A-Za-z]|(?<=[a-z0-9])[A-Z]|(?<=[0-9])[a-z]")
+# A name of a program; with a few digits, it is one still.
+_IDENTIFIER: Final = re.compile(
+    rb"_{0,2}(?:[a-z]{1,20}\d{0,2}(?:[_-][a-z]{1,20}\d{0,2}|[_-]\d{1,2}){1,12}"
+    rb"|[A-Z]{1,20}\d{0,2}(?:_[A-Z]{1,20}\d{0,2}|_\d{1,2}){1,12})_{0,2}"
+)
+_WORDS_SHARE_MAX: Final = 0.66
+_DIGIT: Final = re.compile(rb"[0-9]")
 # How many of the bytes behind such a one are no name's.
 _ESCAPES: Final = {b"\\": 1, b"%": 2}
 
@@ -107,7 +115,13 @@ class Member:
         """The secret that begins at `start`, if there is one of this format."""
         found = self.extent.pattern().match(line, start)
         spans, _ = self.extent.of(line, found) if found is not None else ((), 0)
-        return tuple((*span, self.rule) for span in spans)
+        return tuple((*span, self.rule) for span in spans if self._is_drawn(line[slice(*span)]))
+
+    def _is_drawn(self, value: bytes) -> bool:
+        """Whether the value is not itself a name, as of a variable that holds the secret."""
+        if not self.extent.may_hold_digits or (_DIGIT.search(value) and not _IDENTIFIER.fullmatch(value)):
+            return True
+        return share_of_words(value.decode("latin-1")) < _WORDS_SHARE_MAX
 
     def of_cut(self, start: int, end: int) -> Sequence[RuleSpan]:
         """The beginning of a secret of which the rest was cut off."""
