@@ -8,11 +8,14 @@ then the value is decoded and judged.
 import re
 from functools import partial
 
+from redaction import passphrases
+from redaction.digests import is_digest, is_padding, is_salt
 from redaction.extent import Extent, extent
 from redaction.judge import Stand, is_secret
 from redaction.names import Demand, demand_of
 from redaction.raw import unescaped
 from redaction.rule import Rule, Spans
+from redaction.words import is_scrambled_member
 
 HEAD_LENGTH_MAX = 160
 SECRET_LENGTH = 6
@@ -54,6 +57,11 @@ KEY_GATE = (
     + GIVEN
     + r"[\w+/=.~\-]{16}"
 )
+# An escaped slash near the value's beginning.
+SLASH = r"[\w+.~\-]{0,11}\\{1,15}/"
+ESCAPED_SLASH = re.compile(rb"(?<![\w+.~\\-])[\w+.~-]{0,11}\\{1,15}/(?:\\{1,15}/)*\Z")
+SECRET_SLASH_GATE = "(?i)" + SECRET_NAMES + r"[\w.\-]{0,24}" + GIVEN + SLASH
+TOKEN_SLASH_GATE = r"(?i)tokens?" + GIVEN + SLASH
 # Each ends so many bytes into a value.
 ASSIGNMENT_GATES = ((SECRET_GATE, SECRET_LENGTH), (TOKEN_GATE, TOKEN_LENGTH), (KEY_GATE, KEY_LENGTH))
 
@@ -105,21 +113,12 @@ _WORDS = rb"[A-Za-z]?[a-z]{1,11}(?:[ :.,!?_-]{1,2}[A-Za-z]?[a-z]{1,11}){0,8}[ :.
 WORDS = re.compile(_WORDS + rb"(?=[\s\"'`\\,;)}\]<])")
 QUOTED_WORDS = re.compile(_WORDS + rb"(?=[\"'`\\])")
 LINE_END = re.compile(
-    rb" {0,2}(?:[\r\n&\"'`]|\\{1,15}[nrt\"]|#|</|\Z|;[\w ]{1,30}=| \||\||\xe2\x94\x82)| (?=-\w|[a-z]{2,12} )"
+    rb" {0,2}\.?(?:[\r\n&\"'`]|\\{1,15}[nrt\"]|#|</|\Z|;[\w ]{1,30}=| \||\||\xe2\x94\x82)"
+    rb"| (?=--?\w|[a-z]{2,12} |[a-z_]{2,20}=[^\s=])"
 )
 # Before a name: what makes it a type of a cloud's resources.
 RESOURCE = re.compile(rb"[\"'`](?:[A-Z]\w{0,40}::(?:\w{1,60}::)*+|Microsoft\.\w{1,60}/(?:\w{1,60}/)*+)\Z")
 RESOURCE_LENGTH_MAX = 160
-# Before a name: what makes it a file's whose digest follows.
-_DIGESTS = (
-    rb"(?i)(?:\A|[^A-Za-z0-9]|\\[nrt])"
-    rb"(?:md[245]|sha[-_]?\d{0,3}(?:[-_/]\d{3})?|blake\w{0,4}|rmd160|ripemd-?160|sm3|crc\d{0,2}|"
-    rb"cksum|checksums?|digests?|integrity|etag|fingerprint)[-_]?(?:sum|digest)?"
-)
-DIGEST_NAME = re.compile(_DIGESTS + rb"(?![A-Za-z0-9])")
-DIGESTED = re.compile(_DIGESTS + rb"[ \t]{0,4}(?:(?:of|for) |\([ \t]?)?[\w./~*+-]{0,100}\Z")
-DIGESTED_LENGTH_MAX = 140
-DIGEST = re.compile(rb"(?:[0-9a-fA-F]{8,128}|[A-Za-z0-9+/]{22,88}={0,2})(?![A-Za-z0-9+/_-])")
 # A tag of YAML.
 TAGGED = re.compile(
     rb"!{1,2}(?:(?P<plain>unsafe|str|binary)|[A-Za-z][\w.:/-]{0,60})[ \t]{1,4}(?P<quote>\\{0,15}[\"'])?"
@@ -159,6 +158,8 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
         return Demand.NONE
     if operator.endswith(b"=") and not found["open"] and line[start : start + 1] == b"=":
         return Demand.NONE  # the operator goes on
+    if operator == b"=" and not found["close"] and is_padding(line, start):
+        return Demand.NONE
     if operator == b"(" and not SETTER.match(name.rpartition(b".")[2]):
         return Demand.NONE
     is_part = line[before : before + 1] == b":" and line[start - 1] != BLANK
@@ -168,20 +169,21 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
         return Demand.NONE  # the operator goes on
     if operator == b"|" and line[start - 1] != BLANK:
         return Demand.NONE  # alternatives of a pattern
-    if operator == b",":
-        # Only `"NAME", "value"`: the name alone in quotes of the same kind.
-        quote = found["close"][:1]
-        if not quote or quote not in QUOTE_CHARACTERS or line[before : before + 1] != quote:
-            return Demand.NONE
-        is_option = name.startswith(b"-")
-        if not is_option and IN_LIST.search(line, max(0, before - 16), before + 1) and LISTED_VALUE.match(line, start):
-            return Demand.NONE
-    if DIGEST.match(line, start) and (
-        DIGESTED.search(line, max(0, before - DIGESTED_LENGTH_MAX), before + 1)
-        or DIGEST_NAME.search(line, before + 1 + len(found["name"]), start)
-    ):
+    if operator == b"," and not _is_pair(line, name, found["close"][:1], before, start):
+        return Demand.NONE
+    if is_digest(line, start, before + 1, before + 1 + len(found["name"])):
         return Demand.NONE
     return demand
+
+
+def _is_pair(line: bytes, name: bytes, quote: bytes, before: int, start: int) -> bool:
+    """Whether this is `"NAME", "value"`: the name alone in quotes of the same kind, and no list."""
+    if not quote or quote not in QUOTE_CHARACTERS or line[before : before + 1] != quote:
+        return False
+    if name == b"password" and is_salt(line, start):
+        return False
+    is_listed = IN_LIST.search(line, max(0, before - 16), before + 1) and LISTED_VALUE.match(line, start)
+    return name.startswith(b"-") or not is_listed
 
 
 def _given(line: bytes, start: int) -> tuple[Demand, bytes]:
@@ -223,9 +225,16 @@ def _is_item(line: bytes, value: Extent, quote: bytes) -> bool:
     )
 
 
+def _is_code(line: bytes, start: int, demand: Demand) -> bool:
+    found = CODE.match(line, start)
+    if found is None or demand < Demand.PASSWORD or found.group().endswith((b"(", b"[")):
+        return found is not None
+    return not is_scrambled_member(found.group().decode("ascii"))
+
+
 def judged(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> tuple[Spans, int]:
     """The span of the value at `start`, if it is a secret, and up to where need not be looked again."""
-    if QUOTED_WORDS.match(line, start) if quote else WORDS.match(line, start) or CODE.match(line, start):
+    if QUOTED_WORDS.match(line, start) if quote else WORDS.match(line, start) or _is_code(line, start, demand):
         return (), to
     if not quote and (tag := TAGGED.match(line, start)) is not None:
         return judged(line, tag.end(), tag["quote"] or b"", demand, to) if tag["plain"] else ((), to)
@@ -244,6 +253,8 @@ def judged(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> tu
 
 def _look(length: int, line: bytes, to: int) -> tuple[Spans, int]:
     start = to - length
+    if line[to - 2 : to] == b"\\/" and (escaped := ESCAPED_SLASH.search(line, max(0, to - 32), to)):
+        start = escaped.start()
     demand, quote = _given(line, start)
     return judged(line, start, quote, demand, to) if demand != Demand.NONE else ((), to)
 
@@ -253,7 +264,7 @@ _RULES = (
         "assigned-secret",
         "any",
         "value given to a name such as password, secret or api_key",
-        (SECRET_GATE,),
+        (SECRET_GATE, SECRET_SLASH_GATE),
         partial(_look, SECRET_LENGTH),
         "medium",
         'password = "<base62:14>"',
@@ -263,7 +274,7 @@ _RULES = (
         "assigned-token",
         "any",
         "value given to a name that ends in token",
-        (TOKEN_GATE,),
+        (TOKEN_GATE, TOKEN_SLASH_GATE),
         partial(_look, TOKEN_LENGTH),
         "medium",
         'session_token: "<base62:24>"',
@@ -284,4 +295,4 @@ _RULES = (
 
 def rules() -> tuple[Rule, ...]:
     """The rules of this module."""
-    return _RULES
+    return _RULES + passphrases.rules()

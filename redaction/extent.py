@@ -10,8 +10,8 @@ PLAIN_LENGTH_MAX = 4096
 PLAIN_LENGTH_SHORT = 160
 AFTER_LENGTH_MAX = 64
 BACKSLASH = 0x5C
-# An escape ends a value without quotes; a backslash before anything else belongs to it.
-PLAIN = re.compile(rb"(?:[^\s\"'`\\<>\x00-\x1f]|\\{2,15}(?![\\nrtbfu/\"'`\s]))++")
+# An escape ends a value without quotes; a backslash before anything else, and an escaped slash, belong to it.
+PLAIN = re.compile(rb"(?:[^\s\"'`\\<>\x00-\x1f]|\\{1,15}/|\\{2,15}(?![\\nrtbfu/\"'`\s]))++")
 # What follows a value without quotes in the middle of something longer.
 FOLLOWED = re.compile(
     rb"[,;&](?:[\w.$-]{1,40}[=:]|[ \t]|amp;|\Z)|,\[?\{?\Z|\}[,;)\]}]|\$\{|\)[;,.{)\]]|[|](?:\Z|[ \t|])|#\{|[;,]\Z"

@@ -121,6 +121,35 @@ FILE = re.compile(r".*[/\\].*\.[a-z]{2,5}|/.*", re.DOTALL)
 BLANK_PARTS_MAX = 6
 SHORT_WORD = 3
 PHRASE_LENGTH_MAX = 128
+WORDS_AND_NUMBER = re.compile(
+    r"(?:[A-Z][a-z]{2,}){2,5}\d{2,6}([_.!@#$%&*?~^+-]{0,2})|[A-Z][a-z]{3,}\d{3,6}([_.!@#$%&*?~^+-]{1,2})"
+)
+SIZED = words_of(
+    "sha hmac aes rsa utf int uint float base md bit bits byte bytes pbkdf pkcs argon win version random curve"
+)
+ELLIPSIS = re.compile(r"\.{3,}|…")
+CUT_LENGTH_MIN = 12
+CUT_POOR_LENGTH_MIN = 16  # of lower case or upper case only
+
+
+def is_words_and_number(value: str) -> bool:
+    """Whether people make such passwords, and programs no such names: words, a number, perhaps a symbol."""
+    if WORDS_AND_NUMBER.fullmatch(value) is None or any(noun in value.lower() for noun in NOUNS):
+        return False
+    words = {segment.lower() for segment in segments(value)}
+    return SIZED.isdisjoint(words) and not words <= DUMMIES
+
+
+def _is_cut(value: str, demand: Demand) -> bool:
+    """Whether the value ends with dots for what was left out, and what is left was drawn at random."""
+    head = ELLIPSIS.split(value, maxsplit=1)[0]
+    if not value.endswith(("...", "…")) or len(head) < CUT_LENGTH_MIN or head.startswith("eyJ"):
+        return False
+    if len(head) < CUT_POOR_LENGTH_MIN and (head.lower() == head or head.upper() == head):
+        return False
+    if HAS_DIGIT.search(head) is None or is_monotonous(head[::2]) or is_monotonous(head[1::2]):
+        return False
+    return share_of_words(head) < WORDS_SHARE_MAX[Demand.WEAK] and is_secret(head, demand)
 
 
 def _stands_in(value: str) -> bool:
@@ -247,7 +276,9 @@ def is_secret(value: str, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
     if demand == Demand.NONE or not LENGTH_MIN[demand] <= len(value) <= LENGTH_MAX or UNPRINTABLE.search(value):
         return False
     if _stands_in(value):
-        return False
+        return demand >= Demand.TOKEN and _is_cut(value, demand)
+    if demand >= Demand.SECRET and is_words_and_number(value) and (stand is not Stand.BARE or not value.isalnum()):
+        return True
     if " " in value:
         return demand >= Demand.SECRET and _is_phrase_secret(value)
     share = share_of_words(value)

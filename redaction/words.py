@@ -75,6 +75,7 @@ LIKELIHOOD = {
 LIKELIHOOD_MIN = 0.1
 FOREIGN_LENGTH_MIN = 7
 SCATTERED_PARTS = 4
+MEMBER_LENGTH_MIN = 8
 NEITHER = re.compile(r"[\W_]+")
 SEGMENT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 WORD_LENGTH_MIN = 3
@@ -117,3 +118,10 @@ def is_foreign(text: str) -> bool:
         return False
     lowered = text.lower()
     return sum(map(LIKELIHOOD.__getitem__, map(add, lowered, lowered[1:]))) >= LIKELIHOOD_MIN * (len(text) - 1)
+
+
+def is_scrambled_member(value: str) -> bool:
+    """Whether what reads as an object's member has a name that no one would give."""
+    last = value.rpartition(".")[2]
+    is_mixed = not last.islower() and not last.isupper() and not last[1:].islower()
+    return len(last) >= MEMBER_LENGTH_MIN and is_mixed and share_of_words(value) == 0.0 and not is_foreign(last)

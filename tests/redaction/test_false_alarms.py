@@ -74,6 +74,15 @@ LEFT_ALONE = {
         "encryptedData:\n  password: Ag<base64:300>",
     ),
     "commands": ("PASS=`pwgen 12 1`; PASSWORD=$(openssl rand -base64 32)",),
+    "padding of base64": (
+        "h:3:|1|kB3xq0Zf8mVtJw2nLr5YhRPw=|zxQQh7Tn4kLs9vBf2cDgWpYm6jTk= ssh-ed25519 AAAA",
+        "iv:kB3xq0Zf8mVtJw2nLr5YhRPB68pw=,tag:RZkzQh7Tn4kLs9vBf2cDgW==,type:str",
+    ),
+    "salts of tests": ('derive("password", "<HEX:16>", 16, 1000)',),
+    "members and sentences": (
+        "password = m_creds.userPassword\npasswd = m_ui.lineEditPasswd\npassword = rng.nextBytes\n",
+        "The password is auth-token-based now. The admin password is sha-hashed-twice",
+    ),
     "typed on the middle row": ("access_token=sdlfkj452, token: 'lsdkfol23w54jlksdef'",),
 }
 MASKED = (
@@ -97,6 +106,20 @@ MASKED = (
     "encryption_key: <base64:43>=",
     '"pin": "<base62:20>"',
     '""password"": ""<base62:14>""',
+    "password=GlacierPepper3307_",
+    '"password": "GlacierPepper3307."',
+    "postgres://bob:GlacierPepper3307_@db:5432/x",
+    "mysql -pGlacierPepper3307_",
+    "connect(password=GlacierPepper3307_, x=1)",
+    "passwd = k_vbw.XTqmrhzepJ",
+    "helm upgrade a b --set auth.password=GlacierPepper3307! --set x=1",
+    "host=h password=GlacierPepper33! sslmode=require",
+    'ADMIN_PASS="GlacierPepper3307-"',
+    'APP_SECRET = "<base62:16>…<base62:5>..."',
+    "The admin password is velvet-copper-lantern-copper41",
+    "the password is GlacierPepper3307_",
+    '"refresh_token": "1\\/\\/0<base62:40>"',
+    "client_secret: q93Z\\/<base62:20>",
 )
 
 

@@ -47,6 +47,11 @@ SECRETS = (
     (Demand.TOKEN, "<base62:24>"),
     (Demand.TOKEN, "<hex:40>"),
     (Demand.WEAK, "<base62:24>"),
+    (Demand.PASSWORD, "GlacierPepper3307_"),
+    (Demand.PASSWORD, "GlacierPepper3307."),
+    (Demand.SECRET, "GlacierPepper3307-"),
+    (Demand.SECRET, "<base62:16>…<base62:5>..."),
+    (Demand.TOKEN, "1/<digits:16>:<hex:8>…"),
 )
 OTHERS = (
     "${DB_PASSWORD} $DB_PASSWORD %DB_PASSWORD% {{password}} <your-password> ****** xxxxxxxx XXXX-XXXX changeme "
@@ -90,6 +95,27 @@ def test_value_with_another_meaning_is_no_secret(value: str, stand: Stand) -> No
 @pytest.mark.parametrize("value", CODE.split(" "))
 def test_code_is_no_secret(value: str) -> None:
     assert not any(is_secret(value, demand, Stand.BARE) for demand in Demand)
+
+
+@pytest.mark.parametrize("value", ["GlacierPepper3307_", "GlacierPepper33!", "Glacier3307_", "GlacierPepper3307-"])
+@pytest.mark.parametrize("stand", list(Stand))
+def test_words_and_a_number_with_a_symbol_are_a_password_wherever_they_stand(value: str, stand: Stand) -> None:
+    if value != "Glacier3307_" or stand is not Stand.BARE:
+        assert is_secret(value, Demand.PASSWORD, stand)
+
+
+@pytest.mark.parametrize(
+    "value", ["HmacSha256_", "UserPassword10_", "TestUser2024_", "UserBytesLength128_", "Base64Bytes12_"]
+)
+def test_names_with_sizes_are_no_passwords(value: str) -> None:
+    assert not any(is_secret(value, Demand.PASSWORD, stand) for stand in (Stand.QUOTED, Stand.BARE))
+
+
+@pytest.mark.parametrize(
+    "value", ["eyJhbGciOiJIUzI1NiIsInR5cCI...", "sk-1a2b...", "a1b2c3d4e5f6g7h8i9...", "Loading keys…"]
+)
+def test_what_is_cut_to_nothing_drawn_is_no_secret(value: str) -> None:
+    assert not any(is_secret(value, demand) for demand in Demand)
 
 
 def test_sentence_is_no_secret() -> None:
