@@ -23,8 +23,6 @@ _HOMES = re.compile(rb"[\w.-]{1,40}[=:][^=]|/|\./|~/|https?:|[\w./-]{1,60}\.(?:t
 # Some services' tokens are nothing else.
 UUID = re.compile(rb"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _ESCAPE = re.compile(rb"\\[nrt]\Z")
-# What manuals give for a password.
-_SHOWN = re.compile(rb"(?i:(?:secure|strong)(?:[_-]?pass(?:word)?)?)\d?(?![^\s\"'`\\])")
 
 
 def look_at_value(length: int, demand: Demand) -> Look:
@@ -32,7 +30,7 @@ def look_at_value(length: int, demand: Demand) -> Look:
 
     def look(line: bytes, to: int) -> tuple[Spans, int]:
         start = to - length
-        if _ESCAPE.search(line, max(0, start - 1), start + 1) or _HOMES.match(line, start) or _SHOWN.match(line, start):
+        if _ESCAPE.search(line, max(0, start - 1), start + 1) or _HOMES.match(line, start):
             return (), to
         start, end = value_span(line, start)
         is_secret = is_value(line[start:end], demand) or (demand == Demand.TOKEN and UUID.fullmatch(line, start, end))

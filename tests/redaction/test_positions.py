@@ -47,7 +47,6 @@ LEFT_ALONE = (
     "checksum of client_secret: <hex:32>",
     "x_mm_broadcastss_ps0Ag_mm512_something_more_words",
     '"Type": "SecureString", "Value": "AQICAH<base62:80>"',
-    'tool --username=user2 --password="secure2" --verbose',
     "`primary_key` is `customer_order_id_2`, `token` to `next_token`",
 )
 
