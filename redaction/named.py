@@ -119,7 +119,9 @@ class Member:
 
     def _is_drawn(self, value: bytes) -> bool:
         """Whether the value is not itself a name, as of a variable that holds the secret."""
-        if not self.extent.may_hold_digits or (_DIGIT.search(value) and not _IDENTIFIER.fullmatch(value)):
+        if len(value) > _NAME_MAX or not self.extent.may_hold_digits:
+            return True
+        if _DIGIT.search(value) and not _IDENTIFIER.fullmatch(value):
             return True
         return share_of_words(value.decode("latin-1")) < _WORDS_SHARE_MAX
 
