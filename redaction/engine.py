@@ -163,10 +163,7 @@ class Engine:
             spans = self._search.spans(data, Deadline.after(float("inf")))
             if not spans:
                 return text
-            replaced = [
-                (span.start, span.end, self._search.marker(data[span.start : span.end], span.rule)) for span in spans
-            ]
-            return masked(data, replaced).decode("utf-8", "surrogatepass")
+            return masked(data, self._search.replacements(data, spans)).decode("utf-8", "surrogatepass")
         except Exception:
             return FAILED_TEXT
 

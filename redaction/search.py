@@ -21,8 +21,8 @@ from redaction.known import KNOWN_RULE, KnownValues
 from redaction.percent import PERCENT_GATES, percent_revealed
 from redaction.raw import unescaped
 from redaction.rule import Family, Rule
-from redaction.spans import Span, blanked, is_binary, merged_spans, nothing
-from redaction.views import HIDDEN_GATES, revealed, snapped
+from redaction.spans import Span, is_binary, merged_spans, nothing
+from redaction.views import HIDDEN_GATES, Replacement, View, revealed, snapped
 
 _MARKER: Final = re.compile(rb"\[REDACTED:([a-z0-9.-]{1,48}):[0-9a-f]{8}\]")
 _MARKER_GATE: Final = r"\[REDACTED:[a-z0-9.-]{1,48}:[0-9a-f]{8}\]"
@@ -88,17 +88,22 @@ class Search:
         hits = self._gates.hits(data)
         if not hits and not (self.known and self.known.hits(data)):
             return ()
-        found: list[Span] = []
-        rest = data
+        found = merged_spans(self._round(data, hits, deadline))
         for _ in range(_ROUNDS_MAX):
+            if not found:
+                break
+            # What another redactor would see; so there is nothing left for it to find.
+            view = View(data, self.replacements(data, found))
             deadline.check()
-            more = self._round(rest, hits, deadline)
+            more = self._round(view.data, self._gates.hits(view.data), deadline)
             if not more:
                 break
-            found += more
-            rest = blanked(rest, more)  # of the same length, so places stay
-            hits = self._gates.hits(rest)
-        return merged_spans(found)
+            found = merged_spans([*found, *(Span(*view.origin(span.start, span.end), span.rule) for span in more)])
+        return found
+
+    def replacements(self, data: bytes, spans: Iterable[Span]) -> list[Replacement]:
+        """What is to stand for each of the stretches."""
+        return [(span.start, span.end, self.marker(data[span.start : span.end], span.rule)) for span in spans]
 
     def marker(self, secret: bytes, rule: Rule) -> bytes:
         """What stands for a secret in the output: the same for the same secret, however it is escaped."""

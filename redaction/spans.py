@@ -10,6 +10,7 @@ from redaction.rule import Rule
 
 # Between so much base64 on both sides a hit is chance: an image, an archive.
 _BINARY_LENGTH: Final = 256
+_CONFIDENCE: Final = {"high": 0, "medium": 1, "low": 2}
 _BINARY: Final = re.compile(rb"[A-Za-z0-9+/]{256}")
 
 
@@ -39,19 +40,17 @@ def nothing(length: int) -> bytes:
     return b"\n" + b"\0" * (length - 2) + b"\n" if length > 2 else b"\n" * length
 
 
-def blanked(data: bytes, spans: Iterable[Span]) -> bytes:
-    """The data with nothing where the spans were, of the same length."""
-    rest = bytearray(data)
-    for span in spans:
-        rest[span.start : span.end] = nothing(span.end - span.start)
-    return bytes(rest)
+def _order(span: Span) -> tuple[int, bool, int, int, str]:
+    """What comes first names what it overlaps; nothing is left to the order in which the rules looked."""
+    rule = span.rule
+    return span.start, rule.is_borrowed, -span.end, _CONFIDENCE[rule.confidence], rule.id
 
 
 def merged_spans(spans: Iterable[Span]) -> list[Span]:
     """Overlapping spans as one, named after a known value, else after the longest of our own rules among them."""
     merged: list[Span] = []
     best = 0
-    for span in sorted(spans, key=lambda span: (span.start, span.rule.is_borrowed, -span.end)):
+    for span in sorted(spans, key=_order):
         length = span.end - span.start
         if not merged or span.start >= merged[-1].end:
             merged.append(span)

@@ -97,9 +97,7 @@ class DeltaStream:
         return self._shown(data, [span for span in spans if span.end <= cut])
 
     def _shown(self, data: bytes, spans: Sequence[Span]) -> str:
-        marker = self._search.marker
-        replaced = [(span.start, span.end, marker(data[span.start : span.end], span.rule)) for span in spans]
-        return masked(data, replaced).decode("utf-8", "surrogatepass")
+        return masked(data, self._search.replacements(data, spans)).decode("utf-8", "surrogatepass")
 
     def _safe_length(self) -> int:
         """Up to where no secret can have begun that is not yet whole."""
