@@ -6,8 +6,9 @@ Hyperscan does it at some hundred megabytes a second. Where no wheel of it exist
 
 import importlib.util
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -18,6 +19,7 @@ EngineName: TypeAlias = Literal["hyperscan", "re2", "re"]
 Hit: TypeAlias = tuple[int, int]
 # No line of a session has more; one that does is refused.
 HITS_MAX: Final = 1_000_000
+_ENDS_AROUND: Final = 32
 
 
 class TooManyHitsError(Exception):
@@ -98,6 +100,14 @@ class HyperscanGate:
         return other
 
 
+def _ends(pattern: re.Pattern[bytes], line: bytes, found: re.Match[bytes]) -> Iterator[int]:
+    """Where else a match that begins there may end, which `re` does not say by itself."""
+    start, end = found.span()
+    for to in range(max(start + 1, end - _ENDS_AROUND), min(len(line), end + _ENDS_AROUND) + 1):
+        if to == end or pattern.fullmatch(line, start, to) is not None:
+            yield to
+
+
 class SlowGate:
     """The expressions one by one, after RE2 said which of them match at all."""
 
@@ -131,7 +141,7 @@ class SlowGate:
         self._set.Compile()
 
     def hits(self, line: bytes) -> Sequence[Hit]:
-        """The ends of all expressions' matches, of those that begin at the same place only the first."""
+        """The ends of all expressions' matches; of those that begin at the same place only what lies close together."""
         hits: list[Hit] = []
         for number in self._matching(line):
             pattern = self._compiled.get(number)
@@ -139,10 +149,11 @@ class SlowGate:
                 pattern = self._compiled[number] = re.compile(self._expressions[number])
             found = pattern.search(line)
             while found is not None:
-                if _note(number, 0, found.end(), 0, hits):
-                    raise TooManyHitsError
+                for to in _ends(pattern, line, found):
+                    if _note(number, 0, to, 0, hits):
+                        raise TooManyHitsError
                 found = pattern.search(line, found.start() + 1)
-        return hits
+        return sorted(hits, key=itemgetter(1))
 
     def _matching(self, line: bytes) -> Sequence[int]:
         if self._set is None:
