@@ -6,7 +6,6 @@ from functools import lru_cache
 
 from redaction.words import words_of
 
-NAME_LENGTH_MAX = 80
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 

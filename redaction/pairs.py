@@ -74,7 +74,6 @@ STATEMENTS = (
     b"const",
 )
 VERBS = ("is", "was", "equals", "ist", "lautet")
-STRICT_LENGTH_MIN = 8
 
 
 def _backwards(words: tuple[str, ...]) -> bytes:

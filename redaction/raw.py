@@ -8,9 +8,6 @@ import re
 # One quote of any kind; at depth n it has 2^n - 1 backslashes before it.
 QUOTE = r"""\\{0,15}["'`]"""
 BLANK = r"(?:[ \t]|\\{1,15}t)"
-NEWLINE = r"(?:\r?\n|\\{1,15}r\\{1,15}n|\\{1,15}[nr])"
-# Between a name and the value it is given: whatever closes the name, an operator, whatever opens the value.
-ASSIGN = r"""["'`\\\])]{0,8}[ \t]{0,8}(?:=>|:=|==?|\?=|:|,|>|\|)[ \t]{0,8}["'`\\(]{0,8}"""
 
 _WORD = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _NOT_OF_THE_WORD = re.compile(

@@ -61,8 +61,3 @@ def is_mashed(value: str) -> bool:
 def is_documented(value: str) -> bool:
     """Whether a standard shows this very value."""
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH] in _DOCUMENTED
-
-
-def is_sample(value: str) -> bool:
-    """Whether the value stands for another one."""
-    return is_monotonous(value) or is_sequence_of_bases(value) or is_mashed(value) or is_documented(value)

@@ -33,7 +33,6 @@ _KEY_END: Final = re.compile(
     rb"END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?(?: ?-{2,5})?|Private-MAC: [0-9a-f]{8,}+"
 )
 _KEY_MATERIAL: Final = re.compile(rb"[A-Za-z0-9+/=]{16}")
-_KEY_DASHES: Final = re.compile(rb"-{0,5} ?\Z")
 _KEY_PROOF_LENGTH: Final = 400  # after so many characters without key material a BEGIN is mere talk
 _KEY_END_LENGTH: Final = 64
 _NEVER: Final = Deadline(math.inf)

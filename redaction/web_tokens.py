@@ -7,7 +7,6 @@ import re
 from redaction.raw import starts_word
 from redaction.rule import Rule, Spans
 
-HEADER_LENGTH_MAX = 8192
 HEADER_DECODED = 400
 SIGNATURE_MIN = 20
 CUT_MIN = 20
