@@ -1,0 +1,133 @@
+"""What the machines produce: finished spans, log records and measurements, free of any wire format."""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple, TypeAlias
+
+from otel.name import Attribute, Content, EventName, Instrument, Value
+
+Attributes: TypeAlias = "dict[Attribute, Value]"
+
+
+class Kind(IntEnum):
+    """The kinds of spans that we make, with OTLP's numbers."""
+
+    INTERNAL = 1
+    CLIENT = 3
+
+
+class Status(IntEnum):
+    """The status of a span, with OTLP's numbers."""
+
+    UNSET = 0
+    OK = 1
+    ERROR = 2
+
+
+class Context(NamedTuple):
+    """The place in a trace that something belongs to: 16 and 8 bytes."""
+
+    trace_id: bytes
+    span_id: bytes
+
+
+@dataclass(slots=True)
+class SpanEvent:
+    """Something that happened at one moment of a span."""
+
+    time_ns: int
+    name: EventName
+    attributes: Attributes = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Link:
+    """A reference to a span of another trace, such as the previous interaction of the session."""
+
+    context: Context
+    attributes: Attributes = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Span:
+    """A finished span. Its name is `operation`, followed by `target` where the content level lets that be told.
+
+    `opened_by` is the id of the event that opened it: the ids derive from it and from nothing that may change.
+    """
+
+    context: Context
+    parent_id: bytes | None
+    operation: str
+    target: str | None
+    target_content: Content
+    kind: Kind
+    start_ns: int
+    end_ns: int
+    opened_by: str
+    attributes: Attributes = field(default_factory=dict)
+    events: list[SpanEvent] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    status: Status = Status.UNSET
+
+
+@dataclass(slots=True)
+class LogRecord:
+    """One durable event as a log record; `body` is its redacted line and is sent at content level `redacted` only."""
+
+    time_ns: int
+    event_id: str
+    event_type: str
+    severity: int
+    context: Context | None
+    attributes: Attributes = field(default_factory=dict)
+    body: bytes = b""
+
+
+class Measurement(NamedTuple):
+    """A number to be added to a counter or recorded in a histogram. `labels` are in the instrument's own order."""
+
+    instrument: Instrument
+    time_ns: int
+    value: float
+    labels: tuple[Value, ...]
+    context: Context | None
+
+
+class Exemplar(NamedTuple):
+    """One measurement that a point was made of, and the span in which it was made."""
+
+    time_ns: int
+    value: float
+    context: Context
+
+
+@dataclass(slots=True)
+class Point:
+    """The sum of a counter, or the last value of an up-down counter, for one set of labels.
+
+    `labels` are in the instrument's own order; None stands for a label that this point has not. A point with
+    `overflow` stands for all the sets of labels that there was no room for; its labels are not sent.
+    """
+
+    labels: "tuple[Value | None, ...]"
+    start_ns: int
+    time_ns: int
+    value: float
+    exemplar: Exemplar | None = None
+    overflow: bool = False
+
+
+@dataclass(slots=True)
+class HistogramPoint:
+    """The distribution of one set of labels; `bucket_counts` has one entry more than the instrument has bounds."""
+
+    labels: "tuple[Value | None, ...]"
+    start_ns: int
+    time_ns: int
+    count: int
+    total: float
+    bucket_counts: tuple[int, ...]
+    minimum: float
+    maximum: float
+    exemplar: Exemplar | None = None
+    overflow: bool = False
