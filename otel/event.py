@@ -1,0 +1,145 @@
+"""Reading an event leniently: the envelope at once, its `data` later and only as far as somebody asks.
+
+Bad input is a value here. A line that holds no event reads as None; a field of an unexpected type reads as absent;
+a line that the fast reader refuses (lone surrogates, deep nesting) is read by a slower one as far as possible.
+"""
+
+import json
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar, get_type_hints
+
+import msgspec
+
+_SECONDS_CACHED_MAX: Final = 4096
+_TIME_NS_MAX: Final = 2**63 - 1
+# What msgspec and json raise on bytes they do not read; everything else would be a defect and is not caught.
+_REFUSALS: Final = (msgspec.MsgspecError, ValueError, RecursionError)
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Event(msgspec.Struct, gc=False, rename={"parent_id": "parentId", "agent_id": "agentId"}):
+    """One event. `time_ns` is 0 when the timestamp cannot be read; `data` is the raw JSON of its data, or empty."""
+
+    type: str
+    id: str
+    timestamp: str = ""
+    parent_id: str | None = None
+    agent_id: str | None = None
+    data: msgspec.Raw = msgspec.Raw()
+    time_ns: int = 0
+
+    def __post_init__(self) -> None:
+        """Work out the time, whatever the line claims it to be."""
+        self.time_ns = nanoseconds(self.timestamp)
+
+
+_decode_event: Final = msgspec.json.Decoder(Event).decode
+_seconds: Final[dict[str, int]] = {}
+_decoders: Final[dict[type, Any]] = {}
+
+
+def read(line: bytes) -> Event | None:
+    """Return the event of a line, or None when it holds none: no JSON object, or one without a type and an id."""
+    try:
+        event: Event | None = _decode_event(line)
+    except _REFUSALS:
+        event = _read_slowly(line)
+    return event if event is not None and event.id and event.type else None
+
+
+def payload(event: Event, kind: type[T]) -> T:
+    """Return the fields of an event's data that `kind` names; what is absent or of another type has its default."""
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind).decode
+    try:
+        found: T = decoder(event.data)
+    except _REFUSALS:
+        return _convert(_loads(bytes(event.data)), kind)
+    return found
+
+
+def nanoseconds(timestamp: str) -> int:
+    """Return a timestamp as nanoseconds since 1970, or 0 when it is none."""
+    second = _seconds.get(timestamp[:19])
+    if second is not None and len(timestamp) == 24 and timestamp[23] == "Z" and timestamp[20:23].isdecimal():
+        return second + int(timestamp[20:23]) * 1_000_000
+    return _nanoseconds_slowly(timestamp)
+
+
+def _nanoseconds_slowly(timestamp: str) -> int:
+    try:
+        moment = datetime.fromisoformat(timestamp)
+    except ValueError:
+        return 0
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    whole = (since.days * 86_400 + since.seconds) * 1_000_000_000
+    if timestamp[10:11] == "T" and timestamp[19:20] == "." and timestamp.endswith("Z") and whole > 0:
+        if len(_seconds) >= _SECONDS_CACHED_MAX:
+            _seconds.clear()
+        _seconds[timestamp[:19]] = whole
+    return min(max(whole + since.microseconds * 1_000, 0), _TIME_NS_MAX)
+
+
+def _read_slowly(line: bytes) -> Event | None:
+    fields = _loads(line)
+    if fields is None:
+        return _read_envelope_around_data(line)
+    data = fields.get("data")
+    raw = msgspec.Raw(json.dumps(data).encode()) if isinstance(data, dict) else msgspec.Raw()
+    texts = {name: fields.get(name) for name in ("type", "id", "timestamp", "parentId", "agentId")}
+    kept = {name: value for name, value in texts.items() if isinstance(value, str)}
+    return Event(
+        type=kept.get("type", ""),
+        id=kept.get("id", ""),
+        timestamp=kept.get("timestamp", ""),
+        parent_id=kept.get("parentId"),
+        agent_id=kept.get("agentId"),
+        data=raw,
+    )
+
+
+def _read_envelope_around_data(line: bytes) -> Event | None:
+    """Read an event whose data nests too deep for any reader: the fields before and behind it."""
+    start, end = line.find(b',"data":'), line.rfind(b',"id":')
+    if not 0 < start < end:
+        return None
+    try:
+        return _decode_event(line[:start] + line[end:])
+    except _REFUSALS:
+        return None
+
+
+def _loads(text: bytes) -> dict[str, Any] | None:
+    """Parse JSON of which the fast reader wants nothing; text that UTF-8 cannot hold is replaced in it."""
+    try:
+        parsed = json.loads(text, parse_constant=lambda _: None)
+        cleaned = json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace")
+        value = json.loads(cleaned)
+    except _REFUSALS:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _convert(fields: object, kind: type[T]) -> T:
+    """Build `kind` from what is usable of `fields`."""
+    if not isinstance(fields, dict):
+        return kind()
+    hints = get_type_hints(kind)
+    kept: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        if field.encode_name not in fields:
+            continue
+        value, hint = fields[field.encode_name], hints[field.name]
+        if hint is msgspec.Raw:
+            kept[field.name] = msgspec.Raw(json.dumps(value).encode())
+        elif isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+            kept[field.name] = _convert(value, hint)
+        else:
+            try:
+                kept[field.name] = msgspec.convert(value, hint)
+            except _REFUSALS:
+                continue
+    return kind(**kept)

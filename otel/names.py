@@ -1,0 +1,219 @@
+"""The one table of names: every attribute, span operation and span event, with its content level and its origin.
+
+A row is a constant. `since` is the version of the CLI whose own telemetry has the name, or "exporter" for what only
+we send. Nothing else in this package spells a name; `instruments` holds the names of metrics.
+"""
+
+from typing import Final
+
+from otel.name import Attribute, Content, EventName
+
+_NONE, _METADATA, _REDACTED = Content.NONE, Content.METADATA, Content.REDACTED
+_OLD, _NEW, _OURS = "1.0.48", "1.0.102", "exporter"
+_STRINGS: Final = tuple
+
+# Operations: the first word of a span's name.
+INVOKE_AGENT: Final = "invoke_agent"
+CHAT: Final = "chat"
+EXECUTE_TOOL: Final = "execute_tool"
+PERMISSION: Final = "permission"
+EXECUTE_HOOK: Final = "execute_hook"
+EXTERNAL_TOOL: Final = "external_tool"
+
+# The session, its events and the resource.
+CONVERSATION_ID: Final = Attribute("gen_ai.conversation.id", str, _NONE, _OLD, meaning="the session's id")
+SESSION_ID: Final = Attribute("session.id", str, _NONE, _OURS, meaning="the same, where backends look for it")
+EVENT_ID: Final = Attribute("github.copilot.event.id", str, _NONE, _OURS, meaning="the event that opened a span")
+EVENT_PARENT_ID: Final = Attribute("github.copilot.event.parent_id", str, _NONE, _OURS)
+EVENT_TYPE: Final = Attribute("event.type", str, _NONE, _OURS)
+LOG_EVENT_ID: Final = Attribute("event.id", str, _NONE, _OURS, meaning="the event that a log record is about")
+AGENT_INSTANCE_ID: Final = Attribute("github.copilot.agent_id", str, _NONE, _OURS, meaning="the sub-agent's own id")
+ORPHANED: Final = Attribute("github.copilot.orphaned", bool, _NONE, _OURS, meaning="ended by a crash, not by an event")
+LINK_TYPE: Final = Attribute("github.copilot.link.type", str, _NONE, _OURS, meaning="why a span refers to another")
+REMOTE_SESSION_ID: Final = Attribute("github.copilot.remote_session_id", str, _NONE, _OURS)
+SERVICE_NAME: Final = Attribute("service.name", str, _NONE, _OLD)
+SERVICE_VERSION: Final = Attribute("service.version", str, _NONE, _OLD)
+SERVICE_INSTANCE_ID: Final = Attribute("service.instance.id", str, _NONE, _NEW)
+HOST_NAME: Final = Attribute("host.name", str, _METADATA, _OURS)
+CWD: Final = Attribute("github.copilot.cwd", str, _REDACTED, _OLD)
+GIT_ROOT: Final = Attribute("github.copilot.git_root", str, _REDACTED, _OLD)
+REPOSITORY: Final = Attribute("github.copilot.repository", str, _METADATA, _OLD)
+BRANCH: Final = Attribute("github.copilot.branch", str, _METADATA, _OLD)
+GIT_REPOSITORY: Final = Attribute("github.copilot.git.repository", str, _METADATA, _NEW)
+GIT_BRANCH: Final = Attribute("github.copilot.git.branch", str, _METADATA, _NEW)
+GIT_COMMIT: Final = Attribute("github.copilot.git.commit_sha", str, _METADATA, _NEW)
+GITHUB_ORG: Final = Attribute("github.copilot.github.org", str, _METADATA, _NEW)
+
+# Agents, models and turns.
+OPERATION: Final = Attribute("gen_ai.operation.name", str, _NONE, _OLD)
+PROVIDER: Final = Attribute("gen_ai.provider.name", str, _METADATA, _OLD)
+AGENT_ID: Final = Attribute("gen_ai.agent.id", str, _METADATA, _OLD)
+AGENT_NAME: Final = Attribute("gen_ai.agent.name", str, _METADATA, _OLD)
+AGENT_DESCRIPTION: Final = Attribute("gen_ai.agent.description", str, _REDACTED, _OLD)
+AGENT_VERSION: Final = Attribute("gen_ai.agent.version", str, _METADATA, _OLD)
+AGENT_TYPE: Final = Attribute("github.copilot.agent.type", str, _METADATA, _NEW)
+REQUEST_MODEL: Final = Attribute("gen_ai.request.model", str, _METADATA, _OLD)
+RESPONSE_MODEL: Final = Attribute("gen_ai.response.model", str, _METADATA, _OLD)
+REQUEST_STREAM: Final = Attribute("gen_ai.request.stream", bool, _NONE, _OLD)
+REASONING_LEVEL: Final = Attribute("gen_ai.request.reasoning.level", str, _NONE, _NEW)
+RESPONSE_ID: Final = Attribute("gen_ai.response.id", str, _NONE, _OLD)
+FINISH_REASONS: Final = Attribute("gen_ai.response.finish_reasons", _STRINGS, _NONE, _OLD)
+TIME_TO_FIRST_CHUNK: Final = Attribute("gen_ai.response.time_to_first_chunk", float, _NONE, _OLD, meaning="seconds")
+COMPACTED: Final = Attribute("gen_ai.conversation.compacted", bool, _NONE, _NEW)
+INPUT_TOKENS: Final = Attribute("gen_ai.usage.input_tokens", int, _NONE, _OLD)
+OUTPUT_TOKENS: Final = Attribute("gen_ai.usage.output_tokens", int, _NONE, _OLD)
+CACHE_READ_TOKENS: Final = Attribute("gen_ai.usage.cache_read.input_tokens", int, _NONE, _OLD)
+CACHE_WRITE_TOKENS: Final = Attribute(
+    "gen_ai.usage.cache_write.input_tokens", int, _NONE, _OLD, legacy="gen_ai.usage.cache_creation.input_tokens"
+)
+REASONING_TOKENS: Final = Attribute("gen_ai.usage.reasoning.output_tokens", int, _NONE, _OLD)
+COST: Final = Attribute("github.copilot.cost", float, _NONE, _OLD)
+NANO_AIU: Final = Attribute("github.copilot.nano_aiu", float, _NONE, _NEW)
+AIU: Final = Attribute("github.copilot.aiu", float, _NONE, _OLD)
+SERVER_DURATION: Final = Attribute("github.copilot.server_duration", float, _NONE, _OLD, meaning="milliseconds")
+SERVICE_REQUEST_ID: Final = Attribute("github.copilot.service_request_id", str, _NONE, _NEW)
+INITIATOR: Final = Attribute("github.copilot.initiator", str, _NONE, _OLD)
+TURN_ID: Final = Attribute("github.copilot.turn_id", str, _NONE, _OLD)
+TURN_COUNT: Final = Attribute("github.copilot.turn_count", int, _NONE, _OLD)
+TURN_DURATION: Final = Attribute("github.copilot.turn.duration", float, _NONE, _OURS, meaning="seconds")
+INTERACTION_ID: Final = Attribute("github.copilot.interaction_id", str, _NONE, _OLD)
+ABORT_REASON: Final = Attribute("github.copilot.abort_reason", str, _METADATA, _OLD)
+TASK_SUCCESS: Final = Attribute("github.copilot.task.success", bool, _NONE, _OURS)
+INPUT_MESSAGES: Final = Attribute("gen_ai.input.messages", str, _REDACTED, _OLD)
+OUTPUT_MESSAGES: Final = Attribute("gen_ai.output.messages", str, _REDACTED, _OLD)
+SYSTEM_INSTRUCTIONS: Final = Attribute("gen_ai.system_instructions", str, _REDACTED, _OLD)
+MESSAGE: Final = Attribute("github.copilot.message", str, _REDACTED, _OLD)
+SUBAGENT_TOOL_CALLS: Final = Attribute("github.copilot.subagent.tool_calls", int, _NONE, _OURS)
+SUBAGENT_TOKENS: Final = Attribute("github.copilot.subagent.tokens", int, _NONE, _OURS)
+SUBAGENT_DURATION: Final = Attribute("github.copilot.subagent.duration", float, _NONE, _OURS, meaning="milliseconds")
+SUBAGENT_MODE: Final = Attribute("github.copilot.subagent.execution_mode", str, _NONE, _OURS)
+
+# Tools, permissions, hooks and skills.
+TOOL_NAME: Final = Attribute("gen_ai.tool.name", str, _NONE, _OLD)
+TOOL_TYPE: Final = Attribute("gen_ai.tool.type", str, _NONE, _OLD)
+TOOL_CALL_ID: Final = Attribute("gen_ai.tool.call.id", str, _NONE, _OLD)
+TOOL_ARGUMENTS: Final = Attribute("gen_ai.tool.call.arguments", str, _REDACTED, _OLD)
+TOOL_RESULT: Final = Attribute("gen_ai.tool.call.result", str, _REDACTED, _OLD)
+TOOL_COMMAND: Final = Attribute("github.copilot.tool.parameters.command", str, _REDACTED, _NEW)
+TOOL_FILE_PATH: Final = Attribute("github.copilot.tool.parameters.file_path", str, _REDACTED, _NEW)
+MCP_SERVER_HASH: Final = Attribute("github.copilot.tool.parameters.mcp_server_name_hash", str, _NONE, _NEW)
+MCP_TOOL_NAME: Final = Attribute("github.copilot.tool.parameters.mcp_tool_name", str, _NONE, _NEW)
+TOOL_USER_REQUESTED: Final = Attribute("github.copilot.tool.user_requested", bool, _NONE, _OURS)
+EXECUTABLE_NAME: Final = Attribute("process.executable.name", str, _NONE, _NEW)
+EXECUTABLE_PATH: Final = Attribute("process.executable.path", str, _REDACTED, _NEW)
+EXIT_CODE: Final = Attribute("process.exit.code", int, _NONE, _NEW)
+PERMISSION_KIND: Final = Attribute("github.copilot.permission.kind", str, _NONE, _OLD)
+PERMISSION_TOOL: Final = Attribute("github.copilot.permission.tool_name", str, _NONE, _OLD)
+PERMISSION_RESULT: Final = Attribute("github.copilot.permission.result", str, _NONE, _OLD)
+EXTERNAL_TOOL_NAME: Final = Attribute("github.copilot.external_tool.name", str, _NONE, _OLD)
+EXTERNAL_TOOL_CALL_ID: Final = Attribute("github.copilot.external_tool.call_id", str, _NONE, _OLD)
+HOOK_TYPE: Final = Attribute("github.copilot.hook.type", str, _NONE, _OLD)
+HOOK_INVOCATION_ID: Final = Attribute("github.copilot.hook.invocation_id", str, _NONE, _OLD)
+HOOK_ERROR_MESSAGE: Final = Attribute("github.copilot.hook.error_message", str, _REDACTED, _OLD)
+HOOK_DURATION: Final = Attribute("github.copilot.hook.duration", float, _NONE, _NEW, meaning="seconds")
+HOOK_DECISION: Final = Attribute("github.copilot.hook.decision", str, _NONE, _NEW)
+HOOK_TOOL_NAMES: Final = Attribute("github.copilot.hook.tool_names", str, _NONE, _NEW, meaning="a JSON array")
+SKILL_NAME: Final = Attribute("github.copilot.skill.name", str, _METADATA, _OLD)
+SKILL_PATH: Final = Attribute("github.copilot.skill.path", str, _REDACTED, _OLD)
+SKILL_CONTENT: Final = Attribute("github.copilot.skill.content", str, _REDACTED, _OLD)
+SKILL_PLUGIN_NAME: Final = Attribute("github.copilot.skill.plugin_name", str, _METADATA, _OLD)
+SKILL_PLUGIN_VERSION: Final = Attribute("github.copilot.skill.plugin_version", str, _METADATA, _OLD)
+SKILL_SOURCE: Final = Attribute("github.copilot.skill.source", str, _METADATA, _NEW)
+SKILL_TRIGGER: Final = Attribute("github.copilot.skill.invocation_trigger", str, _METADATA, _NEW)
+
+# Errors.
+ERROR_TYPE: Final = Attribute("error.type", str, _METADATA, _OLD)
+EXCEPTION_TYPE: Final = Attribute("exception.type", str, _METADATA, _OLD)
+EXCEPTION_MESSAGE: Final = Attribute("exception.message", str, _REDACTED, _OLD)
+COPILOT_ERROR_TYPE: Final = Attribute("github.copilot.error_type", str, _METADATA, _OLD)
+ERROR_CODE: Final = Attribute("github.copilot.error_code", str, _METADATA, _NEW)
+ERROR_STATUS_CODE: Final = Attribute("github.copilot.error_status_code", int, _NONE, _OLD)
+ERROR_PROVIDER_CALL_ID: Final = Attribute("github.copilot.error_provider_call_id", str, _NONE, _OLD)
+ERROR_SERVICE_REQUEST_ID: Final = Attribute("github.copilot.error_service_request_id", str, _NONE, _NEW)
+ERROR_REASON: Final = Attribute("github.copilot.error_reason", str, _REDACTED, _OLD)
+
+# What span events and log records say.
+USER_MESSAGE_SOURCE: Final = Attribute("github.copilot.user.message.source", str, _NONE, _OLD)
+USER_MESSAGE_MODE: Final = Attribute("github.copilot.user.message.agent_mode", str, _NONE, _OLD)
+USER_MESSAGE_INTERACTION: Final = Attribute("github.copilot.user.message.interaction_id", str, _NONE, _OLD)
+USER_MESSAGE_TURN: Final = Attribute("github.copilot.user.message.turn_id", str, _NONE, _NEW)
+NOTIFICATION_TYPE: Final = Attribute("github.copilot.system.notification.type", str, _NONE, _OLD)
+NOTIFICATION_AGENT_ID: Final = Attribute("github.copilot.system.notification.agent_id", str, _NONE, _OLD)
+NOTIFICATION_AGENT_TYPE: Final = Attribute("github.copilot.system.notification.agent_type", str, _METADATA, _OLD)
+NOTIFICATION_STATUS: Final = Attribute("github.copilot.system.notification.status", str, _NONE, _OLD)
+NOTIFICATION_SHELL_ID: Final = Attribute("github.copilot.system.notification.shell_id", str, _NONE, _OLD)
+NOTIFICATION_EXIT_CODE: Final = Attribute("github.copilot.system.notification.exit_code", int, _NONE, _OLD)
+CUSTOM_SOURCE: Final = Attribute("github.copilot.custom_notification.source", str, _METADATA, _NEW)
+CUSTOM_NAME: Final = Attribute("github.copilot.custom_notification.name", str, _METADATA, _NEW)
+CUSTOM_VERSION: Final = Attribute("github.copilot.custom_notification.version", int, _NONE, _NEW)
+CUSTOM_SUBJECT: Final = Attribute("github.copilot.custom_notification.subject", str, _REDACTED, _NEW)
+CUSTOM_PAYLOAD: Final = Attribute("github.copilot.custom_notification.payload", str, _REDACTED, _NEW)
+TOKEN_LIMIT: Final = Attribute("github.copilot.token_limit", int, _NONE, _OLD)
+CURRENT_TOKENS: Final = Attribute("github.copilot.current_tokens", int, _NONE, _OLD)
+MESSAGES_LENGTH: Final = Attribute("github.copilot.messages_length", int, _NONE, _OLD)
+PRE_TOKENS: Final = Attribute("github.copilot.pre_tokens", int, _NONE, _OLD)
+POST_TOKENS: Final = Attribute("github.copilot.post_tokens", int, _NONE, _OLD)
+PRE_MESSAGES: Final = Attribute("github.copilot.pre_messages", int, _NONE, _OLD)
+POST_MESSAGES: Final = Attribute("github.copilot.post_messages", int, _NONE, _OLD)
+TOKENS_REMOVED: Final = Attribute("github.copilot.tokens_removed", int, _NONE, _OLD)
+MESSAGES_REMOVED: Final = Attribute("github.copilot.messages_removed", int, _NONE, _OLD)
+PERFORMED_BY: Final = Attribute("github.copilot.performed_by", str, _NONE, _OLD)
+SUCCESS: Final = Attribute("github.copilot.success", bool, _NONE, _OLD)
+CATEGORY: Final = Attribute("github.copilot.category", str, _METADATA, _OURS, meaning="info, warning or error type")
+URL: Final = Attribute("github.copilot.url", str, _REDACTED, _OURS, meaning="where a message says to go")
+PREVIOUS_MODEL: Final = Attribute("github.copilot.previous_model", str, _METADATA, _OURS)
+NEW_MODEL: Final = Attribute("github.copilot.new_model", str, _METADATA, _OURS)
+PREVIOUS_MODE: Final = Attribute("github.copilot.previous_mode", str, _NONE, _OURS)
+NEW_MODE: Final = Attribute("github.copilot.new_mode", str, _NONE, _OURS)
+PLAN_OPERATION: Final = Attribute("github.copilot.plan.operation", str, _NONE, _OURS)
+HANDOFF_SOURCE: Final = Attribute("github.copilot.handoff.source_type", str, _NONE, _OURS)
+RESUMED_EVENTS: Final = Attribute("github.copilot.session.resume.event_count", int, _NONE, _OURS)
+SHUTDOWN_TYPE: Final = Attribute("github.copilot.shutdown_type", str, _NONE, _OLD)
+PREMIUM_REQUESTS: Final = Attribute("github.copilot.total_premium_requests", float, _NONE, _OLD)
+API_DURATION: Final = Attribute("github.copilot.total_api_duration_ms", int, _NONE, _OLD)
+LINES_ADDED: Final = Attribute("github.copilot.lines_added", int, _NONE, _OLD)
+LINES_REMOVED: Final = Attribute("github.copilot.lines_removed", int, _NONE, _OLD)
+FILES_MODIFIED: Final = Attribute("github.copilot.files_modified_count", int, _NONE, _OLD)
+
+# Labels of metrics only.
+TOKEN_TYPE: Final = Attribute("gen_ai.token.type", str, _NONE, _OLD)
+TOKEN_MODALITY: Final = Attribute("gen_ai.token.modality", str, _NONE, _NEW)
+SESSION_BEGAN: Final = Attribute("github.copilot.session.start_type", str, _NONE, _OURS, meaning="new or resume")
+OVERFLOW: Final = Attribute("otel.metric.overflow", bool, _NONE, _OURS)
+
+# Span events.
+USER_MESSAGE: Final = EventName("github.copilot.user.message", _OLD)
+SYSTEM_NOTIFICATION: Final = EventName("github.copilot.system.notification", _OLD)
+CUSTOM_NOTIFICATION: Final = EventName("github.copilot.custom_notification", _NEW)
+EXCEPTION: Final = EventName("gen_ai.client.operation.exception", _OLD)
+HOOK_START: Final = EventName("github.copilot.hook.start", _OLD)
+HOOK_END: Final = EventName("github.copilot.hook.end", _OLD)
+HOOK_ERROR: Final = EventName("github.copilot.hook.error", _OLD)
+SKILL_INVOKED: Final = EventName("github.copilot.skill.invoked", _OLD)
+SESSION_ABORT: Final = EventName("github.copilot.session.abort", _OLD)
+SESSION_TRUNCATION: Final = EventName("github.copilot.session.truncation", _OLD)
+COMPACTION_START: Final = EventName("github.copilot.session.compaction_start", _OLD)
+COMPACTION_COMPLETE: Final = EventName("github.copilot.session.compaction_complete", _OLD)
+CONTEXT_CHANGED: Final = EventName("github.copilot.session.context_changed", _OLD)
+SESSION_SHUTDOWN: Final = EventName("github.copilot.session.shutdown", _OLD, "never seen: no span is open by then")
+SESSION_RESUME: Final = EventName("github.copilot.session.resume", _OURS)
+SESSION_HANDOFF: Final = EventName("github.copilot.session.handoff", _OURS)
+SESSION_INFO: Final = EventName("github.copilot.session.info", _OURS)
+SESSION_WARNING: Final = EventName("github.copilot.session.warning", _OURS)
+MODEL_CHANGE: Final = EventName("github.copilot.session.model_change", _OURS)
+MODE_CHANGED: Final = EventName("github.copilot.session.mode_changed", _OURS)
+PLAN_CHANGED: Final = EventName("github.copilot.session.plan_changed", _OURS)
+TITLE_CHANGED: Final = EventName("github.copilot.session.title_changed", _OURS)
+TASK_COMPLETE: Final = EventName("github.copilot.session.task_complete", _OURS)
+SUBAGENT_SELECTED: Final = EventName("github.copilot.subagent.selected", _OURS)
+SUBAGENT_DESELECTED: Final = EventName("github.copilot.subagent.deselected", _OURS)
+
+
+def attributes() -> tuple[Attribute, ...]:
+    """Every attribute there is, in the order of the table."""
+    return tuple(value for value in globals().values() if isinstance(value, Attribute))
+
+
+def event_names() -> tuple[EventName, ...]:
+    """Every name of a span event, in the order of the table."""
+    return tuple(value for value in globals().values() if isinstance(value, EventName))
