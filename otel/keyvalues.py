@@ -1,0 +1,104 @@
+"""Attributes as OTLP's KeyValue messages, for one content level, one spelling and one place in a message."""
+
+from collections.abc import Iterable
+from struct import pack
+from typing import Final
+
+from otel.name import Attribute, Content, Semconv, Value
+from otel.varint import counted, signed, utf8, varint
+
+KEPT_ENTRIES_MAX: Final = 4096
+KEPT_BYTES_MAX: Final = 256
+
+_TRUE: Final = b"\x10\x01"
+_FALSE: Final = b"\x10\x00"
+
+
+class KeyValues(dict["tuple[Attribute, Value]", bytes]):
+    """The fields that attributes become, kept for values that come again; the oldest go all at once when it is full.
+
+    An attribute above the content level becomes no bytes. A value is written as the type that its attribute declares
+    where it can be, else as its own: two values that are equal and differ in type, as 1 and True, give the same bytes.
+    """
+
+    def __init__(self, tag: bytes, content: Content, semconv: Semconv) -> None:
+        super().__init__()
+        self._tag = tag
+        self._content = content
+        self._semconv: Semconv = semconv
+        self._keys: dict[Attribute, tuple[bytes, ...]] = {}
+
+    def written(self, pairs: "Iterable[tuple[Attribute, Value]]") -> bytes:
+        """Return the fields of these attributes."""
+        pairs = tuple(pairs)
+        try:
+            return b"".join(map(self.__getitem__, pairs))
+        except TypeError:  # a value that cannot be a key: not one of ours, but no reason to lose a span
+            return b"".join([self._field(attribute, value) for attribute, value in pairs])
+
+    def __missing__(self, pair: "tuple[Attribute, Value]") -> bytes:
+        attribute, value = pair
+        field = self._field(attribute, value)
+        if type(value) is attribute.type and type(value) in (str, int, bool) and len(field) <= KEPT_BYTES_MAX:
+            if isinstance(value, str) and len(value) > KEPT_BYTES_MAX:
+                return field  # not sent at this level, and nothing to remember
+            if len(self) >= KEPT_ENTRIES_MAX:
+                self.clear()
+            self[pair] = field
+        return field
+
+    def _field(self, attribute: Attribute, value: object) -> bytes:
+        keys = self._keys.get(attribute)
+        if keys is None:
+            keys = self._keys[attribute] = self._spelt(attribute)
+        if not keys or value is None:
+            return b""
+        written = any_value(value if type(value) is attribute.type else _as_declared(attribute.type, value))
+        written = b"\x12" + varint(len(written)) + written
+        return b"".join([self._tag + varint(len(key) + len(written)) + key + written for key in keys])
+
+    def _spelt(self, attribute: Attribute) -> tuple[bytes, ...]:
+        if attribute.content > self._content:
+            return ()
+        return tuple(counted(b"\x0a", utf8(key)) for key in attribute.spellings(self._semconv))
+
+
+def key_value(tag: bytes, key: str, value: object) -> bytes:
+    """Return one KeyValue field of a key that is in no table, such as a resource attribute that a user has set."""
+    return counted(tag, counted(b"\x0a", utf8(key)) + counted(b"\x12", any_value(value)))
+
+
+def any_value(value: object) -> bytes:
+    """Return OTLP's AnyValue of a value; whole numbers beyond 64 bits become the nearest that is not."""
+    if isinstance(value, str):
+        text = utf8(value)
+        return b"\x0a" + varint(len(text)) + text
+    if isinstance(value, bool):
+        return _TRUE if value else _FALSE
+    if isinstance(value, int):
+        return b"\x18" + signed(value)
+    if isinstance(value, float):
+        return pack("<Bd", 0x21, value)
+    if isinstance(value, (tuple, list)):
+        return counted(b"\x2a", b"".join([counted(b"\x0a", any_value(item)) for item in value]))
+    return counted(b"\x0a", utf8(str(value)))
+
+
+def _as_declared(declared: type, value: object) -> object:
+    """Return a number in the type that is declared for it, when it is the same number there."""
+    if not isinstance(value, (int, float)):
+        return value
+    if declared is float:
+        return _double(value)
+    if declared is int and (isinstance(value, int) or value.is_integer()):
+        return int(value)
+    if declared is bool and value in (0, 1):
+        return bool(value)
+    return value
+
+
+def _double(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")
