@@ -178,6 +178,7 @@ FILES_MODIFIED: Final = Attribute("github.copilot.files_modified_count", int, _N
 # Labels of metrics only.
 TOKEN_TYPE: Final = Attribute("gen_ai.token.type", str, _NONE, _OLD)
 TOKEN_MODALITY: Final = Attribute("gen_ai.token.modality", str, _NONE, _NEW)
+LABEL_SUCCESS: Final = Attribute("success", bool, _NONE, _OLD, meaning="whether a call went well")
 SESSION_BEGAN: Final = Attribute("github.copilot.session.start_type", str, _NONE, _OURS, meaning="new or resume")
 OVERFLOW: Final = Attribute("otel.metric.overflow", bool, _NONE, _OURS)
 

@@ -1,0 +1,285 @@
+"""The one table of metrics: every counter and histogram with its unit, its labels and its origin.
+
+A row is a constant. Every row ends with the labels that all metrics share; an endpoint gets a label only from the
+label's content level up, and the session's id only when it asks for it. `semconv` tells the conventions in which a
+row is sent: rows of CLI 1.0.102 with `latest`, what only CLI 1.0.48 has with `legacy`, the rest always.
+"""
+
+from typing import Final, TypeAlias
+
+from otel import names
+from otel.name import Attribute, Instrument, Semconv
+
+_OLD, _NEW, _OURS = "1.0.48", "1.0.102", "exporter"
+
+# Boundaries as the CLI has them, so that its own histograms and ours can be added up.
+_DURATION: Final = tuple(0.01 * 2**step for step in range(14))
+_AGENT_DURATION: Final = tuple(0.1 * 2**step for step in range(13))
+_TOKENS: Final = tuple(float(4**step) for step in range(14))
+_CALLS: Final = (0.0, *(float(2**step) for step in range(9)))
+_TURNS: Final = (0.0, 5.0, 10.0, 25.0, 50.0, 75.0, 100.0, 250.0, 500.0, 750.0, 1e3, 2.5e3, 5e3, 7.5e3, 1e4)
+# A person may take a night to answer, and a session may be open for weeks.
+_WAIT: Final = (0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
+_SESSION: Final = (1.0, 10.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 14_400.0, 28_800.0, 86_400.0, 604_800.0)
+
+SHARED: Final = (names.GIT_REPOSITORY, names.CONVERSATION_ID)
+
+
+_Labels: TypeAlias = "tuple[Attribute, ...]"
+
+
+def _counter(
+    name: str, unit: str, labels: _Labels, meaning: str, since: str = _OURS, semconv: Semconv = "both"
+) -> Instrument:
+    return Instrument(name, "counter", unit, since, semconv, (*labels, *SHARED), (), meaning)
+
+
+def _histogram(
+    name: str,
+    unit: str,
+    labels: _Labels,
+    bounds: tuple[float, ...],
+    meaning: str,
+    since: str = _OURS,
+    semconv: Semconv = "both",
+) -> Instrument:
+    return Instrument(name, "histogram", unit, since, semconv, (*labels, *SHARED), bounds, meaning)
+
+
+_CALL = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.RESPONSE_MODEL)
+_MODALITY = (*_CALL, names.TOKEN_MODALITY)
+_MODEL = (names.REQUEST_MODEL,)
+_AGENT = (names.AGENT_NAME,)
+
+# Calls of a model.
+INPUT_TOKENS: Final = _counter(
+    "gen_ai.client.inference.usage.input_tokens",
+    "{token}",
+    _MODALITY,
+    "tokens read, those from a cache included",
+    _NEW,
+    "latest",
+)
+OUTPUT_TOKENS: Final = _counter(
+    "gen_ai.client.inference.usage.output_tokens",
+    "{token}",
+    _MODALITY,
+    "tokens written, reasoning included",
+    _NEW,
+    "latest",
+)
+CACHE_READ_TOKENS: Final = _counter(
+    "gen_ai.client.inference.usage.cache_read.input_tokens",
+    "{token}",
+    _MODALITY,
+    "tokens read from the provider's cache",
+    _NEW,
+    "latest",
+)
+CACHE_WRITE_TOKENS: Final = _counter(
+    "gen_ai.client.inference.usage.cache_write.input_tokens",
+    "{token}",
+    _MODALITY,
+    "tokens written to the provider's cache",
+    _NEW,
+    "latest",
+)
+REASONING_TOKENS: Final = _counter(
+    "gen_ai.client.inference.usage.reasoning.output_tokens",
+    "{token}",
+    _MODALITY,
+    "tokens written while reasoning",
+    _NEW,
+    "latest",
+)
+CALL_INPUT_TOKENS: Final = _histogram(
+    "gen_ai.client.inference.operation.input_tokens",
+    "{token}",
+    _CALL,
+    _TOKENS,
+    "tokens read by one call",
+    _NEW,
+    "latest",
+)
+CALL_OUTPUT_TOKENS: Final = _histogram(
+    "gen_ai.client.inference.operation.output_tokens",
+    "{token}",
+    _CALL,
+    _TOKENS,
+    "tokens written by one call",
+    _NEW,
+    "latest",
+)
+CALL_DURATION: Final = _histogram(
+    "gen_ai.client.inference.duration", "s", _CALL, _DURATION, "how long one call took", _NEW, "latest"
+)
+TIME_TO_FIRST_CHUNK: Final = _histogram(
+    "gen_ai.client.inference.time_to_first_chunk",
+    "s",
+    _CALL[:3],
+    _DURATION,
+    "until the first piece of a streamed answer came",
+    _NEW,
+    "latest",
+)
+TOKEN_USAGE: Final = _histogram(
+    "gen_ai.client.token.usage",
+    "{token}",
+    (*_CALL, names.TOKEN_TYPE),
+    _TOKENS,
+    "tokens read and written by one call",
+    _OLD,
+    "legacy",
+)
+OPERATION_DURATION: Final = _histogram(
+    "gen_ai.client.operation.duration",
+    "s",
+    _CALL,
+    _DURATION,
+    "how long an operation took; with CLI 1.0.48's names also calls of a model",
+    _OLD,
+)
+COST: Final = _counter("github.copilot.cost", "1", _MODEL, "the calls' billing multipliers")
+PREMIUM_REQUESTS: Final = _counter(
+    "github.copilot.premium_request.count", "{request}", _MODEL, "billing multipliers of the calls that a person began"
+)
+AIU: Final = _counter("github.copilot.aiu", "{aiu}", _MODEL, "AI units charged")
+
+# Agents and their tools.
+AGENT_DURATION: Final = _histogram(
+    "gen_ai.invoke_agent.duration",
+    "s",
+    _AGENT,
+    _AGENT_DURATION,
+    "how long an interaction, or a sub-agent, took",
+    _NEW,
+    "latest",
+)
+AGENT_CALLS: Final = _histogram(
+    "gen_ai.invoke_agent.inference_calls",
+    "{inference_call}",
+    _AGENT,
+    _CALLS,
+    "calls of a model by one agent",
+    _NEW,
+    "latest",
+)
+AGENT_TOOL_CALLS: Final = _histogram(
+    "gen_ai.invoke_agent.tool_calls", "{tool_call}", _AGENT, _CALLS, "tool calls by one agent", _NEW, "latest"
+)
+TURNS: Final = _histogram(
+    "github.copilot.agent.turn.count",
+    "{turn}",
+    (names.OPERATION,),
+    _TURNS,
+    "calls of a model in one interaction, those of sub-agents apart",
+    _OLD,
+)
+SUBAGENT_DURATION: Final = _histogram(
+    "github.copilot.subagent.duration",
+    "s",
+    (*_AGENT, names.LABEL_SUCCESS),
+    _AGENT_DURATION,
+    "how long a sub-agent took by its own account",
+)
+SUBAGENT_TOKENS: Final = _counter("github.copilot.subagent.tokens", "{token}", _AGENT, "all tokens of sub-agents")
+EXECUTE_TOOL_DURATION: Final = _histogram(
+    "gen_ai.execute_tool.duration",
+    "s",
+    (names.TOOL_NAME, names.TOOL_TYPE, names.AGENT_NAME),
+    _DURATION,
+    "how long a tool ran",
+    _NEW,
+    "latest",
+)
+TOOL_CALLS: Final = _counter(
+    "github.copilot.tool.call.count", "{call}", (names.TOOL_NAME, names.LABEL_SUCCESS), "tool calls by outcome", _OLD
+)
+TOOL_DURATION: Final = _histogram(
+    "github.copilot.tool.call.duration", "s", (names.TOOL_NAME,), _DURATION, "how long a tool ran", _OLD
+)
+TOOL_ERRORS: Final = _counter(
+    "github.copilot.tool.error.count",
+    "{call}",
+    (names.TOOL_NAME, names.ERROR_TYPE),
+    "failed tool calls by sort of failure",
+)
+PERMISSIONS: Final = _counter(
+    "github.copilot.permission.count",
+    "{request}",
+    (names.PERMISSION_KIND, names.PERMISSION_RESULT),
+    "permission requests by decision",
+)
+PERMISSION_WAIT: Final = _histogram(
+    "github.copilot.permission.wait.duration",
+    "s",
+    (names.PERMISSION_KIND,),
+    _WAIT,
+    "from a permission request to its decision",
+)
+HOOKS: Final = _counter(
+    "github.copilot.hook.count", "{run}", (names.HOOK_TYPE, names.LABEL_SUCCESS), "runs of hooks by outcome"
+)
+HOOK_DURATION: Final = _histogram(
+    "github.copilot.hook.duration", "s", (names.HOOK_TYPE,), _DURATION, "how long a hook ran"
+)
+SKILLS: Final = _counter("github.copilot.skill.invoked.count", "{invocation}", (names.SKILL_NAME,), "skills used")
+
+# Sessions and what happens in them.
+SESSIONS: Final = _counter(
+    "github.copilot.session.count", "{session}", (names.SESSION_BEGAN,), "sessions that began or were resumed"
+)
+SESSION_DURATION: Final = _histogram(
+    "github.copilot.session.duration",
+    "s",
+    (names.SHUTDOWN_TYPE,),
+    _SESSION,
+    "from the start or resume of a session to its shutdown",
+)
+INTERACTIONS: Final = _counter(
+    "github.copilot.interaction.count",
+    "{interaction}",
+    (names.USER_MESSAGE_MODE,),
+    "messages that opened an interaction",
+)
+NOTIFICATIONS: Final = _counter(
+    "github.copilot.system.notification.count",
+    "{notification}",
+    (names.NOTIFICATION_TYPE, names.NOTIFICATION_STATUS),
+    "system notifications",
+)
+CUSTOM_NOTIFICATIONS: Final = _counter(
+    "github.copilot.custom_notification.count",
+    "{notification}",
+    (names.CUSTOM_SOURCE, names.CUSTOM_NAME),
+    "notifications of extensions and servers",
+)
+COMPACTIONS: Final = _counter(
+    "github.copilot.compaction.count", "{compaction}", (names.LABEL_SUCCESS,), "compactions of the conversation"
+)
+COMPACTED_TOKENS: Final = _counter(
+    "github.copilot.compaction.tokens_removed", "{token}", (), "tokens that compactions freed"
+)
+TRUNCATIONS: Final = _counter("github.copilot.truncation.count", "{truncation}", (), "truncations of the conversation")
+TRUNCATED_TOKENS: Final = _counter(
+    "github.copilot.truncation.tokens_removed", "{token}", (), "tokens that truncations freed"
+)
+ERRORS: Final = _counter(
+    "github.copilot.error.count",
+    "{error}",
+    (names.ERROR_TYPE, names.ERROR_STATUS_CODE),
+    "errors that the session reported",
+)
+WARNINGS: Final = _counter("github.copilot.warning.count", "{warning}", (names.CATEGORY,), "warnings")
+ABORTS: Final = _counter("github.copilot.abort.count", "{abort}", (names.ABORT_REASON,), "turns that were aborted")
+ORPHANS: Final = _counter("github.copilot.orphaned.count", "{span}", (names.OPERATION,), "operations a crash cut off")
+LINES_ADDED: Final = _counter("github.copilot.code.lines_added", "{line}", (), "lines of code added", _NEW)
+LINES_REMOVED: Final = _counter("github.copilot.code.lines_removed", "{line}", (), "lines of code removed", _NEW)
+UNKNOWN_EVENTS: Final = _counter(
+    "github.copilot.unknown_event.count", "{event}", (names.EVENT_TYPE,), "events of types that we have not met"
+)
+
+
+def instruments() -> tuple[Instrument, ...]:
+    """Every metric there is, in the order of the table."""
+    return tuple(value for value in globals().values() if isinstance(value, Instrument))
