@@ -87,7 +87,7 @@ async def run(settings: "Settings", *, session_ids: Sequence[str], until_idle: b
 
 async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_browser: bool, on_notice: Say) -> int:
     """Show this machine's sessions: start (or find) the embedded Mission Control, deliver the last days, follow."""
-    from exporter.core.names import host_of, sink_name
+    from exporter.core.names import host_of
     from exporter.daemon.control import page_of_daemon
     from exporter.daemon.serving import leave_no_core, open_in_browser, stop_on_signals
     from exporter.demo.replay import replay
@@ -100,7 +100,7 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
         settings = msgspec.structs.replace(
             settings, state_dir=str(home / "state"), copilot_home=str(home / "copilot"), mission_control={}, otel={}
         )
-    leaves = [f"{sink_name(name)} ({host_of(one.url)})" for name, one in settings.mission_control.items()]
+    leaves = [f"{name} ({host_of(url)})" for name, url in _addresses(settings).items()]
     facts = {"found_not_used": loaded.found_not_used, "leaves": leaves}
     state = Path(settings.state_dir)
     url = await page_of_daemon(state)
@@ -186,10 +186,18 @@ def _status_asleep(settings: "Settings") -> dict[str, Any]:
     from exporter.daemon.asleep import status_asleep
 
     root = Path(settings.copilot_home) / "session-state"
-    sinks = {name: one.url for name, one in settings.mission_control.items()}
     changed_after = time.time() - settings.history_days * 86_400
-    status = status_asleep(root, Path(settings.state_dir), sinks, changed_after=changed_after)
+    status = status_asleep(root, Path(settings.state_dir), _addresses(settings), changed_after=changed_after)
     return dict(msgspec.to_builtins(status))
+
+
+def _addresses(settings: "Settings") -> dict[str, str]:
+    """Return the address of every configured sink by its name."""
+    from exporter.core.names import otlp_name, sink_name
+
+    return {sink_name(name): one.url for name, one in settings.mission_control.items()} | {
+        otlp_name(name, signal): one.endpoint for name, one in settings.otel.items() for signal in one.signals
+    }
 
 
 async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict[str, Any]:

@@ -45,9 +45,10 @@ class Unsendable:
 
 @dataclass(slots=True)
 class Segment:
-    """Events between two positions of a file. `ids`, `lines` and `offsets` run in parallel.
+    """Events between two positions of a file, or what a sink is sent for them.
 
-    `masked` counts by day and rule.
+    `ids`, `lines` and `offsets` run in parallel. `masked` counts by day and rule. `last_id` is the last event's, where
+    `ids` are of something else.
     """
 
     start: Position
@@ -63,6 +64,7 @@ class Segment:
     ephemeral: int = 0
     skipped: int = 0
     size: int = 0
+    last_id: str | None = None
     _hashes: list[bytes] = field(default_factory=list)
     _hashed_for_digest: bool = False
 
@@ -175,6 +177,7 @@ class SegmentBuilder:
     def finish(self, tail: bytes) -> Segment:
         """Close the segment at the last line taken; `tail` are the raw bytes before that place."""
         self.segment.end = Position(self.offset, tail_hash(tail))
+        self.segment.last_id = self.segment.ids[-1] if self.segment.ids else None
         return self.segment
 
     def _take_one(self, line: bytes | Oversized) -> bool:

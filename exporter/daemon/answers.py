@@ -1,6 +1,5 @@
 """What a daemon answers to a request of the command line, over the control socket or in the same process."""
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -9,21 +8,18 @@ import msgspec
 
 from exporter.core.backfill import Unknown, chosen
 from exporter.core.envelope import Envelope, decode
-from exporter.core.position import START
+from exporter.core.names import endpoint_of
 from exporter.core.redacted import Masked, RedactEvent, Refused
 from exporter.core.segment import Unsendable
+from exporter.daemon.backfill import Progress, backfill, would_send
 from exporter.daemon.daemon import Daemon
-from exporter.daemon.lane import Lane
 from exporter.daemon.overview import session_object
 from exporter.daemon.sink_run import SinkRun
-from exporter.daemon.status_of import iso, status_of
+from exporter.daemon.status_of import events_between, iso, status_of
 from exporter.daemon.verify import verify
 from exporter.errors import Exit, UsageError
 from exporter.sources.session_file import SessionFile
-from exporter.status import BackfillRow
 from exporter.store.quarantine import Quarantined
-
-Progress = Callable[[dict[str, Any]], None]
 
 
 class Answers:
@@ -91,6 +87,8 @@ class Answers:
             described["masked"] = max(int(described.get("masked") or 0), masked)
             delivered = mark.delivered if mark else 0
             lag = max(0, int(described["events"]) - delivered)
+            if run.outlet.mapping is not None:
+                lag = events_between(file, lane.position.offset if lane else mark.position.offset if mark else 0)
             sinks.append({"name": run.name, "delivered": delivered, "lag_events": lag})
         return {**described, "sinks": sinks}
 
@@ -115,62 +113,28 @@ class Answers:
         return [files[session] for session in plan]
 
     def _runs(self, names: Iterable[str] | None) -> list[SinkRun]:
+        """Return the sinks of these names; that of an OTLP endpoint stands for all its signals."""
         wanted = set(names or ())
-        known = {run.name for run in self._daemon.runs}
+        known = {name for run in self._daemon.runs for name in (run.name, endpoint_of(run.name))}
         if wanted - known:
             raise UsageError(
                 f"there is no sink {sorted(wanted - known)[0]}", hint=f"known sinks: {', '.join(sorted(known))}"
             )
-        return [run for run in self._daemon.runs if not wanted or run.name in wanted]
+        return [run for run in self._daemon.runs if not wanted or run.name in wanted or endpoint_of(run.name) in wanted]
 
     async def _backfill(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         chosen = [(run, file) for run in self._runs(request.get("sinks")) for file in self._chosen(request)]
         from_start = bool(request.get("from_start"))
         if request.get("dry_run"):
-            rows = [await self._would_send(run, file, from_start) for run, file in chosen]
+            rows = [await would_send(run, file, from_start=from_start) for run, file in chosen]
             return {"sessions": msgspec.to_builtins(rows), "exit": int(Exit.DONE)}
-        lanes = [(run, self._daemon.lane(run, file)) for run, file in chosen]
-        before = {id(lane): (lane.progress.events, lane.progress.bytes, lane.progress.masked) for _, lane in lanes}
-        total = sum(lane.file.size for _, lane in lanes)
-        for run, lane in lanes:
-            if from_start:
-                lane.start_over()
-            run.ask(lane)
-        ticker = _Ticker(progress)
-
-        def watched() -> list[tuple[SinkRun, Lane]]:
-            ticker.tell([lane for _, lane in lanes], before, total)
-            return lanes
-
-        ended = await self._daemon.until_idle(watched)
-        rows = [
-            BackfillRow(
-                lane.file.session,
-                run.name,
-                lane.progress.events - before[id(lane)][0],
-                lane.progress.bytes - before[id(lane)][1],
-                lane.progress.masked - before[id(lane)][2],
-                _state(run, lane),
-            )
-            for run, lane in lanes
-        ]
+        rows, ended = await backfill(self._daemon, chosen, progress, from_start=from_start)
         return {"sessions": msgspec.to_builtins(rows), "exit": int(ended)}
-
-    async def _would_send(self, run: SinkRun, file: SessionFile, from_start: bool) -> BackfillRow:
-        """Read what a backfill would send, redact it, and throw it away."""
-        outlet = run.outlet
-        skip = {} if from_start else outlet.store.delivered(file.session, outlet.sink_id)
-        events = size = masked = 0
-        position = START
-        while (segment := await outlet.road.segment(file, position, None, skip=skip)) is not None:
-            events, size = events + len(segment.ids), size + segment.size
-            masked += sum(segment.masked.values())
-            position = segment.end
-        return BackfillRow(file.session, run.name, events, size, masked, "would send" if events else "nothing to send")
 
     async def _verify(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         repair = bool(request.get("repair"))
-        chosen = [(run, file) for run in self._daemon.runs for file in self._chosen(request)]
+        asked = [run for run in self._daemon.runs if run.outlet.mapping is None]
+        chosen = [(run, file) for run in asked for file in self._chosen(request)]
         rows, repaired = [], []
         for number, (run, file) in enumerate(chosen):
             lane = run.lanes.get(file.session) or self._daemon.lane(run, file)
@@ -237,18 +201,22 @@ class Answers:
         """Try to deliver one quarantined event; return why it stays, None when every sink has it now."""
         if len(entry.raw) != entry.size:
             return "only its beginning was kept"
-        envelope = decode(entry.raw)
-        if not isinstance(envelope, Envelope):
-            return envelope.reason
-        line = self._presentable(entry.raw)
-        if line is None:
-            return "the redactor refuses it still"
+        runs = [run for run in self._runs([entry.sink] if entry.sink else None) if entry.sink or not run.outlet.mapping]
+        if any(run.outlet.mapping is not None for run in runs):  # what is kept is a record, not the event
+            identity, line = entry.event or "", entry.raw
+        else:
+            envelope, shown = decode(entry.raw), self._presentable(entry.raw)
+            if not isinstance(envelope, Envelope):
+                return envelope.reason
+            if shown is None:
+                return "the redactor refuses it still"
+            identity, line = envelope.id, shown
         file = self._daemon.source.sessions.get(entry.session)
-        for run in self._runs([entry.sink] if entry.sink else None):
+        for run in runs:
             lane = run.lanes.get(entry.session) or (self._daemon.lane(run, file) if file else None)
             if lane is None:
                 return "its session is gone"
-            what = Unsendable(entry.offset, line, len(line), entry.reason, envelope.id)
+            what = Unsendable(entry.offset, line, len(line), entry.reason, identity)
             refused = await lane.send_one(what)
             if refused is not None:
                 return refused
@@ -258,36 +226,3 @@ class Answers:
         self._entries(numbers)
         self._daemon.quarantine.drop(numbers)
         return {"done": numbers, "left": [], "exit": int(Exit.DONE)}
-
-
-class _Ticker:
-    """Tells progress a few times a second."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._next = 0.0
-
-    def tell(self, lanes: list[Lane], before: Mapping[int, tuple[int, int, int]], total: int) -> None:
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + 0.2
-        done = [(lane, before[id(lane)]) for lane in lanes]
-        self._progress(
-            {
-                "sessions": len({lane.file.session for lane in lanes}),
-                "sessions_done": sum(1 for lane in lanes if lane.settled),
-                "events": sum(lane.progress.events - start[0] for lane, start in done),
-                "bytes": sum(min(lane.position.offset, lane.file.size) for lane in lanes),
-                "bytes_total": total,
-                "masked": sum(lane.progress.masked - start[2] for lane, start in done),
-            }
-        )
-
-
-def _state(run: SinkRun, lane: Lane) -> str:
-    if lane.stopped:
-        return "deleted there; --from-start sends it again"
-    if lane.settled:
-        return "delivered"
-    return "refused" if run.outlet.gate.closed else "waiting"

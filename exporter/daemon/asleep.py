@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from exporter.core.names import LOCAL, MARKS, QUARANTINE, sink_name
+from exporter.core.names import LOCAL, MARKS, QUARANTINE
 from exporter.status import DaemonStatus, SinkStatus, SourceStatus, Status
 from exporter.store.marks import FOLLOWING, Store
 from exporter.store.quarantine import Quarantine
@@ -14,11 +14,11 @@ GUESSED_EVENT_BYTES: Final = 1_800
 
 
 def status_asleep(root: Path, state_dir: Path, configured: Mapping[str, str], *, changed_after: float) -> Status:
-    """Say how far every configured Mission Control (name to URL) is behind the files below `root`. Makes no file.
+    """Say how far every configured sink (name to address) is behind the files below `root`. Makes no file.
 
     A session that a sink never had anything of counts if it changed after that time: a start would deliver it.
     """
-    sinks = {sink_name(name): url for name, url in configured.items()} or {LOCAL: LOCAL}
+    sinks = configured or {LOCAL: LOCAL}
     marks, quarantine = state_dir / MARKS, state_dir / QUARANTINE
     files = {path.parent.name: path.stat() for path in root.glob("*/events.jsonl") if path.is_file()}
     sizes = {session: facts.st_size for session, facts in files.items()}

@@ -23,6 +23,7 @@ LIVE_SECONDS: Final = 600.0
 _TICK_SECONDS: Final = 0.02
 _LOOK_SECONDS: Final = 0.1
 _HOUSEKEEPING_SECONDS: Final = 3_600.0
+_ENDINGS_SECONDS: Final = 2.0
 _DAY_SECONDS: Final = 86_400.0
 
 
@@ -119,10 +120,15 @@ class Daemon:
         self._housekeeping = asyncio.create_task(self._keep_house())
 
     async def _keep_house(self) -> None:
+        expires = 0.0
         while True:
-            with contextlib.suppress(sqlite3.Error):  # a disk that is full is the lanes' to report
-                self.quarantine.expire()
-            await asyncio.sleep(_HOUSEKEEPING_SECONDS)
+            if time.monotonic() >= expires:
+                expires = time.monotonic() + _HOUSEKEEPING_SECONDS
+                with contextlib.suppress(sqlite3.Error):  # a disk that is full is the lanes' to report
+                    self.quarantine.expire()
+            await asyncio.sleep(_ENDINGS_SECONDS)
+            for run in self.runs:
+                run.look_for_endings()
 
     async def stop(self) -> None:
         """Finish what is under way, for `drain_seconds` at most, and let go of everything."""
@@ -144,6 +150,7 @@ class Daemon:
         while idle_looks < 2:
             await asyncio.sleep(_TICK_SECONDS)
             chosen = list(lanes()) if lanes else [(run, lane) for run in self.runs for lane in run.lanes.values()]
+            summing = self._summing({run for run, _ in chosen} if lanes else set(self.runs))
             if not lanes:
                 done = all(lane.settled and not lane.busy and not lane.asked for _, lane in chosen)
             else:  # what is added after the question is not part of the answer
@@ -151,13 +158,11 @@ class Daemon:
                     lane.reached(*targets.setdefault(lane, (lane.file.generation, lane.file.size)))
                     for _, lane in chosen
                 )
-            if done:
+            if done and not summing:
                 idle_looks += 1
                 continue
             idle_looks = 0
-            for run, lane in chosen:
-                if lane.settled:
-                    continue
+            for run in {run for run, lane in chosen if not lane.settled} | summing:
                 if run.outlet.gate.closed:
                     return Exit.REFUSED
                 if self._gave_up(run):
@@ -173,6 +178,15 @@ class Daemon:
             )
         )
         return Exit.PARTIAL if kept else Exit.DONE
+
+    @staticmethod
+    def _summing(runs: "set[SinkRun]") -> "set[SinkRun]":
+        """Return the sinks that have sums to send, and let them not wait for more."""
+        summing = {run for run in runs if not run.summed_up}
+        for run in runs:
+            if run.outlet.counting is not None:
+                run.outlet.counting.hurried = True
+        return summing
 
     async def catch_up(
         self, seconds: float, stop: asyncio.Event, progress: Callable[[dict[str, int]], None]

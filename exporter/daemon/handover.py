@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, assert_never
 
@@ -25,7 +25,8 @@ from exporter.core.verdict import (
 from exporter.daemon.dealt import BeginAgain, Blocked, Dealt, Handed
 from exporter.daemon.outlet import Outlet
 from exporter.daemon.progress import UNWRITABLE, Progress
-from exporter.sinks.mission_control import Registered, Sent, retry_delay_seconds
+from exporter.sinks.mission_control import retry_delay_seconds
+from exporter.sinks.sink import Registered, Sent
 from exporter.store.marks import DELETED_THERE, FOLLOWING, Mark, StoreUnwritableError
 
 STORE_RETRY_SECONDS: Final = 1.0
@@ -78,7 +79,8 @@ class Handover:
                 if isinstance(answer, Missing) and self.mark.remote_id is None:
                     answer = Later("no Mission Control at this address (404)", CEILING_SECONDS, alarm=True)
                 return self.follow(answer)
-            self.outlet.succeeded()
+            if answer.asked:
+                self.outlet.succeeded()
             self._registered, self._restore = True, False
             if self.mark.remote_id != answer.remote_id:
                 await self.commit(replace(self.mark, remote_id=answer.remote_id))
@@ -229,13 +231,17 @@ class Handover:
         ids: list[str] | None = None,
         hashes: list[bytes] | None = None,
         masked: Mapping[tuple[str, str], int] | None = None,
+        counted: Sequence[bytes] = (),
     ) -> None:
-        """Step 3: remember the mark and what led to it, or wait until that can be written. Nothing is sent before."""
+        """Step 3: remember the mark and what led to it, or wait until that can be written. Nothing is sent before.
+
+        `counted` is what the sink will be sent the sums of: it is remembered with the mark.
+        """
         outlet = self.outlet
         while True:
             try:
                 self.mark = outlet.store.commit(
-                    self.session, outlet.sink_id, mark, ids or [], hashes or [], masked or {}
+                    self.session, outlet.sink_id, mark, ids or [], hashes or [], masked or {}, counted
                 )
             except StoreUnwritableError as error:
                 if self._progress.problem != UNWRITABLE:
@@ -244,6 +250,8 @@ class Handover:
                 await asyncio.sleep(STORE_RETRY_SECONDS)
             else:
                 self.known, self._progress.problem = True, None
+                if counted and outlet.counting is not None:
+                    outlet.counting.counted()
                 # Fewer: something was acknowledged and is not there. More: something of an exporter that was killed
                 # arrived after all, or somebody else sends this session as well.
                 if ids and self._held_there is not None and self._held_there != self.mark.delivered:

@@ -20,6 +20,7 @@ from exporter.daemon.dealt import BeginAgain, Dealt, Handed
 from exporter.daemon.handover import STORE_RETRY_SECONDS, Handover
 from exporter.daemon.outlet import Outlet
 from exporter.daemon.progress import UNWRITABLE, Progress, place_of
+from exporter.daemon.reading import Reading
 from exporter.daemon.replay import send_one
 from exporter.sources.session_file import SessionFile
 from exporter.store.marks import Mark, StoreDamagedError, StoreUnwritableError
@@ -45,6 +46,7 @@ class Lane:
         self.position: Position = START
         self._turning = asyncio.Lock()
         self._handover = Handover(file.session, outlet, mark, self.progress)
+        self._reading = Reading(file, outlet, self._handover.delivered)
         self._epoch = outlet.store.epoch
         self._generation: int | None = None
         self._last_id: str | None = None
@@ -147,9 +149,11 @@ class Lane:
         await self._gather()
         segment, self._ahead = self._ahead, None
         if segment is None or segment.start != self.position:
-            segment = await self._read(self.position, self._last_id)
+            segment = await self._reading.next(self.position, self._last_id, self._reconciling)
         if self._generation != self.file.generation:
             return True
+        if segment is None:
+            segment = await self._reading.ending(self.position, self._reconciling)
         if segment is None:
             return await self._at_end()
         if segment.ids and not self._go_on(await self._handover.prepare()):
@@ -169,7 +173,7 @@ class Lane:
         self._handover.show(segment.live)
         generation = self._generation
         refused: frozenset[int] = frozenset()
-        if segment.ids:
+        if segment.ids and self.outlet.counting is None:
             self._last_sent = time.monotonic()
             dealt = await self._handover.hand_over(segment, lambda: self._meanwhile(segment))
             if not self._go_on(dealt):
@@ -185,7 +189,7 @@ class Lane:
         # While other sessions are sent at the same time there is no need to have more in memory.
         alone = self.outlet.busy <= 1
         if alone and self.file.size > segment.end.offset and self._generation == self.file.generation:
-            self._ahead = await self._read(segment.end, segment.ids[-1])
+            self._ahead = await self._reading.next(segment.end, segment.last_id, self._reconciling)
 
     async def _commit(self, segment: Segment, refused: frozenset[int], *, still_here: bool) -> None:
         ids, hashes = segment.ids, segment.hashes(for_digest=self.outlet.sink.capabilities.digest)
@@ -193,14 +197,17 @@ class Lane:
             ids = [identity for index, identity in enumerate(ids) if index not in refused]
             hashes = [one for index, one in enumerate(hashes) if index not in refused]
         mark = self.mark
+        counted = segment.lines if self.outlet.counting is not None else []
         if still_here and self._reconciling is None:
             last = ids[-1] if ids else mark.last_id
+            if self.outlet.mapping is not None:
+                last = segment.last_id or mark.last_id
             mark = replace(mark, position=segment.end, identity=self.file.identity, last_id=last)
         if ids or segment.unsendable or refused:  # what is ephemeral alone moves no mark
-            await self._handover.commit(mark, ids, hashes, segment.masked)
+            await self._handover.commit(mark, ids, hashes, segment.masked, counted)
         self.progress.add(segment, len(ids))
         self.position = segment.end
-        self._last_id = segment.ids[-1] if segment.ids else self._last_id
+        self._last_id = segment.last_id or self._last_id
         if self._reconciling is not None:
             self._reconciling.settled(segment.seen)
 
@@ -219,6 +226,7 @@ class Lane:
     def _stand(self, position: Position, last_id: str | None) -> None:
         self.position, self._last_id, self._ahead = position, last_id, None
         self._generation, self._reconciling = self.file.generation, None
+        self._reading.forget()
 
     def _begin_again(self, known: dict[str, bytes]) -> None:
         self._handover.begin_again(known)
@@ -252,23 +260,6 @@ class Lane:
             self._reconciling = None
         await self._handover.settle(mark, gone)
         return True
-
-    async def _read(self, position: Position, last_id: str | None) -> Segment | None:
-        reconciling = self._reconciling
-        seen: set[str] | None = set() if reconciling else None
-        segment = await self.outlet.road.segment(
-            self.file,
-            position,
-            last_id,
-            shared=self.outlet.shared and reconciling is None,
-            keep_live=self.outlet.keep_live,
-            skip=reconciling.skip if reconciling else None,
-            limits=self.outlet.segment_limits(),
-            seen=seen,
-        )
-        if segment is not None and seen is not None:
-            segment.seen = seen
-        return segment
 
     async def _gather(self) -> None:
         """Above 200 requests a second let events gather for some milliseconds; never delay the first after a pause."""

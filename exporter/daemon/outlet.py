@@ -4,16 +4,21 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from exporter.core.gate import Gate
 from exporter.core.notice import Level, Notice
 from exporter.core.segment import BYTES_MAX, EVENTS_MAX, Unsendable
 from exporter.core.verdict import Later
 from exporter.daemon.road import Road
-from exporter.sinks.mission_control import MissionControl, retry_delay_seconds
+from exporter.sinks.mission_control import retry_delay_seconds
+from exporter.sinks.sink import Sink
 from exporter.store.marks import Store
 from exporter.store.quarantine import Quarantine
+
+if TYPE_CHECKING:
+    from exporter.daemon.counting import Counting
+    from exporter.daemon.mapping import SignalMapping
 
 # A body is a little longer than its events.
 _BODY_SPARE_BYTES: Final = 4_096
@@ -21,15 +26,20 @@ _BODY_SPARE_BYTES: Final = 4_096
 
 @dataclass(slots=True)
 class Outlet:
-    """One sink with its gate, and the stores and the road that it shares with the other sinks."""
+    """One sink with its gate, and the stores and the road that it shares with the other sinks.
 
-    sink: MissionControl
+    `mapping` makes the events into what the sink takes instead; `counting` collects that and sends the sums.
+    """
+
+    sink: Sink
     sink_id: int
     gate: Gate
     store: Store
     quarantine: Quarantine
     road: Road
     notice: Callable[[Notice], None]
+    mapping: "SignalMapping | None" = None
+    counting: "Counting | None" = None
     shared: bool = False
     keep_live: bool = False
     last_success: float | None = None

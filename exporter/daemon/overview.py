@@ -56,11 +56,20 @@ def workspace_facts(workspace: Workspace | None) -> dict[str, str]:
 
 def has_crashed(directory: Path) -> bool:
     """Tell whether the CLI left its lock behind and runs no more."""
+    locks = _locks(directory)
+    return bool(locks) and not any(map(_runs, locks))
+
+
+def is_locked(directory: Path) -> bool:
+    """Tell whether a process that runs holds the session open."""
+    return any(map(_runs, _locks(directory)))
+
+
+def _locks(directory: Path) -> list[int]:
     try:
-        locks = [match for name in os.listdir(directory) if (match := _LOCK_NAME.fullmatch(name))]  # noqa: PTH208
+        return [int(found[1]) for name in os.listdir(directory) if (found := _LOCK_NAME.fullmatch(name))]  # noqa: PTH208
     except OSError:
-        return False
-    return bool(locks) and not any(_runs(int(lock[1])) for lock in locks)
+        return []
 
 
 def _runs(process: int) -> bool:

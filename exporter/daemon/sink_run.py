@@ -8,6 +8,7 @@ from typing import Final
 from exporter.core.gate import Closed, Go, Hold
 from exporter.core.schedule import Schedule
 from exporter.daemon.lane import Lane
+from exporter.daemon.mapping import has_ended
 from exporter.daemon.outlet import Outlet
 
 TOKEN_LOOK_SECONDS: Final = 1.0
@@ -25,6 +26,7 @@ class SinkRun:
         self._work = asyncio.Event()
         self._gate_moved = asyncio.Event()
         self._workers: list[asyncio.Task[None]] = []
+        self._counting: asyncio.Task[None] | None = None
         self._stopping = False
 
     @property
@@ -34,6 +36,8 @@ class SinkRun:
 
     def start(self) -> None:
         """Begin to work."""
+        if self.outlet.counting is not None:
+            self._counting = asyncio.create_task(self.outlet.counting.run(self.outlet, self._quiet))
         self._workers = [asyncio.create_task(self._worker()) for _ in range(self._connections)]
 
     def ask(self, lane: Lane) -> None:
@@ -47,14 +51,33 @@ class SinkRun:
             self._work.set()
 
     def idle(self) -> bool:
-        """Tell whether every lane has nothing left to do."""
+        """Tell whether there is nothing left to do."""
+        return self._quiet() and self.summed_up
+
+    def _quiet(self) -> bool:
         return not len(self._schedule) and all(lane.settled and not lane.busy for lane in self.lanes.values())
+
+    @property
+    def summed_up(self) -> bool:
+        """Tell whether what the lanes counted has been sent, where that is apart from what they do."""
+        return self.outlet.counting is None or self.outlet.counting.settled
+
+    def look_for_endings(self) -> None:
+        """Give a turn to the lanes of sessions that have something open while their process has ended."""
+        mapping = self.outlet.mapping
+        if mapping is None or self._stopping:
+            return
+        for lane in self.lanes.values():
+            if lane.settled and mapping.mapper.is_open(lane.file) and has_ended(lane.file):
+                self.ask(lane)
 
     async def stop(self, drain_seconds: float) -> None:
         """Finish the requests that are under way, for so long at most; what is not answered is sent again one day."""
         self._stopping = True
         self._work.set()
         self._gate_moved.set()
+        if self._counting is not None:
+            self._counting.cancel()
         if self._workers:
             _, pending = await asyncio.wait(self._workers, timeout=drain_seconds)
             for task in pending:

@@ -3,7 +3,7 @@
 from exporter.core.digest import total
 from exporter.core.position import START
 from exporter.daemon.lane import Lane
-from exporter.sinks.mission_control import Registered
+from exporter.sinks.sink import Registered
 from exporter.status import VerifyRow
 
 

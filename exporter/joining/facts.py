@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from config.errors import ConfigError
 from config.show import rows
 from config.token import read_headers, read_token
-from exporter.core.names import sink_name
+from exporter.core.names import otlp_name, sink_name
 from exporter.doctor.facts import Facts, MissionControlFacts, OtlpFacts
 from exporter.doctor.telemetry import VARIABLES
 
@@ -56,7 +56,7 @@ def _otlp(name: str, one: "Otel") -> OtlpFacts:
     except ConfigError as error:
         fault = str(error)
     return OtlpFacts(
-        "otel" if name == "default" else f"otel.{name}",
+        otlp_name(name),
         one.endpoint,
         one.protocol,
         one.append_path,

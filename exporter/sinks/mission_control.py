@@ -3,9 +3,8 @@
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, TypeAlias
+from typing import Final
 from urllib.parse import quote
 
 import msgspec
@@ -13,6 +12,7 @@ import tenacity
 
 from exporter.core.delivery import Limits
 from exporter.core.verdict import Accepted, Later, LessCompression, Verdict, verdict
+from exporter.sinks.sink import Ack, Capabilities, Registered, Registration, Sent
 from exporter.sinks.transport import Answer, NoAnswerError, Transport
 from exporter.version import VERSION
 
@@ -40,31 +40,6 @@ def retry_delay_seconds(failures: int, later: Later) -> float:
     return float(_BACKOFF(state))
 
 
-class Capabilities(msgspec.Struct, frozen=True):
-    """What a receiver offers above the floor; everything is absent unless it says so."""
-
-    encodings: list[str] = []
-    max_body: int = 0
-    max_events: int = 0
-    max_event_bytes: int = 0
-    ack: bool = False
-    digest: bool = False
-    rewound: bool = False
-    reports: bool = False
-    live: bool = False
-
-
-class Ack(msgspec.Struct, frozen=True):
-    """What a receiver says it holds of a session."""
-
-    count: int
-    digest: str
-    last_event_id: str | None = None
-    accepted: int = 0
-    duplicates: int = 0
-    rejected: list[str] = []
-
-
 class _SessionAnswer(msgspec.Struct):
     id: str
     capabilities: Capabilities | None = None
@@ -77,30 +52,6 @@ class _EventsAnswer(msgspec.Struct):
 
 class _ItemsAnswer(msgspec.Struct):
     items: list[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """The receiver knows the session under `remote_id`."""
-
-    remote_id: str
-    ack: Ack | None
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """The answer to a batch. `trusted` is False when a receiver that acknowledges gave no sound acknowledgement.
-
-    `count` is how many events of the session such a receiver says it holds now.
-    """
-
-    verdict: Verdict
-    rejected: tuple[str, ...] = ()
-    trusted: bool = True
-    count: int | None = None
-
-
-Registration: TypeAlias = Registered | Verdict
 
 
 class MissionControl:

@@ -6,7 +6,7 @@ new state, never a mixture; after a power loss it may hold an older one, which r
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
@@ -15,6 +15,7 @@ import msgspec
 
 from exporter.core.position import START, Identity, Position
 from exporter.errors import StateError
+from exporter.store.counted import COUNT, COUNTED_TABLES
 from exporter.store.database import DATABASE_ERRORS, is_damage, open_database, set_aside
 
 _MIGRATIONS: Final = (
@@ -35,6 +36,7 @@ _MIGRATIONS: Final = (
     ) WITHOUT ROWID;
     CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID
     """,
+    COUNTED_TABLES,
 )
 FOLLOWING, DELETED_THERE = "following", "deleted_there"
 
@@ -151,10 +153,12 @@ class Store:
         ids: list[str],
         hashes: list[bytes],
         masked: Mapping[tuple[str, str], int],
+        counted: Sequence[bytes] = (),
     ) -> Mark:
         """Remember that a sink has accepted these ids and stands at this mark; return the mark with its new count.
 
-        `masked` counts by (day, rule). All of it is remembered or none.
+        `masked` counts by (day, rule); `counted` waits to be summed up (`store/counted.py`). All of it is remembered
+        or none.
         """
         mark = replace(mark, delivered=mark.delivered + len(ids))
         try:
@@ -171,11 +175,27 @@ class Store:
                     " ON CONFLICT DO UPDATE SET count = count + excluded.count",
                     (session, sink, day, rule, count),
                 )
+            if counted:
+                execute(COUNT, (sink, mark.remote_id or session, msgspec.msgpack.encode(counted)))
             self._put_mark(session, sink, mark)
             execute("COMMIT")
         except DATABASE_ERRORS as error:
             raise self._failed(error) from error
         return mark
+
+    def rows(self, sql: str, values: Iterable[object] = ()) -> list[tuple[object, ...]]:
+        """Read something that another module of the store keeps here."""
+        return self._run(sql, values)
+
+    def change(self, statements: Iterable[tuple[str, Sequence[object]]]) -> None:
+        """Carry out statements of another module of the store, all or none."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for sql, values in statements:
+                self._connection.execute(sql, tuple(values))
+            self._connection.execute("COMMIT")
+        except DATABASE_ERRORS as error:
+            raise self._failed(error) from error
 
     def _put_mark(self, session: str, sink: int, mark: Mark) -> None:
         identity = mark.identity

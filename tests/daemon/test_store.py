@@ -27,7 +27,7 @@ def _fail_commits(exporter: Exporter, fails: Callable[[list[str]], Exception | N
     store: Any = exporter.running.daemon.store
     original = store.commit
 
-    def commit(session: str, sink: int, mark: Any, ids: list[str], hashes: list[bytes], masked: Any) -> Any:
+    def commit(session: str, sink: int, mark: Any, ids: list[str], hashes: list[bytes], masked: Any, *more: Any) -> Any:
         error = fails(ids)
         if error is not None:
             raise error

@@ -1,0 +1,148 @@
+"""The second half of a sink that is sent sums: what its lanes counted is added up, and the sums are sent.
+
+Order of effects: what was counted is in the store with the mark it belongs to; here it moves into the sums, durably;
+the next points are made of the sums and sent; after a 2xx the sums that know it are written. A crash repeats the very
+same points.
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import Final, Protocol, assert_never
+
+from exporter.core.delivery import Again, Delivery, Done, Leave, Quarantine, Send, Settled
+from exporter.core.gate import Closed, Go, Hold
+from exporter.core.notice import Level
+from exporter.core.segment import Unsendable
+from exporter.core.verdict import Later, Unauthorized
+from exporter.daemon.outlet import Outlet
+from exporter.store.counted import sum_up, waiting
+from exporter.store.marks import StoreDamagedError, StoreUnwritableError
+
+_SEGMENTS_MAX: Final = 4_096
+_LOOK_SECONDS: Final = 0.1
+_RETRY_SECONDS: Final = 1.0
+
+
+class Sums(Protocol):
+    """The sums of one stream. `points` says what is to be sent next until `accepted` says that it was."""
+
+    def add(self, bodies: list[bytes]) -> None: ...
+
+    def points(self) -> list[bytes]: ...
+
+    def accepted(self) -> None: ...
+
+    def state(self) -> bytes: ...
+
+
+class Counting:
+    """Sends the sums of one sink, every `interval_seconds` or as soon as somebody waits for them."""
+
+    def __init__(self, make: Callable[[bytes | None], Sums], interval_seconds: float) -> None:
+        self.hurried = False
+        self._make = make
+        self._interval_seconds = interval_seconds
+        self._sums: dict[str, Sums] = {}
+        self._counted = asyncio.Event()
+        self._counted.set()  # what an earlier daemon left
+
+    @property
+    def settled(self) -> bool:
+        """Tell whether everything that was counted has been sent."""
+        return not self._counted.is_set()
+
+    def counted(self) -> None:
+        """Note that something was counted."""
+        self._counted.set()
+
+    async def run(self, outlet: Outlet, quiet: Callable[[], bool]) -> None:
+        """Send until cancelled. While sessions are still being read, as `quiet` tells, sums wait: they go by time."""
+        while True:
+            await self._counted.wait()
+            await self._gather(quiet)
+            try:
+                if await self._send_all(outlet):
+                    continue
+            except (StoreUnwritableError, StoreDamagedError, sqlite3.Error) as error:
+                self._sums.clear()
+                outlet.last_error = f"the sums cannot be written: {error}"
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _gather(self, quiet: Callable[[], bool]) -> None:
+        begun = time.monotonic()
+        while time.monotonic() - begun < self._interval_seconds and not (self.hurried and quiet()):  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_SECONDS)
+        self.hurried = False
+
+    async def _send_all(self, outlet: Outlet) -> bool:
+        """Add up and send what waits; return whether all of it went."""
+        self._counted.clear()
+        for one in waiting(outlet.store, outlet.sink_id, _SEGMENTS_MAX):
+            sums = self._sums.get(one.stream)
+            if sums is None:
+                sums = self._sums[one.stream] = self._make(one.state)
+            if one.bodies:
+                self._counted.set()
+                sums.add(one.bodies)
+                sum_up(outlet.store, outlet.sink_id, one.stream, sums.state(), one.until)
+        for stream, sums in list(self._sums.items()):
+            while points := sums.points():
+                if not await self._send(outlet, stream, points):
+                    self._counted.set()
+                    return False
+                sums.accepted()
+                sum_up(outlet.store, outlet.sink_id, stream, sums.state(), 0)
+        return True
+
+    async def _send(self, outlet: Outlet, stream: str, points: list[bytes]) -> bool:
+        """Send points, in halves when they are refused; return False when the sink cannot take them now."""
+        delivery = Delivery(list(map(len, points)))
+        while True:
+            match delivery.ready(outlet.sink.limits()):
+                case Done():
+                    return True
+                case Quarantine(index, reason):
+                    self._refuse(outlet, stream, points[index], reason)
+                case Send(first, end):
+                    await _open_gate(outlet)
+                    some = points[first:end]
+                    sent = await outlet.sink.send(stream, [str(number) for number in range(first, end)], some)
+                    match delivery.answered(sent.verdict):
+                        case Settled():
+                            outlet.succeeded()
+                            for number in sent.rejected:
+                                self._refuse(outlet, stream, points[int(number)], "rejected_by_receiver")
+                        case Again():
+                            outlet.retries += 1
+                        case Quarantine(index, reason):
+                            self._refuse(outlet, stream, points[index], reason)
+                        case Leave(Unauthorized(status)):
+                            outlet.refused(status, stream)
+                            return False
+                        case Leave(verdict):
+                            later = verdict if isinstance(verdict, Later) else Later(type(verdict).__name__.lower())
+                            outlet.failed(later, stream)
+                            return False
+                        case unknown:
+                            assert_never(unknown)
+
+    def _refuse(self, outlet: Outlet, stream: str, point: bytes, reason: str) -> None:
+        outlet.keep(stream, [Unsendable(0, point, len(point), reason, None)], for_all_sinks=False)
+        outlet.say(Level.WARNING, "points were refused", stream, reason=reason)
+
+
+async def _open_gate(outlet: Outlet) -> None:
+    """Wait until the sink may be sent to."""
+    while True:
+        match outlet.gate.ready(time.monotonic()):
+            case Go():
+                return
+            case Hold(until):
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.sleep(min(_RETRY_SECONDS, max(0.05, until - time.monotonic())))
+            case Closed():
+                await asyncio.sleep(_RETRY_SECONDS)
+                outlet.gate.token_is(outlet.sink.token())

@@ -1,0 +1,209 @@
+"""From session events to the records of a sink that does not take the events themselves, such as OTLP's signals.
+
+A machine per session turns events into records of several signals at once. What it makes depends on the events before
+as well, so a machine stands at one place of a file, and one that is needed elsewhere is made anew and fed the session
+from its first event. That needs no memory of ours on disk, and it is why records must depend on the events alone.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeAlias
+
+from exporter.core.position import START, Position
+from exporter.core.segment import Segment
+from exporter.daemon.overview import has_crashed, is_locked
+from exporter.daemon.road import Road
+from exporter.sources.session_file import SessionFile
+
+_MACHINES_MAX: Final = 256
+_KEPT_BYTES_MAX: Final = 16 << 20
+_SLICE_EVENTS: Final = 64
+_CRASHED_SECONDS: Final = 5.0
+_LEFT_SECONDS: Final = 60.0
+
+Record: TypeAlias = tuple[int, str, bytes]
+"""The number of the event that led to it, its id, and its bytes as they will be sent."""
+
+
+class Machine(Protocol):
+    """Makes the records of one session. The same events always lead to the same records."""
+
+    @property
+    def open(self) -> bool:
+        """Tell whether something has begun that only a later event, or the end of the process, will finish."""
+
+    def take(self, lines: Sequence[bytes], observed_ns: int) -> Mapping[str, list[Record]]: ...
+
+    def pass_over(self, lines: Sequence[bytes]) -> None:
+        """Take events whose records nobody needs."""
+
+    def process_died(self, observed_ns: int) -> Mapping[str, list[Record]]: ...
+
+
+@dataclass(slots=True)
+class _Mapped:
+    """The records of one segment, by signal."""
+
+    source: Segment
+    records: dict[str, list[Record]] = field(default_factory=dict)
+
+    def add(self, first: int, some: Mapping[str, list[Record]]) -> None:
+        for signal, records in some.items():
+            self.records.setdefault(signal, []).extend((first + index, name, data) for index, name, data in records)
+
+    @property
+    def size(self) -> int:
+        return sum(len(data) for records in self.records.values() for _, _, data in records)
+
+    def segment(self, signal: str, skip: Container[str]) -> Segment:
+        source, records = self.source, self.records.get(signal, [])
+        chosen = [record for record in records if record[1] not in skip]
+        return Segment(
+            source.start,
+            source.end,
+            [name for _, name, _ in chosen],
+            [data for _, _, data in chosen],
+            [source.offsets[index] if source.offsets else source.start.offset for index, _, _ in chosen],
+            source.unsendable,
+            seen={name for _, name, _ in records},
+            masked=source.masked,
+            chain_breaks=source.chain_breaks,
+            ephemeral=source.ephemeral,
+            size=source.size,
+            last_id=source.last_id,
+        )
+
+
+_Place: TypeAlias = tuple[SessionFile, int, int]
+
+
+class Mapper:
+    """The machines of all sessions for the signals of one endpoint, which share what was mapped already."""
+
+    def __init__(self, road: Road, make: Callable[[str], Machine]) -> None:
+        self.shared = False
+        self._road = road
+        self._make = make
+        self._machines: OrderedDict[_Place, Machine] = OrderedDict()
+        self._kept: OrderedDict[_Place, _Mapped] = OrderedDict()
+        self._kept_bytes = 0
+        self._ended: dict[_Place, _Mapped] = {}
+        self._locks: dict[SessionFile, asyncio.Lock] = {}
+
+    async def segment(
+        self, signal: str, file: SessionFile, position: Position, last_id: str | None, skip: Container[str]
+    ) -> Segment | None:
+        """Return the records of the next events from `position`, like `Road.segment`; some segments hold none.
+
+        Records whose ids are in `skip` are left out, but named in the segment's `seen`.
+        """
+        place = (file, file.generation, position.offset)
+        async with self._locks.setdefault(file, asyncio.Lock()):
+            mapped = self._kept.get(place) or await self._map(place, position, last_id)
+        return mapped.segment(signal, skip) if mapped is not None else None
+
+    async def ending(self, signal: str, file: SessionFile, position: Position, skip: Container[str]) -> Segment | None:
+        """Return the records of what is still open at the end of a file whose process has ended, if there are any."""
+        place = (file, file.generation, position.offset)
+        if place not in self._ended:
+            if not has_ended(file):
+                return None
+            async with self._locks.setdefault(file, asyncio.Lock()):
+                machine = await self._machine(place)
+                if machine is None:
+                    return None
+                self._put_back(place, machine)
+                if place not in self._ended:
+                    mapped = _Mapped(Segment(position, position))
+                    if machine.open:
+                        mapped.add(0, machine.process_died(time.time_ns()))
+                    self._ended = {other: one for other, one in self._ended.items() if other[0] is not file}
+                    self._ended[place] = mapped
+        segment = self._ended[place].segment(signal, skip)
+        return segment if segment.ids else None
+
+    def is_open(self, file: SessionFile) -> bool:
+        """Tell whether a session has begun something that its process did not finish yet."""
+        return any(place[0] is file and machine.open for place, machine in self._machines.items())
+
+    async def _map(self, place: _Place, position: Position, last_id: str | None) -> _Mapped | None:
+        file, generation, _ = place
+        machine = await self._machine(place)
+        if machine is None:
+            return None
+        source = await self._road.segment(file, position, last_id, shared=self.shared)
+        if source is None or generation != file.generation:
+            self._put_back(place, machine)
+            return None
+        mapped = _Mapped(source)
+        for first in range(0, len(source.lines), _SLICE_EVENTS):
+            if first:
+                await asyncio.sleep(0)
+            mapped.add(first, machine.take(source.lines[first : first + _SLICE_EVENTS], time.time_ns()))
+        self._put_back((file, generation, source.end.offset), machine)
+        self._keep(place, mapped)
+        return mapped
+
+    async def _machine(self, place: _Place) -> Machine | None:
+        """Return the machine that stands at a place, and take it away from there; None when the file has changed."""
+        machine = self._machines.pop(place, None)
+        if machine is not None:
+            return machine
+        file, generation, offset = place
+        machine, position, last_id = self._make(file.session), START, None
+        while position.offset < offset:
+            source = await self._road.segment(file, position, last_id)
+            if source is None or file.generation != generation:
+                return None
+            before = sum(1 for one in source.offsets if one < offset)
+            for first in range(0, before, _SLICE_EVENTS):
+                await asyncio.sleep(0)
+                machine.pass_over(source.lines[first : min(before, first + _SLICE_EVENTS)])
+            position, last_id = source.end, source.last_id or last_id
+        return machine
+
+    def _put_back(self, place: _Place, machine: Machine) -> None:
+        self._machines[place] = machine
+        while len(self._machines) > _MACHINES_MAX:
+            left = self._machines.popitem(last=False)[0][0]
+            if not any(other[0] is left for other in self._machines):
+                self._locks.pop(left, None)
+
+    def _keep(self, place: _Place, mapped: _Mapped) -> None:
+        self._kept[place] = mapped
+        self._kept_bytes += mapped.size
+        while self._kept_bytes > _KEPT_BYTES_MAX and len(self._kept) > 1:
+            self._kept_bytes -= self._kept.popitem(last=False)[1].size
+
+
+@dataclass(frozen=True, slots=True)
+class SignalMapping:
+    """The road of one sink: a mapper, of which it takes one signal.
+
+    `repeats` says that its records do not belong to one event each, so that one of them may come up a second time.
+    """
+
+    mapper: Mapper
+    signal: str
+    repeats: bool = True
+
+    async def segment(
+        self, file: SessionFile, position: Position, last_id: str | None, skip: Container[str]
+    ) -> Segment | None:
+        """See `Mapper.segment`."""
+        return await self.mapper.segment(self.signal, file, position, last_id, skip)
+
+    async def ending(self, file: SessionFile, position: Position, skip: Container[str]) -> Segment | None:
+        """See `Mapper.ending`."""
+        return await self.mapper.ending(self.signal, file, position, skip)
+
+
+def has_ended(file: SessionFile) -> bool:
+    """Tell whether nobody will finish what is open in a session: no process holds it, and it has been still a while."""
+    still = time.time() - file.modified
+    if still < _CRASHED_SECONDS:
+        return False
+    return has_crashed(file.directory) or (still >= _LEFT_SECONDS and not is_locked(file.directory))

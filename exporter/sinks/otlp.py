@@ -1,0 +1,166 @@
+"""One signal of an OTLP endpoint as a sink: its records are sent as they are, and the answer is read to its end."""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from exporter.core.delivery import Limits
+from exporter.core.verdict import (
+    CEILING_SECONDS,
+    Accepted,
+    Conflict,
+    Deleted,
+    Later,
+    LessCompression,
+    Missing,
+    Suspect,
+    Verdict,
+    verdict,
+)
+from exporter.sinks.sink import Capabilities, Registered, Registration, Sent
+from exporter.sinks.threads import CallThreads
+
+RECORDS_MAX: Final = 512
+BODY_BYTES_MAX: Final = 3_000_000
+_REFUSED_BODY_BYTES_MIN: Final = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class OtlpAnswer:
+    """An answer in the terms of HTTP; `rejected` is how many records a receiver says it did not take."""
+
+    status: int
+    retry_after: str | None = None
+    rejected: int = 0
+    message: str = ""
+
+
+class Post(Protocol):
+    """Sends one body and waits for the answer; raises `NoAnswerError`. Called on threads."""
+
+    def __call__(self, body: bytes, /) -> OtlpAnswer: ...
+
+
+class NoAnswerError(Exception):
+    """No answer came; whether the records were taken is unknown."""
+
+
+class Streams:
+    """Which service.instance.id a session's records carry: this exporter's own, or that of the run that sends history.
+
+    A backend that wants the records of one stream in the order of time gets a stream of its own per run, and, where
+    `per_session` says so, per session.
+    """
+
+    def __init__(self, exporter_id: str) -> None:
+        self._exporter_id = exporter_id
+        self._run_of: dict[str, str] = {}
+
+    def begin_run(self, sessions: Iterable[str]) -> None:
+        """Let these sessions go out under the name of a new run, unless they have a name already."""
+        run = f"backfill-{uuid.uuid4()}"
+        self._run_of.update(dict.fromkeys(sessions, run))
+
+    def of(self, session: str, *, per_session: bool) -> str:
+        """Return the stream of a session that has none yet."""
+        run = self._run_of.get(session)
+        if run is None:
+            return self._exporter_id
+        return f"{run}/{session}" if per_session else run
+
+
+class Otlp:
+    """One signal. `assemble` makes a body of records and the stream they belong to."""
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        post: Post,
+        assemble: Callable[[str, Sequence[bytes]], bytes],
+        streams: Streams,
+        *,
+        token: Callable[[], str | None],
+        connections: int,
+        stream_per_session: bool = False,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.name = name
+        self.url = url
+        self.token = token
+        self.token_refused: str | None = None
+        self.capabilities = Capabilities()
+        self.streams = streams
+        self.rejected = 0
+        self._post = post
+        self._assemble = assemble
+        self._stream_per_session = stream_per_session
+        self._close = close
+        self._body_bytes_max = BODY_BYTES_MAX
+        self._threads = CallThreads(connections, "otlp")
+
+    def limits(self) -> Limits:
+        """Return what one request may hold."""
+        return Limits(RECORDS_MAX, self._body_bytes_max, BODY_BYTES_MAX)
+
+    def body_refused(self, size: int) -> None:
+        """Remember that a body of this size was too large."""
+        self._body_bytes_max = max(_REFUSED_BODY_BYTES_MIN, min(size // 2, self._body_bytes_max))
+
+    async def register(self, session: str, remote_id: str | None, *, restore: bool = False) -> Registration:
+        """Give the session its stream, which it keeps; nobody is asked."""
+        stream = remote_id or self.streams.of(session, per_session=self._stream_per_session)
+        return Registered(stream, None, asked=False)
+
+    async def send(
+        self, remote_id: str, ids: Sequence[str], lines: Sequence[bytes], rewound: Sequence[str] = ()
+    ) -> Sent:
+        """Send records of one stream.
+
+        When a receiver took some of them and does not say which, all of them count as rejected: none is lost, and
+        none is sent again by itself.
+        """
+        token = self.token()
+        body = self._assemble(remote_id, lines)
+        try:
+            answer = await self._threads.call(lambda: self._post(body))
+        except NoAnswerError as error:
+            return Sent(Later(str(error)))
+        judged = _judge(answer)
+        if answer.status in (401, 403):
+            if token != self.token():
+                return Sent(Later("the headers have changed meanwhile", 0.0))
+            self.token_refused = token
+        if not isinstance(judged, Accepted) or not answer.rejected:
+            return Sent(judged)
+        self.rejected += answer.rejected
+        if answer.rejected >= len(lines):
+            return Sent(Suspect(400))  # nothing was taken, so halving finds who is to blame and repeats nothing
+        return Sent(judged, tuple(ids))
+
+    async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
+        """Say that an OTLP endpoint cannot be asked what it holds."""
+        return {}
+
+    async def report(self, path: str, method: str, body: Mapping[str, object]) -> None:
+        """Do nothing: there is nobody to tell."""
+
+    async def live(self, remote_id: str, lines: Sequence[bytes]) -> None:
+        """Do nothing: ephemeral events are no records."""
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        self._threads.close()
+        self._close()
+
+
+def _judge(answer: OtlpAnswer) -> Verdict:
+    """Judge an answer; what means something about a session elsewhere is a wrong address or a wrong program here."""
+    judged = verdict(answer.status, answer.retry_after, datetime.now(UTC))
+    if isinstance(judged, Missing | Deleted | Conflict | LessCompression):
+        return Later(
+            f"answered {answer.status}: is this an OTLP endpoint for this signal?", CEILING_SECONDS, alarm=True
+        )
+    return judged
