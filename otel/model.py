@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from otel.name import Attribute, Content, EventName, Instrument, Value
 
 Attributes: TypeAlias = "dict[Attribute, Value]"
+Temporality: TypeAlias = Literal["cumulative", "delta"]
 
 
 class Kind(IntEnum):
@@ -84,12 +85,15 @@ class LogRecord:
 
 
 class Measurement(NamedTuple):
-    """A number to be added to a counter or recorded in a histogram. `labels` are in the instrument's own order."""
+    """A number to be added to a counter or recorded in a histogram. `labels` are in the instrument's own order.
+
+    None stands for a label that this measurement has not.
+    """
 
     instrument: Instrument
     time_ns: int
     value: float
-    labels: tuple[Value, ...]
+    labels: "tuple[Value | None, ...]"
     context: Context | None
 
 
