@@ -5,7 +5,7 @@ from enum import IntEnum
 from typing import Literal, TypeAlias
 
 Semconv: TypeAlias = Literal["latest", "legacy", "both"]
-Value: TypeAlias = "str | bool | int | float | tuple[str, ...]"
+Value: TypeAlias = str | bool | int | float | tuple[str, ...]
 
 
 class Content(IntEnum):

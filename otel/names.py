@@ -182,7 +182,8 @@ LABEL_SUCCESS: Final = Attribute("success", bool, _NONE, _OLD, meaning="whether 
 SESSION_BEGAN: Final = Attribute("github.copilot.session.start_type", str, _NONE, _OURS, meaning="new or resume")
 OVERFLOW: Final = Attribute("otel.metric.overflow", bool, _NONE, _OURS)
 
-# Span events.
+# Span events, and what the name of a log record begins with: the type of its event follows.
+LOG_NAME_PREFIX: Final = "github.copilot."
 USER_MESSAGE: Final = EventName("github.copilot.user.message", _OLD)
 SYSTEM_NOTIFICATION: Final = EventName("github.copilot.system.notification", _OLD)
 CUSTOM_NOTIFICATION: Final = EventName("github.copilot.custom_notification", _NEW)

@@ -149,8 +149,8 @@ TABLE: Final[Mapping[str, Row]] = MappingProxyType(
             _SHOWN,
             "external_tool.requested permission.requested session.compaction_start session.context_changed"
             " session.custom_notification session.handoff session.mode_changed session.model_change"
-            " session.plan_changed session.resume session.start session.task_complete session.title_changed session.truncation"
-            " subagent.completed subagent.deselected subagent.selected subagent.started tool.execution_start"
+            " session.plan_changed session.resume session.start session.task_complete session.title_changed"
+            " session.truncation subagent.completed subagent.deselected subagent.selected subagent.started tool.execution_start"
             " tool.user_requested",
         ),
         **_rows(
@@ -180,7 +180,8 @@ TABLE: Final[Mapping[str, Row]] = MappingProxyType(
         **_rows(
             _RECORD,
             "assistant.fusion_phase_completed assistant.fusion_phase_failed assistant.usage"
-            " mcp.oauth_recovery_completed model.call_failure model.call_final_result model.call_finished model.call_start model.log model.message"
+            " mcp.oauth_recovery_completed model.call_failure model.call_final_result model.call_finished"
+            " model.call_start model.log model.message"
             " model.messages_snapshot model.model_call_started model.model_call_success model.response"
             " model.tool_execution model.turn_ended model.turn_started permission.assentDetected"
             " permission.carriedForward permission.contextualAuthorization permission.messageAuthorization"

@@ -12,11 +12,11 @@ from typing import Final
 from otel.keyvalues import KeyValues, key_value
 from otel.model import Attributes, Link, LogRecord, Span, SpanEvent
 from otel.name import Content, Semconv
+from otel.names import LOG_NAME_PREFIX
 from otel.varint import UINT64_MAX, counted, utf8, varint
 
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
 SCOPE_NAME: Final = "session-exporter"
-LOG_NAME_PREFIX: Final = "github.copilot."
 
 _KEPT_ENTRIES_MAX: Final = 1024
 _KEPT_CHARACTERS_MAX: Final = 256

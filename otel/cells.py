@@ -1,0 +1,112 @@
+"""What an accumulator adds up: measurements of one short span of time, and the sums of a series since its start."""
+
+from bisect import bisect_left
+from typing import TypeAlias
+
+import msgspec
+
+from otel.model import Context, Exemplar, HistogramPoint, Measurement, Point
+from otel.name import Instrument, Value
+
+Labels: TypeAlias = "tuple[Value | None, ...] | None"
+"""Labels in the instrument's own order; None stands for all those that there was no room for."""
+Key: TypeAlias = tuple[Instrument, Labels]
+AnyPoint: TypeAlias = Point | HistogramPoint
+
+MILLISECOND = 1_000_000
+
+
+class Cell(msgspec.Struct, array_like=True, gc=False):
+    """Measurements of one series, added up: of one span of time, or of all time since `first_ns`.
+
+    `buckets` has a count per bucket of a histogram, and is empty for a counter.
+    """
+
+    first_ns: int
+    last_ns: int
+    count: int
+    total: int | float
+    minimum: float
+    maximum: float
+    buckets: list[int]
+    exemplar: tuple[int, float, bytes, bytes] | None = None
+
+    def add(self, measurement: Measurement, bounds: tuple[float, ...]) -> None:
+        """Add one measurement of the same series."""
+        _, time_ns, value, _, context = measurement
+        self.first_ns = min(self.first_ns, time_ns)
+        self.last_ns = max(self.last_ns, time_ns)
+        self.count += 1
+        self.total += value
+        if bounds:
+            self.buckets[bisect_left(bounds, value)] += 1
+            self.minimum = min(self.minimum, value)
+            self.maximum = max(self.maximum, value)
+        if context is not None:
+            self.exemplar = (time_ns, value, context.trace_id, context.span_id)
+
+    def merge(self, other: "Cell") -> None:
+        """Add what another cell of the same series has."""
+        self.first_ns = min(self.first_ns, other.first_ns)
+        self.last_ns = max(self.last_ns, other.last_ns)
+        self.count += other.count
+        self.total += other.total
+        self.minimum = min(self.minimum, other.minimum)
+        self.maximum = max(self.maximum, other.maximum)
+        if self.buckets:
+            self.buckets = [mine + theirs for mine, theirs in zip(self.buckets, other.buckets, strict=True)]
+        self.exemplar = other.exemplar or self.exemplar
+
+    def copy(self) -> "Cell":
+        """Return another cell with the same contents."""
+        return Cell(
+            self.first_ns,
+            self.last_ns,
+            self.count,
+            self.total,
+            self.minimum,
+            self.maximum,
+            self.buckets.copy(),
+            self.exemplar,
+        )
+
+    def point(self, key: Key, start_ns: int, time_ns: int, shown: "Cell | None" = None) -> AnyPoint:
+        """Return the data point of these sums, with the exemplar of the cell that is `shown` in it first."""
+        instrument, labels = key
+        shown_labels = labels if labels is not None else (None,) * len(instrument.labels)
+        overflow = labels is None
+        exemplar = _exemplar(shown) if shown is not None else None
+        if instrument.kind != "histogram":
+            return Point(shown_labels, start_ns, time_ns, self.total, exemplar, overflow)
+        return HistogramPoint(
+            shown_labels,
+            start_ns,
+            time_ns,
+            self.count,
+            self.total,
+            tuple(self.buckets),
+            self.minimum if self.count else 0.0,
+            self.maximum if self.count else 0.0,
+            exemplar,
+            overflow,
+        )
+
+
+def cell_of(measurement: Measurement, bounds: tuple[float, ...]) -> Cell:
+    """Return a cell with one measurement."""
+    cell = empty(bounds)
+    cell.first_ns = cell.last_ns = measurement.time_ns
+    cell.add(measurement, bounds)
+    return cell
+
+
+def empty(bounds: tuple[float, ...]) -> Cell:
+    """Return a cell of nothing, which takes its time from what is added first."""
+    return Cell(2**63 - 1, 0, 0, 0, float("inf"), float("-inf"), [0] * (len(bounds) + 1) if bounds else [])
+
+
+def _exemplar(cell: Cell) -> Exemplar | None:
+    if cell.exemplar is None:
+        return None
+    time_ns, value, trace_id, span_id = cell.exemplar
+    return Exemplar(time_ns, value, Context(trace_id, span_id))

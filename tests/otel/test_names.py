@@ -1,0 +1,62 @@
+"""The tables of names: complete in themselves, and the only place where a name is spelt."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from otel import instruments, names
+
+OTEL = Path(names.__file__).parent
+TABLES = {"names.py", "instruments.py"}
+UNITS = {"s", "1"}
+VERSIONS = {"1.0.48", "1.0.102", "exporter"}
+
+
+def test_every_spelling_belongs_to_one_row() -> None:
+    spellings = Counter(
+        spelling for attribute in names.attributes() for spelling in {attribute.latest, *attribute.spellings("both")}
+    )
+    events = Counter(event.name for event in names.event_names())
+    metrics = Counter(instrument.name for instrument in instruments.instruments())
+
+    assert [name for table in (spellings, events, metrics) for name, count in table.items() if count > 1] == []
+
+
+def test_every_attribute_has_a_type_a_level_and_an_origin() -> None:
+    for attribute in names.attributes():
+        assert attribute.type in (str, bool, int, float, tuple), attribute
+        assert attribute.since in VERSIONS, attribute
+    assert {event.since for event in names.event_names()} <= VERSIONS
+
+
+def test_every_metric_has_a_unit_a_meaning_and_an_origin() -> None:
+    for instrument in instruments.instruments():
+        assert instrument.unit in UNITS or (instrument.unit[0], instrument.unit[-1]) == ("{", "}"), instrument
+        assert instrument.since in VERSIONS, instrument
+        assert instrument.meaning, instrument
+
+
+def test_a_histogram_has_rising_bounds_and_a_counter_has_none() -> None:
+    for instrument in instruments.instruments():
+        assert bool(instrument.bounds) == (instrument.kind == "histogram"), instrument
+        assert list(instrument.bounds) == sorted(set(instrument.bounds)), instrument
+
+
+def test_every_metric_can_be_told_apart_by_repository_and_session_and_names_no_label_twice() -> None:
+    for instrument in instruments.instruments():
+        assert instrument.labels[-2:] == (names.GIT_REPOSITORY, names.CONVERSATION_ID), instrument
+        assert len(set(instrument.labels)) == len(instrument.labels), instrument
+
+
+@pytest.mark.parametrize("module", sorted(OTEL.glob("*.py")), ids=lambda path: path.name)
+def test_no_module_but_the_tables_spells_a_name(module: Path) -> None:
+    constants = [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Constant)]
+    spelt = [
+        (node.lineno, node.value)
+        for node in constants
+        if isinstance(node.value, str) and node.value.startswith(("gen_ai.", "github.copilot."))
+    ]
+
+    assert (module.name in TABLES) == bool(spelt), spelt
