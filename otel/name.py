@@ -1,4 +1,4 @@
-"""What a name is: how it is spelt in each convention, what its value is, and from which content level it may be sent."""
+"""What a name is: how each convention spells it, what its value is, and from which content level it may be sent."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum

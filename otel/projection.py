@@ -150,8 +150,8 @@ TABLE: Final[Mapping[str, Row]] = MappingProxyType(
             "external_tool.requested permission.requested session.compaction_start session.context_changed"
             " session.custom_notification session.handoff session.mode_changed session.model_change"
             " session.plan_changed session.resume session.start session.task_complete session.title_changed"
-            " session.truncation subagent.completed subagent.deselected subagent.selected subagent.started tool.execution_start"
-            " tool.user_requested",
+            " session.truncation subagent.completed subagent.deselected subagent.selected subagent.started"
+            " tool.execution_start tool.user_requested",
         ),
         **_rows(
             _SCREEN,

@@ -56,12 +56,10 @@ def test_an_event_is_visible_to_the_model_and_on_the_screen_as_its_row_says(
 
 
 def test_discovered_instructions_are_the_only_notification_that_the_model_is_not_given() -> None:
-    kinds = (
-        "agent_completed agent_idle instruction_discovered new_inbox_message shell_completed"
-        " shell_detached_completed workflow_completed unclassified made_up_kind"
-    ).split()
+    agents = ["agent_completed", "agent_idle", "new_inbox_message", "workflow_completed"]
+    others = ["shell_completed", "shell_detached_completed", "unclassified", "made_up_kind", "instruction_discovered"]
 
-    hidden = [kind for kind in kinds if not project("system.notification", notification(kind)).model_visible]
+    hidden = [kind for kind in agents + others if not project("system.notification", notification(kind)).model_visible]
 
     assert hidden == ["instruction_discovered"]
 
