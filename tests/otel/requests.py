@@ -1,0 +1,26 @@
+"""One small request of each signal."""
+
+from otel.answer import Signal
+from otel.model import Context, Kind, LogRecord, Point, Span
+from otel.name import Attribute, Content, Instrument
+from otel.points import metric_bytes
+from otel.wire import log_bytes, request_bytes, resource_bytes, scope_bytes, span_bytes
+
+SPAN_ID = b"spanspan"
+_PLACE = Context(b"tracetracetracet", SPAN_ID)
+
+
+def body_of(signal: Signal) -> bytes:
+    """A request of one record."""
+    if signal == "traces":
+        record = span_bytes(
+            Span(_PLACE, None, "chat", None, Content.NONE, Kind.CLIENT, 1, 2, "e1"), Content.NONE, "latest"
+        )
+    elif signal == "logs":
+        record = log_bytes(LogRecord(1, "e1", "user.message", 9, None), Content.NONE, "latest", 2)
+    else:
+        counter = Instrument("count", "counter", "1", "1")
+        record = metric_bytes(counter, [Point((), 1, 2, 3)], "cumulative", Content.NONE, "latest")
+    name = Attribute("service.name", str, Content.NONE, "1")
+    resource = resource_bytes({name: "github-copilot"}, Content.NONE, "latest")
+    return request_bytes(resource, scope_bytes("1"), [record])
