@@ -51,6 +51,8 @@ def _run(invocation: Invocation) -> int:
             "dry_run": args.dry_run,
         }
     )
+    for note in answer.get("notes", ()):
+        out.notice(f"History may be dropped there. {plain(note)}.")
     out.result(
         answer, lambda: backfill_text(answer["sessions"], dry_run=args.dry_run, width=out.width, palette=out.palette)
     )
@@ -91,6 +93,7 @@ LEAVES = {
             Example("exporter backfill --since 7d", "the sessions of the last week"),
             Example("exporter backfill --session 3f2a --dry-run", "what would go, and what would be masked"),
             Example("exporter backfill --all --sink mission_control", "everything, to one sink"),
+            Example("exporter backfill --since 30d --sink otel", "traces, metrics and logs of the last month"),
         ),
         build=_build,
         run=_run,

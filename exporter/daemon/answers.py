@@ -11,7 +11,7 @@ from exporter.core.envelope import Envelope, decode
 from exporter.core.names import endpoint_of
 from exporter.core.redacted import Masked, RedactEvent, Refused
 from exporter.core.segment import Unsendable
-from exporter.daemon.backfill import Progress, backfill, would_send
+from exporter.daemon.backfill import Progress, backfill, history_notes, would_send
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.overview import session_object
 from exporter.daemon.sink_run import SinkRun
@@ -125,11 +125,12 @@ class Answers:
     async def _backfill(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         chosen = [(run, file) for run in self._runs(request.get("sinks")) for file in self._chosen(request)]
         from_start = bool(request.get("from_start"))
+        notes = history_notes(chosen)
         if request.get("dry_run"):
-            rows = [await would_send(run, file, from_start=from_start) for run, file in chosen]
-            return {"sessions": msgspec.to_builtins(rows), "exit": int(Exit.DONE)}
-        rows, ended = await backfill(self._daemon, chosen, progress, from_start=from_start)
-        return {"sessions": msgspec.to_builtins(rows), "exit": int(ended)}
+            rows, ended = [await would_send(run, file, from_start=from_start) for run, file in chosen], Exit.DONE
+        else:
+            rows, ended = await backfill(self._daemon, chosen, progress, from_start=from_start)
+        return {"sessions": msgspec.to_builtins(rows), "exit": int(ended), **({"notes": notes} if notes else {})}
 
     async def _verify(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         repair = bool(request.get("repair"))

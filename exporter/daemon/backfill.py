@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from exporter.core.backends import drops_history
 from exporter.core.position import START
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.lane import Lane
@@ -12,6 +13,8 @@ from exporter.errors import Exit
 from exporter.sinks.otlp import Otlp
 from exporter.sources.session_file import SessionFile
 from exporter.status import BackfillRow
+
+_OLD_SECONDS: Final = 3_600.0
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 
@@ -48,6 +51,13 @@ async def backfill(
         for run, lane in lanes
     ]
     return rows, ended
+
+
+def history_notes(chosen: Sequence[tuple[SinkRun, SessionFile]]) -> list[str]:
+    """Return what a person should know before history goes to sinks of which some are known to drop it."""
+    old = {run for run, file in chosen if time.time() - file.modified > _OLD_SECONDS and run.outlet.mapping is not None}
+    told = ((run, drops_history(run.outlet.sink.url, run.name.rpartition(":")[2])) for run in old)
+    return sorted(f"{run.name}: {note}" for run, note in told if note is not None)
 
 
 async def would_send(run: SinkRun, file: SessionFile, *, from_start: bool) -> BackfillRow:

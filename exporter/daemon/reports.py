@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-import uuid
 from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote
@@ -14,6 +13,7 @@ from exporter.daemon.sink_run import SinkRun
 from exporter.daemon.status_of import sink_status
 from exporter.sources.files import WORKSPACE_NAME
 from exporter.sources.workspace import read_workspace
+from exporter.store.marks import exporter_id
 from exporter.version import VERSION
 
 _SESSION_SECONDS: Final = 1.0
@@ -30,8 +30,7 @@ class Reports:
         self._host = host
         self._sent: dict[tuple[str, str], dict[str, Any]] = {}
         self._again: set[str] = set()
-        self._exporter_id = daemon.store.fact("exporter_id") or str(uuid.uuid4())
-        daemon.store.remember("exporter_id", self._exporter_id)
+        self._exporter_id = exporter_id(daemon.store)
 
     async def run(self) -> None:
         """Report until cancelled."""

@@ -21,7 +21,7 @@ from exporter.sinks.configured import http_sink, local_sink
 from exporter.sources.files import WATCHED_NAMES, FileSource
 from exporter.sources.session_file import OpenFiles
 from exporter.sources.watch import best_watcher, file_system_type, is_remote
-from exporter.store.marks import Store
+from exporter.store.marks import Store, exporter_id
 from exporter.store.quarantine import Quarantine
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def join(
     notice = Observer(Level[settings.log_level.upper()], say)
     store, quarantine = _stores(settings, notice)
     receiver_store, receiver = None, None
-    if local or not settings.mission_control:
+    if local or not (settings.mission_control or settings.otel):
         from exporter.missioncontrol.opening import open_embedded
 
         receiver_store, receiver = open_embedded(Path(settings.state_dir), lambda: redaction.another().event)
@@ -57,7 +57,7 @@ def join(
         road=road,
         store=store,
         quarantine=quarantine,
-        outlets=_outlets(_sinks(settings, receiver), store, quarantine, road, notice),
+        outlets=_outlets(settings, receiver, store, quarantine, road, notice),
         scope=Scope(settings.history_days, frozenset(session_ids)),
         notice=notice,
         drain_seconds=settings.drain_seconds,
@@ -104,7 +104,8 @@ def _source(settings: "Settings", files: OpenFiles, session_ids: Sequence[str]) 
 
 
 def _outlets(
-    sinks: "Iterator[tuple[MissionControl, int, bool]]",
+    settings: "Settings",
+    receiver: Any,
     store: Store,
     quarantine: Quarantine,
     road: Road,
@@ -115,10 +116,22 @@ def _outlets(
             Outlet(sink, store.sink_id(sink.name, sink.url), Gate(), store, quarantine, road, notice, keep_live=live),
             connections,
         )
-        for sink, connections, live in sinks
+        for sink, connections, live in _sinks(settings, receiver)
     ]
+    if settings.otel:
+        from exporter.joining.otlp import LANES, otlp_sinks
+
+        for name, one in settings.otel.items():
+            for made in otlp_sinks(name, one, road, exporter_id(store)):
+                sink_id = store.sink_id(made.sink.name, made.sink.url)
+                outlet = Outlet(
+                    made.sink, sink_id, Gate(), store, quarantine, road, notice, made.mapping, made.counting
+                )
+                outlets.append((outlet, LANES))
     for outlet, _ in outlets:
         outlet.shared = len(outlets) > 1
+        if outlet.mapping is not None:
+            outlet.mapping.mapper.shared = outlet.shared
     return outlets
 
 

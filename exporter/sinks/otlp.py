@@ -84,6 +84,7 @@ class Otlp:
         *,
         token: Callable[[], str | None],
         connections: int,
+        records_max: int | None = None,
         stream_per_session: bool = False,
         close: Callable[[], None] = lambda: None,
     ) -> None:
@@ -96,6 +97,7 @@ class Otlp:
         self.rejected = 0
         self._post = post
         self._assemble = assemble
+        self._records_max = records_max or RECORDS_MAX
         self._stream_per_session = stream_per_session
         self._close = close
         self._body_bytes_max = BODY_BYTES_MAX
@@ -103,7 +105,7 @@ class Otlp:
 
     def limits(self) -> Limits:
         """Return what one request may hold."""
-        return Limits(RECORDS_MAX, self._body_bytes_max, BODY_BYTES_MAX)
+        return Limits(self._records_max, self._body_bytes_max, BODY_BYTES_MAX)
 
     def body_refused(self, size: int) -> None:
         """Remember that a body of this size was too large."""

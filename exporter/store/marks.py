@@ -6,6 +6,7 @@ new state, never a mixture; after a power loss it may hold an older one, which r
 
 import contextlib
 import sqlite3
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -258,6 +259,13 @@ class Store:
     def masked_in_all(self, session: str, sink: int) -> int:
         """Return how many secrets were masked in what a sink has of a session."""
         return sum(sum(rules.values()) for rules in self.masked(session, sink).values())
+
+
+def exporter_id(store: Store) -> str:
+    """Return the name that this installation has for good."""
+    name = store.fact("exporter_id") or str(uuid.uuid4())
+    store.remember("exporter_id", name)
+    return name
 
 
 def _delivered(row: tuple[object, ...]) -> list[tuple[str, bytes]]:

@@ -1,0 +1,172 @@
+"""OTLP endpoints as the settings describe them, each of their signals a sink."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from config.errors import ConfigError
+from config.token import read_headers
+from exporter.core.names import otlp_name
+from exporter.daemon.counting import Counting
+from exporter.daemon.mapping import Mapper, SignalMapping
+from exporter.daemon.road import Road
+from exporter.sinks.otlp import NoAnswerError, Otlp, OtlpAnswer, Streams
+from exporter.version import VERSION
+
+if TYPE_CHECKING:
+    from config.otel import Otel
+    from otel.bridge import Telling
+    from otel.endpoint import Endpoint
+    from otel.model import Attributes
+    from otel.send import Sender
+
+LANES: Final = 4
+"""How many sessions are sent at a time, per signal."""
+_METRICS_SECONDS: Final = 5.0
+_POINTS_PER_METRIC: Final = 64
+_METRICS_PER_REQUEST: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class OtlpSink:
+    """One signal of an endpoint, with what makes its records."""
+
+    sink: Otlp
+    mapping: SignalMapping
+    counting: Counting | None
+
+
+def otlp_sinks(name: str, one: "Otel", road: Road, exporter_id: str) -> Iterator[OtlpSink]:
+    """Yield a sink for every signal of an endpoint; raises ConfigError when it cannot be used."""
+    from otel.bridge import Bridge
+    from otel.endpoint import EndpointError
+    from otel.send import sender_for
+
+    headers = _headers_of(one)
+    try:
+        sender = sender_for(_endpoint(one, headers), connections=LANES)
+    except EndpointError as error:
+        raise ConfigError(f"[{otlp_name(name)}] {error}", key=otlp_name(name)) from None
+    telling = _telling(one)
+    streams = Streams(exporter_id)
+    mapper = Mapper(road, lambda session: Bridge(session, telling))
+    for signal in one.signals:
+        sink = Otlp(
+            otlp_name(name, signal),
+            one.endpoint,
+            _post(sender, signal),
+            _assembler(one, telling, signal),
+            streams,
+            token=lambda: "\n".join(f"{key}={value}" for key, value in sorted(headers().items())),
+            connections=LANES,
+            records_max=_METRICS_PER_REQUEST if signal == "metrics" else None,
+            stream_per_session=signal == "logs",
+            close=sender.close,
+        )
+        counting = Counting(lambda state: _Sums(state, one, telling), _METRICS_SECONDS) if signal == "metrics" else None
+        yield OtlpSink(sink, SignalMapping(mapper, signal, repeats=signal != "logs"), counting)
+
+
+def _endpoint(one: "Otel", headers: Callable[[], dict[str, str]]) -> "Endpoint":
+    from otel.endpoint import Endpoint
+
+    return Endpoint(
+        one.endpoint,
+        protocol=one.protocol,
+        append_path=one.append_path,
+        timeout_seconds=one.timeout_seconds,
+        gzip=one.compression == "gzip",
+        certificate_file=one.certificate_file,
+        client_certificate_file=one.client_certificate_file,
+        client_key_file=one.client_key_file,
+        headers=headers,
+        user_agent=f"session-exporter/{VERSION}",
+    )
+
+
+def _telling(one: "Otel") -> "Telling":
+    from otel.bridge import Telling
+    from otel.name import Content
+
+    return Telling(tuple(one.signals), Content[one.content.upper()], one.semconv, os.environ.get("TRACEPARENT"))
+
+
+def _post(sender: "Sender", signal: str) -> Callable[[bytes], OtlpAnswer]:
+    from otel.answer import NoAnswer
+
+    def post(body: bytes) -> OtlpAnswer:
+        try:
+            answer = sender.send(signal, body)  # type: ignore[arg-type]  # the settings allow signals only
+        except NoAnswer as error:
+            raise NoAnswerError(str(error)) from None
+        return OtlpAnswer(answer.status, answer.retry_after, answer.rejected, answer.message)
+
+    return post
+
+
+def _assembler(one: "Otel", telling: "Telling", signal: str) -> Callable[[str, Sequence[bytes]], bytes]:
+    from otel import names
+    from otel.wire import request_bytes, resource_bytes, scope_bytes
+
+    scope = scope_bytes(VERSION)
+
+    def assemble(stream: str, records: Sequence[bytes]) -> bytes:
+        attributes: Attributes = {
+            names.SERVICE_NAME: one.service_name,
+            names.SERVICE_VERSION: VERSION,
+            names.SERVICE_INSTANCE_ID: stream,
+        }
+        resource = resource_bytes(attributes, telling.content, telling.semconv, one.resource_attributes)
+        return request_bytes(resource, scope, records)
+
+    return assemble
+
+
+def _headers_of(one: "Otel") -> Callable[[], dict[str, str]]:
+    """Return what reads the headers before every request; ones that cannot be read now stay what they were."""
+    last = [read_headers(one)]
+
+    def headers() -> dict[str, str]:
+        with suppress(ConfigError):
+            last[0] = read_headers(one)
+        return last[0]
+
+    return headers
+
+
+class _Sums:
+    """The sums of one stream of an endpoint, as `Counting` wants them."""
+
+    def __init__(self, state: bytes | None, one: "Otel", telling: "Telling") -> None:
+        from otel.aggregate import Aggregate, Stream
+
+        stream: Stream = Stream(temporality=one.temporality, content=telling.content, semconv=telling.semconv)
+        loaded = Aggregate.load(state, stream) if state is not None else None
+        self._aggregate: Aggregate = loaded or Aggregate(stream)
+        self._one = one
+        self._telling = telling
+
+    def add(self, bodies: list[bytes]) -> None:
+        from otel.measured import unpack
+
+        for body in bodies:
+            self._aggregate.add(unpack(body))
+
+    def points(self) -> list[bytes]:
+        from otel.points import metric_bytes
+
+        content, semconv = self._telling.content, self._telling.semconv
+        temporality = self._one.temporality
+        return [
+            metric_bytes(instrument, points[first : first + _POINTS_PER_METRIC], temporality, content, semconv)
+            for instrument, points in self._aggregate.points()
+            for first in range(0, len(points), _POINTS_PER_METRIC)
+        ]
+
+    def accepted(self) -> None:
+        self._aggregate.accepted()
+
+    def state(self) -> bytes:
+        return self._aggregate.dump()
