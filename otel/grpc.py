@@ -24,7 +24,7 @@ _LOCAL: Final = frozenset({"CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
 """What gRPC also says by itself when no answer came; only an answer can have trailing metadata."""
 _TOO_LARGE: Final = re.compile(r"larger than max|exceeds maximum|too large", re.IGNORECASE)
 _PORTS: Final = {"http": 4317, "https": 443}
-_OPTIONS: Final = (
+OPTIONS: Final = (
     ("grpc.enable_http_proxy", 0),  # nothing of the environment
     ("grpc.enable_retries", 0),  # whoever sends decides about that
     ("grpc.service_config_disable_resolution", 1),
@@ -41,15 +41,13 @@ class GrpcSender:
     def __init__(self, endpoint: Endpoint) -> None:
         import grpc  # type: ignore[import-untyped]  # comes without types
 
-        parts = endpoint.parts()
         self._endpoint = endpoint
         self._error = grpc.RpcError
-        options = (*_OPTIONS, ("grpc.primary_user_agent", endpoint.user_agent))
+        options = (*OPTIONS, ("grpc.primary_user_agent", endpoint.user_agent))
         compression = grpc.Compression.Gzip if endpoint.gzip else grpc.Compression.NoCompression
-        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-        target = f"{host}:{parts.port or _PORTS[parts.scheme]}"
+        target = target_of(endpoint)
         if endpoint.is_secure():
-            self._channel = grpc.secure_channel(target, _credentials(grpc, endpoint), options, compression)
+            self._channel = grpc.secure_channel(target, credentials_of(grpc, endpoint), options, compression)
         else:
             self._channel = grpc.insecure_channel(target, options, compression)
         self._calls = {signal: self._channel.unary_unary(method) for signal, method in _METHODS.items()}
@@ -84,7 +82,15 @@ def _metadata(headers: dict[str, str]) -> "tuple[tuple[str, str | bytes], ...]":
     )
 
 
-def _credentials(grpc: Any, endpoint: Endpoint) -> Any:
+def target_of(endpoint: Endpoint) -> str:
+    """Return the host and port of an endpoint; the port that OTLP has when the address has none, 443 with TLS."""
+    parts = endpoint.parts()
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{host}:{parts.port or _PORTS[parts.scheme]}"
+
+
+def credentials_of(grpc: Any, endpoint: Endpoint) -> Any:
+    """Return gRPC's credentials for the endpoint's certificates; raises EndpointError when they are no use."""
     # Python's TLS reads them first: gRPC takes any bytes and says no more later than that it cannot connect.
     import ssl
 

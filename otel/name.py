@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal, TypeAlias
 
+InstrumentKind: TypeAlias = Literal["counter", "histogram", "up_down_counter", "gauge"]
 Semconv: TypeAlias = Literal["latest", "legacy", "both"]
 Value: TypeAlias = str | bool | int | float | tuple[str, ...]
 
@@ -55,7 +56,7 @@ class Instrument:
     """
 
     name: str
-    kind: Literal["counter", "histogram", "up_down_counter"]
+    kind: InstrumentKind
     unit: str
     since: str
     semconv: Semconv = "both"
