@@ -39,8 +39,10 @@ class KeyValues(dict["tuple[Attribute, Value]", bytes]):
     def __missing__(self, pair: "tuple[Attribute, Value]") -> bytes:
         attribute, value = pair
         field = self._field(attribute, value)
-        if type(value) is attribute.type and type(value) in (str, int, bool) and len(field) <= KEPT_BYTES_MAX:
-            if isinstance(value, str) and len(value) > KEPT_BYTES_MAX:
+        kind = type(value)
+        # Whatever equals a value of the declared type is written as that type, so it may find this field.
+        if kind is attribute.type and (kind is str or kind is int or kind is bool) and len(field) <= KEPT_BYTES_MAX:
+            if not field:
                 return field  # not sent at this level, and nothing to remember
             if len(self) >= KEPT_ENTRIES_MAX:
                 self.clear()
@@ -55,7 +57,10 @@ class KeyValues(dict["tuple[Attribute, Value]", bytes]):
             return b""
         written = any_value(value if type(value) is attribute.type else _as_declared(attribute.type, value))
         written = b"\x12" + varint(len(written)) + written
-        return b"".join([self._tag + varint(len(key) + len(written)) + key + written for key in keys])
+        field = self._tag + varint(len(keys[0]) + len(written)) + keys[0] + written
+        for key in keys[1:]:
+            field += self._tag + varint(len(key) + len(written)) + key + written
+        return field
 
     def _spelt(self, attribute: Attribute) -> tuple[bytes, ...]:
         if attribute.content > self._content:

@@ -22,7 +22,7 @@ _EXEMPLAR_IDS: Final = Struct("<2s8s2s16s").pack
 
 def metric_bytes(
     instrument: Instrument,
-    points: "Sequence[Point] | Sequence[HistogramPoint]",
+    points: "Sequence[Point | HistogramPoint]",
     temporality: Temporality,
     content: Content,
     semconv: Semconv,

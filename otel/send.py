@@ -29,7 +29,10 @@ class Sender(Protocol):
 
 
 def sender_for(endpoint: Endpoint, connections: int = 2) -> Sender:
-    """Return what speaks the endpoint's protocol; raises EndpointError when its address or certificates are no use."""
+    """Return what speaks the endpoint's protocol, keeping so many connections between requests.
+
+    Raises EndpointError when its address or certificates are no use.
+    """
     if endpoint.protocol == "grpc":
         from otel.grpc import GrpcSender
 
@@ -55,7 +58,8 @@ class HttpSender:
             raise EndpointError("the endpoint is no address that begins with http:// or https://")
         # The transport itself: no redirects, cookies, proxies or netrc, all of which `httpx.Client` would look into.
         self._transport = httpx.HTTPTransport(
-            limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
+            # As many as there are threads that send: waiting for one would look like an endpoint that does not answer.
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=connections),
             trust_env=False,
             verify=self._trust() if endpoint.is_secure() else False,
         )

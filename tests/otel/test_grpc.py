@@ -10,10 +10,10 @@ from otel.answer import Answer, NoAnswer, Signal
 from otel.endpoint import Endpoint
 from otel.grpc import GrpcSender
 from otel.send import sender_for
+from tests.otel.bodies import body_of
 from tests.otel.certificates import Certificates, make_certificates
 from tests.otel.receiver import Receiver
 from tests.otel.reply import HANG, Reply, partial
-from tests.otel.requests import body_of
 
 TOKEN = "Bearer s3cr3t-t0ken-of-mine"
 

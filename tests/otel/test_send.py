@@ -15,10 +15,10 @@ import pytest
 from otel.answer import MESSAGE_CHARACTERS_MAX, Answer, NoAnswer, Signal
 from otel.endpoint import Endpoint, EndpointError
 from otel.send import HttpSender, sender_for
+from tests.otel.bodies import SPAN_ID, body_of
 from tests.otel.certificates import Certificates, make_certificates
 from tests.otel.receiver import Receiver
 from tests.otel.reply import HANG, LOSE, OK, RESET, Reply, partial, refusing
-from tests.otel.requests import SPAN_ID, body_of
 
 TOKEN = "Bearer s3cr3t-t0ken-of-mine"
 
@@ -75,7 +75,7 @@ def test_a_connection_is_kept(receiver: Receiver) -> None:
 
 
 def test_threads_may_send_at_the_same_time(receiver: Receiver) -> None:
-    sender = HttpSender(Endpoint(receiver.url), connections=4)
+    sender = HttpSender(Endpoint(receiver.url), connections=1)
 
     with ThreadPoolExecutor(4) as threads:
         answers = list(threads.map(lambda _: sender.send("traces", body_of("traces")), range(40)))
