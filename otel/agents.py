@@ -1,0 +1,135 @@
+"""Sub-agents: each is an invocation below the tool call that spawned it.
+
+Events may come in any order: an agent that speaks before it is said to have started begins with what it says, and one
+that goes on after its end begins anew when it is spoken to. An agent's id is its own in new CLIs and the id of the
+tool call in CLI 1.0.48.
+"""
+
+from typing import Final
+
+from otel import names
+from otel.chats import Chats
+from otel.event import Event, payload
+from otel.invocation import Invocation
+from otel.model import Attributes, Context, Span
+from otel.name import Content as Level
+from otel.payloads import AnyAgentEvent, Subagent
+from otel.spans import Spans, cut, fill, happen
+from otel.tools import Tools
+
+KNOWN_MAX: Final = 512
+
+
+class Agents:
+    """The sub-agents of a session, at work or not; finished spans go to `done`."""
+
+    __slots__ = ("_chats", "_done", "_known", "_spans", "_tools", "working")
+
+    def __init__(self, spans: Spans, chats: Chats, tools: Tools, done: list[Span]) -> None:
+        self._spans = spans
+        self._chats = chats
+        self._tools = tools
+        self._done = done
+        self._known: dict[str, Invocation] = {}
+        self.working = 0
+
+    def find(self, agent: str) -> Invocation | None:
+        """Return what is known of an agent."""
+        return self._known.get(agent)
+
+    def speaking(self, event: Event, now: int, above: Context | None) -> Invocation:
+        """Return the agent whose event this is; it begins with the event when nothing is known of it."""
+        agent = event.agent_id or ""
+        known = self._known.get(agent)
+        if known is not None:
+            return known
+        about = payload(event, AnyAgentEvent)
+        spawned_by = about.parent_tool_call_id or agent
+        return self._begin(event, agent, spawned_by, now, above)
+
+    def spoken_to(self, event: Event, now: int, above: Context | None) -> Invocation:
+        """An agent is given something to do: one that had ended begins anew, where it was before."""
+        known = self._known.get(event.agent_id or "")
+        if known is None or not known.ended:
+            return self.speaking(event, now, above)
+        again = self._begin(event, known.agent or "", known.tool_call_id or "", now, known.span.context)
+        again.woken = True
+        _name(again, known.name)
+        return again
+
+    def started(self, event: Event, now: int, above: Context | None) -> Invocation:
+        """An agent is said to have started."""
+        data = payload(event, Subagent)
+        agent = event.agent_id or data.tool_call_id or ""
+        known = self._known.get(agent)
+        if known is None or known.ended:
+            known = self._begin(event, agent, data.tool_call_id or agent, now, above)
+            known.awaiting = (event.id, now)
+        _name(known, data.agent_name)
+        fill(
+            known.span.attributes,
+            (names.AGENT_DESCRIPTION, data.agent_description),
+            (names.REQUEST_MODEL, data.model),
+            (names.SUBAGENT_MODE, data.execution_mode),
+        )
+        if self._spans.legacy and data.agent_name:
+            known.span.attributes[names.AGENT_ID] = f"builtin:{cut(data.agent_name)}"
+        return known
+
+    def ended(self, event: Event, now: int) -> Context | None:
+        """An agent is said to have ended, well or not."""
+        data = payload(event, Subagent)
+        known = self._known.get(event.agent_id or data.tool_call_id or "")
+        if known is None:
+            return self._tools.place(data.tool_call_id)
+        if known.ended:
+            return known.span.context
+        _name(known, data.agent_name)
+        fill(
+            known.span.attributes,
+            (names.SUBAGENT_TOOL_CALLS, data.total_tool_calls),
+            (names.SUBAGENT_TOKENS, data.total_tokens),
+            (names.SUBAGENT_DURATION, data.duration_ms),
+        )
+        if event.type == "subagent.failed":
+            if known.error is None:
+                said: Attributes = {names.EXCEPTION_TYPE: "SubagentError"}
+                happen(known.span, now, names.EXCEPTION, fill(said, (names.EXCEPTION_MESSAGE, data.error)))
+            known.error = known.error or "SubagentError"
+        else:
+            known.error = None
+        self.end(known, now)
+        return known.span.context
+
+    def end(self, agent: Invocation, now: int) -> None:
+        """End an agent and what of it is open."""
+        self._chats.release(agent, now)
+        self._done.append(agent.end(now, caches=self._spans.legacy))
+        self.working -= 1
+
+    def at_work(self) -> list[Invocation]:
+        """Return the agents that have not ended, inner ones first."""
+        return [agent for agent in reversed(self._known.values()) if not agent.ended]
+
+    def _begin(self, event: Event, agent: str, spawned_by: str, now: int, above: Context | None) -> Invocation:
+        parent = self._tools.place(spawned_by) or above
+        span = self._spans.begin(names.INVOKE_AGENT, event.id, now, parent, None, Level.METADATA)
+        fill(span.attributes, (names.PROVIDER, self._chats.provider), (names.AGENT_INSTANCE_ID, agent))
+        begun = Invocation(span, agent=agent, tool_call_id=spawned_by)
+        self._known.pop(agent, None)
+        self._known[agent] = begun
+        self.working += 1
+        if self._spans.legacy:
+            self._chats.open(begun, event.id, now)
+        if len(self._known) > KNOWN_MAX:
+            oldest = self._known.pop(next(iter(self._known)))
+            if not oldest.ended:
+                oldest.error = "never_completed"
+                self.end(oldest, now)
+        return begun
+
+
+def _name(agent: Invocation, name: str | None) -> None:
+    if name:
+        agent.name = agent.span.target = cut(name)
+        fill(agent.span.attributes, (names.AGENT_NAME, name))

@@ -1,0 +1,206 @@
+"""The fields of events' data that the trace machine looks at. All are optional: what is missing has its default."""
+
+from typing import TypeAlias
+
+from msgspec import Raw, Struct, field
+
+Number: TypeAlias = int | float
+_NOTHING = Raw()
+
+
+def is_filled(items: Raw) -> bool:
+    """Tell whether raw JSON is a list with something in it, without reading what."""
+    text = bytes(items).strip()
+    return text.startswith(b"[") and text[1:-1].strip() != b""
+
+
+class Kind(Struct, gc=False, rename="camel"):
+    """What a system notification is about."""
+
+    type: str | None = None
+    agent_id: str | None = None
+    agent_type: str | None = None
+    status: str | None = None
+    shell_id: str | None = None
+    exit_code: Number | None = None
+
+
+class Notification(Struct, gc=False):
+    """The data of `system.notification`."""
+
+    kind: Kind = field(default_factory=Kind)
+
+
+class Content(Struct, gc=False):
+    """A text that some event carries."""
+
+    content: str | None = None
+
+
+class UserMessage(Struct, gc=False, rename="camel"):
+    """The data of `user.message`, texts apart."""
+
+    source: str | None = None
+    delivery: str | None = None
+    agent_mode: str | None = None
+    interaction_id: str | None = None
+    turn_id: str | None = None
+
+
+class Turn(Struct, gc=False, rename="camel"):
+    """The data of `assistant.turn_start` and `assistant.turn_end`."""
+
+    turn_id: str | None = None
+    interaction_id: str | None = None
+    parent_tool_call_id: str | None = None
+
+
+class Usage(Struct, gc=False, rename="camel"):
+    """What one answered call of a model took."""
+
+    model: str | None = None
+    input_tokens: Number | None = None
+    output_tokens: Number | None = None
+    cache_read_tokens: Number | None = None
+    cache_write_tokens: Number | None = None
+    reasoning_tokens: Number | None = None
+    cost: Number | None = None
+    nano_aiu: Number | None = None
+    duration: Number | None = None
+    time_to_first_token_ms: Number | None = None
+    initiator: str | None = None
+    is_byok: bool | None = None
+    provider_type: str | None = None
+    api_call_id: str | None = None
+    service_request_id: str | None = None
+    finish_reason: str | None = None
+    reasoning_effort: str | None = None
+
+
+class UsageRecord(Struct, gc=False):
+    """The data of `session.usage_record`."""
+
+    usage: Usage = field(default_factory=Usage)
+
+
+class AssistantMessage(Struct, gc=False, rename="camel"):
+    """The data of `assistant.message`, texts apart."""
+
+    model: str | None = None
+    interaction_id: str | None = None
+    api_call_id: str | None = None
+    output_tokens: Number | None = None
+    parent_tool_call_id: str | None = None
+    tool_requests: Raw = _NOTHING
+
+
+class Subagent(Struct, gc=False, rename="camel"):
+    """The data of `subagent.started`, `.completed`, `.failed` and `.selected`."""
+
+    tool_call_id: str | None = None
+    agent_name: str | None = None
+    agent_description: str | None = None
+    model: str | None = None
+    execution_mode: str | None = None
+    total_tool_calls: Number | None = None
+    total_tokens: Number | None = None
+    duration_ms: Number | None = None
+    error: str | None = None
+
+
+class AnyAgentEvent(Struct, gc=False, rename="camel"):
+    """What every event of a sub-agent may say about the tool call that spawned it."""
+
+    parent_tool_call_id: str | None = None
+    tool_call_id: str | None = None
+
+
+class Skill(Struct, gc=False, rename="camel"):
+    """The data of `skill.invoked`, its content apart."""
+
+    name: str | None = None
+    path: str | None = None
+    plugin_name: str | None = None
+    plugin_version: str | None = None
+    source: str | None = None
+    trigger: str | None = None
+
+
+class Message(Struct, gc=False, rename="camel"):
+    """The data of `session.info`, `.warning`, `.error` and `abort`."""
+
+    info_type: str | None = None
+    warning_type: str | None = None
+    error_type: str | None = None
+    error_code: str | None = None
+    message: str | None = None
+    reason: str | None = None
+    status_code: Number | None = None
+    provider_call_id: str | None = None
+    service_request_id: str | None = None
+    url: str | None = None
+
+
+class Compaction(Struct, gc=False, rename="camel"):
+    """The data of `session.compaction_start`, `.compaction_complete` and `session.truncation`."""
+
+    success: bool | None = None
+    token_limit: Number | None = None
+    pre_compaction_tokens: Number | None = None
+    post_compaction_tokens: Number | None = None
+    pre_compaction_messages_length: Number | None = None
+    messages_removed: Number | None = None
+    tokens_removed: Number | None = None
+    current_tokens: Number | None = None
+    pre_truncation_tokens_in_messages: Number | None = None
+    pre_truncation_messages_length: Number | None = None
+    post_truncation_tokens_in_messages: Number | None = None
+    post_truncation_messages_length: Number | None = None
+    tokens_removed_during_truncation: Number | None = None
+    messages_removed_during_truncation: Number | None = None
+    performed_by: str | None = None
+    compaction_tokens_used: Usage | None = None
+
+
+class Where(Struct, gc=False, rename="camel"):
+    """A working directory and what is known of its repository."""
+
+    cwd: str | None = None
+    git_root: str | None = None
+    repository: str | None = None
+    branch: str | None = None
+    head_commit: str | None = None
+
+
+class Began(Struct, gc=False, rename="camel"):
+    """The data of `session.start` and `session.resume`."""
+
+    copilot_version: str | None = None
+    selected_model: str | None = None
+    context: Where = field(default_factory=Where)
+    event_count: Number | None = None
+    already_in_use: bool | None = None
+    session_was_active: bool | None = None
+
+
+class Changed(Struct, gc=False, rename="camel"):
+    """The data of changes of the model, the mode, the plan, the task and the place where it all runs."""
+
+    previous_model: str | None = None
+    new_model: str | None = None
+    previous_mode: str | None = None
+    new_mode: str | None = None
+    operation: str | None = None
+    success: bool | None = None
+    source_type: str | None = None
+    remote_session_id: str | None = None
+
+
+class Custom(Struct, gc=False):
+    """The data of `session.custom_notification`."""
+
+    source: str | None = None
+    name: str | None = None
+    version: Number | None = None
+    subject: Raw = _NOTHING
+    payload: Raw = _NOTHING
