@@ -73,4 +73,4 @@ $(UV):
 
 clean: ## remove what the other targets made
 	rm -rf $(ENV) .cache dist bench.json .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find exporter redaction otel config tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find exporter redaction otel config deploy tests -name __pycache__ -type d -prune -exec rm -rf {} +

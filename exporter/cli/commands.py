@@ -63,6 +63,7 @@ COMMANDS: Final = (
     Command("config example", "an annotated configuration file", "exporter.cli.config"),
     Command("config schema", "the JSON Schema of the configuration file", "exporter.cli.config"),
     Command("mission-control serve", "the receiver and its web page alone, for a team", "exporter.cli.mission_control"),
+    Command("dashboards export", "write Grafana dashboards and alert rules", "exporter.cli.dashboards"),
     Command("completion bash", "completion script for bash", "exporter.cli.completion"),
     Command("completion zsh", "completion script for zsh", "exporter.cli.completion"),
     Command("completion fish", "completion script for fish", "exporter.cli.completion"),
@@ -74,6 +75,7 @@ GROUPS: Final[dict[str, str]] = {
     "quarantine": "events that could not be sent, kept on this machine",
     "config": "the settings: what is in force, validation, an example",
     "mission-control": "the receiver and its web page",
+    "dashboards": "what the telemetry can be looked at with",
     "completion": "completion scripts for the shell",
 }
 

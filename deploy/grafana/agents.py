@@ -1,0 +1,112 @@
+"""Agents & skills: what sub-agents take, how they hang together, and which skills are used."""
+
+from deploy.grafana import board, panels
+from deploy.grafana.fleet import CHOSEN, repositories
+from deploy.grafana.promql import STEP, growth, label_name, quantile, recorded, share, top
+from deploy.grafana.queries import named, selected, spans
+from otel import instruments, names
+
+_AGENT = f"{{{{{label_name(names.AGENT_NAME)}}}}}"
+_SKILL = f"{{{{{label_name(names.SKILL_NAME)}}}}}"
+_NAME = [names.AGENT_NAME]
+
+
+def agents() -> board.Board:
+    """Sub-agents, then one interaction as a graph, then skills."""
+    made = board.Board(
+        "agents",
+        "Agents & skills",
+        "What sub-agents take and how they end, how they hang together in one interaction, and which skills are used.",
+        board.service(),
+        repositories(),
+        board.text("trace", "Trace", "The trace id of an interaction, for the graph"),
+    )
+    made.heading("Sub-agents")
+    made.add(8, 8, *_rankings())
+    made.add(12, 8, *_over_time())
+    made.add(24, 9, _table())
+    made.heading("One by one")
+    made.add(12, 12, _found(), _graph())
+    made.heading("Skills")
+    made.add(12, 8, *_skills())
+    return made
+
+
+def _rankings() -> list[panels.Panel]:
+    ended = recorded(instruments.SUBAGENT_DURATION, by=_NAME, where=CHOSEN)
+    failed = recorded(instruments.SUBAGENT_DURATION, by=_NAME, where={**CHOSEN, names.LABEL_SUCCESS: "false"})
+    spent = growth(instruments.SUBAGENT_TOKENS, by=_NAME, where=CHOSEN)
+    asked = [
+        ("Most used", "Which sub-agents ran most often?", ended),
+        ("Most failures", "Which sub-agents failed most often?", failed),
+        ("Most tokens", "Which sub-agents used most tokens?", spent),
+    ]
+    return [
+        panels.ranking(title, answers, panels.COUNT, panels.metrics(top(15, query), _AGENT, instant=True))
+        for title, answers, query in asked
+    ]
+
+
+def _over_time() -> list[panels.Panel]:
+    durations = instruments.SUBAGENT_DURATION
+    levels = [
+        (f"p{level * 100:.0f} {_AGENT}", quantile(level, durations, by=_NAME, where=CHOSEN, over=STEP))
+        for level in (0.5, 0.95)
+    ]
+    tokens = growth(instruments.SUBAGENT_TOKENS, by=_NAME, where=CHOSEN, over=STEP)
+    return [
+        panels.lines("Duration of sub-agents", "How long do sub-agents take: half of them, and 95 of 100?",
+                     panels.SECONDS, *(panels.metrics(query, legend) for legend, query in levels)),
+        panels.stack("Tokens of sub-agents", "When do which sub-agents use tokens?", panels.COUNT,
+                     panels.metrics(tokens, _AGENT)),
+    ]  # fmt: skip
+
+
+def _table() -> panels.Panel:
+    ended = recorded(instruments.AGENT_DURATION, by=_NAME, where=CHOSEN)
+    calls = quantile(0.9, instruments.AGENT_CALLS, by=_NAME, where=CHOSEN)
+    tool_calls = quantile(0.9, instruments.AGENT_TOOL_CALLS, by=_NAME, where=CHOSEN)
+    longest = quantile(0.95, instruments.AGENT_DURATION, by=_NAME, where=CHOSEN)
+    finished = recorded(instruments.SUBAGENT_DURATION, by=_NAME, where=CHOSEN)
+    failed = recorded(instruments.SUBAGENT_DURATION, by=_NAME, where={**CHOSEN, names.LABEL_SUCCESS: "false"})
+    columns = [
+        (label_name(names.AGENT_NAME), "Agent", panels.NONE),
+        ("Value #A", "Runs", panels.COUNT),
+        ("Value #B", "Model calls, p90", panels.COUNT),
+        ("Value #C", "Tool calls, p90", panels.COUNT),
+        ("Value #D", "Duration, p95", panels.SECONDS),
+        ("Value #E", "Sub-agents that failed", panels.SHARE),
+    ]
+    asked = (ended, calls, tool_calls, longest, share(failed, finished))
+    return panels.rows(
+        "Agent by agent", "What does one run of an agent take? Without a name: the session's own agent.", panels.COUNT,
+        *(panels.metrics(query, instant=True) for query in asked), columns=columns,
+    )  # fmt: skip
+
+
+def _found() -> panels.Panel:
+    shown = selected(names.AGENT_NAME, names.SUBAGENT_TOKENS, names.SUBAGENT_TOOL_CALLS, names.CONVERSATION_ID)
+    query = f"{spans(named(names.INVOKE_AGENT), 'nestedSetParent >= 0')} | select({shown})"
+    return panels.found(
+        "Sub-agents",
+        "Which sub-agents ran, how long, with how many tokens? Each line leads to its trace.",
+        panels.traces(query, each_span=True),
+    )
+
+
+def _graph() -> panels.Panel:
+    return panels.trace_graph(
+        "Who called whom",
+        "How do the agents, model calls and tools of one interaction hang together? Put its trace id above.",
+        panels.traces("$trace"),
+    )
+
+
+def _skills() -> list[panels.Panel]:
+    used = growth(instruments.SKILLS, by=[names.SKILL_NAME], where=CHOSEN)
+    when = growth(instruments.SKILLS, by=[names.SKILL_NAME], where=CHOSEN, over=STEP)
+    return [
+        panels.ranking("Skills used", "Which skills are used most?", panels.COUNT,
+                       panels.metrics(top(20, used), _SKILL, instant=True)),
+        panels.stack("Skills over time", "When are which skills used?", panels.COUNT, panels.metrics(when, _SKILL)),
+    ]  # fmt: skip

@@ -1,0 +1,93 @@
+"""A dashboard: its variables, and panels that are put from left to right in rows under headings."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from grafana_foundation_sdk.builders import dashboard as builders
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import dashboard
+
+from deploy.grafana.panels import METRICS, Panel
+
+TAG: Final = "session-exporter"
+WIDTH: Final = 24
+_HEADING_HEIGHT: Final = 1
+
+Variable = Builder[dashboard.VariableModel]
+
+
+class Board:
+    """Collects panels; a panel that does not fit beside the last one begins a new line."""
+
+    def __init__(self, uid: str, title: str, description: str, *variables: Variable, since: str = "now-24h") -> None:
+        self.uid = uid
+        self._built = builders.Dashboard(f"Copilot sessions: {title}").uid(f"{TAG}-{uid}").description(description)
+        self._built.tags([TAG]).timezone("browser").time(since, "now").refresh("1m").editable()
+        self._built.tooltip(dashboard.DashboardCursorSync.CROSSHAIR)
+        self._built.variables([*_sources(), *variables]).link(_others())
+        self._panels: list[dashboard.Panel | dashboard.RowPanel] = []
+        self._x = self._y = self._height = 0
+
+    def heading(self, title: str) -> None:
+        """Begin a new row with a title."""
+        self._break()
+        row = builders.Row(title).build()
+        row.grid_pos = dashboard.GridPos(x=0, y=self._y, w=WIDTH, h=_HEADING_HEIGHT)
+        self._y += _HEADING_HEIGHT
+        self._append(row)
+
+    def add(self, width: int, height: int, *panels: Panel) -> None:
+        """Put panels of one size beside each other."""
+        for panel in panels:
+            if self._x + width > WIDTH:
+                self._break()
+            built = panel.build()
+            built.grid_pos = dashboard.GridPos(x=self._x, y=self._y, w=width, h=height)
+            self._x += width
+            self._height = max(self._height, height)
+            self._append(built)
+
+    def json(self) -> str:
+        """The dashboard as Grafana imports it, the same for the same panels."""
+        model = self._built.build()
+        model.panels = list(self._panels)
+        return json.dumps(model, cls=JSONEncoder, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+    def _append(self, panel: dashboard.Panel | dashboard.RowPanel) -> None:
+        panel.id_val = len(self._panels) + 1
+        self._panels.append(panel)
+
+    def _break(self) -> None:
+        self._y += self._height
+        self._x = self._height = 0
+
+
+def choice(name: str, label: str, description: str, query: str) -> Variable:
+    """A variable whose values are those of a label; several can be chosen, and all are at first."""
+    variable = builders.QueryVariable(name).label(label).description(description).query(query).datasource(METRICS)
+    variable.refresh(dashboard.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(dashboard.VariableSort.ALPHABETICAL_ASC)
+    variable.multi(True).include_all(True).all_value(".*")
+    return variable.current(dashboard.VariableOption(selected=True, text="All", value="$__all"))
+
+
+def text(name: str, label: str, description: str, default: str = "") -> Variable:
+    """A variable that is typed in."""
+    variable = builders.TextBoxVariable(name).label(label).description(description).default_value(default)
+    return variable.current(dashboard.VariableOption(selected=True, text=default, value=default))
+
+
+def service() -> Variable:
+    """The name under which the exporter sends traces and logs."""
+    return text("service", "Service", "service.name of traces and logs; a regular expression", "github-copilot")
+
+
+def _sources() -> Sequence[Variable]:
+    kinds = {"metrics": "prometheus", "traces": "tempo", "logs": "loki"}
+    return [builders.DatasourceVariable(name).label(name.capitalize()).type(kind) for name, kind in kinds.items()]
+
+
+def _others() -> Builder[dashboard.DashboardLink]:
+    link = builders.DashboardLink("Other views").type(dashboard.DashboardLinkType.DASHBOARDS).tags([TAG])
+    return link.as_dropdown(True).keep_time(True).include_vars(True)

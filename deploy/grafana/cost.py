@@ -1,0 +1,138 @@
+"""Cost & tokens: what models are charged for, how much they read and write, and how quickly they answer."""
+
+from deploy.grafana import board, panels
+from deploy.grafana.fleet import CHOSEN, repositories
+from deploy.grafana.promql import STEP, growth, label_name, quantile, share, stored_name
+from deploy.grafana.queries import named, selected, span, spans
+from otel import instruments, names
+
+_CHOSEN = {**CHOSEN, names.REQUEST_MODEL: "$model"}
+_BY_MODEL = [names.REQUEST_MODEL]
+_MODEL = f"{{{{{label_name(names.REQUEST_MODEL)}}}}}"
+
+
+def cost() -> board.Board:
+    """What is charged first, then tokens, then latency."""
+    query = f"label_values({stored_name(instruments.INPUT_TOKENS)}, {label_name(names.REQUEST_MODEL)})"
+    made = board.Board(
+        "cost",
+        "Cost & tokens",
+        "Premium requests, AI units and tokens by model; how well the cache works; how quickly models answer.",
+        board.service(),
+        repositories(),
+        board.choice("model", "Model", "Which models to count (not sent at content level none)", query),
+        since="now-7d",
+    )
+    made.heading("Charged")
+    made.add(6, 4, *_figures())
+    made.add(12, 8, *_charged())
+    made.heading("Tokens")
+    made.add(12, 8, *_tokens())
+    made.add(24, 9, _table())
+    made.heading("Latency")
+    made.add(12, 8, *_latency())
+    made.heading("One by one")
+    made.add(24, 10, _dear())
+    return made
+
+
+def _figures() -> list[panels.Panel]:
+    read = growth(instruments.INPUT_TOKENS, where=_CHOSEN)
+    written = growth(instruments.OUTPUT_TOKENS, where=_CHOSEN)
+    asked = [
+        ("Premium requests", "How many premium requests were charged?", panels.COUNT,
+         growth(instruments.PREMIUM_REQUESTS, where=_CHOSEN)),
+        ("AI units", "How many AI units were charged?", panels.COUNT, growth(instruments.AIU, where=_CHOSEN)),
+        ("Cache hit", "Which share of the tokens read came from the provider's cache?", panels.SHARE,
+         share(growth(instruments.CACHE_READ_TOKENS, where=_CHOSEN), read)),
+        ("Tokens for each interaction", "How many tokens does a message take, read and written?", panels.COUNT,
+         f"({read} + {written}) / ({growth(instruments.INTERACTIONS, where=CHOSEN)} > 0)"),
+    ]  # fmt: skip
+    return [
+        panels.figure(title, answers, unit, panels.metrics(query, instant=True))
+        for title, answers, unit, query in asked
+    ]
+
+
+def _charged() -> list[panels.Panel]:
+    asked = [
+        ("Premium requests by model", "Which models are charged as premium requests, and when?",
+         instruments.PREMIUM_REQUESTS),
+        ("Cost by model", "What do the calls of each model weigh: the sum of their billing multipliers?",
+         instruments.COST),
+    ]  # fmt: skip
+    return [
+        panels.stack(title, answers, panels.COUNT,
+                     panels.metrics(growth(instrument, by=_BY_MODEL, where=_CHOSEN, over=STEP), _MODEL))
+        for title, answers, instrument in asked
+    ]  # fmt: skip
+
+
+def _tokens() -> list[panels.Panel]:
+    kinds = [
+        (instruments.INPUT_TOKENS, "read"),
+        (instruments.CACHE_READ_TOKENS, "read from the cache"),
+        (instruments.CACHE_WRITE_TOKENS, "written to the cache"),
+        (instruments.OUTPUT_TOKENS, "written"),
+        (instruments.REASONING_TOKENS, "written while reasoning"),
+    ]
+    cached = growth(instruments.CACHE_READ_TOKENS, by=_BY_MODEL, where=_CHOSEN, over=STEP)
+    read = growth(instruments.INPUT_TOKENS, by=_BY_MODEL, where=_CHOSEN, over=STEP)
+    freed = [(instruments.COMPACTED_TOKENS, "compactions"), (instruments.TRUNCATED_TOKENS, "truncations")]
+    sizes = [
+        (f"p{level * 100:.0f} {_MODEL}",
+         quantile(level, instruments.CALL_INPUT_TOKENS, by=_BY_MODEL, where=_CHOSEN, over=STEP))
+        for level in (0.5, 0.9)
+    ]  # fmt: skip
+    return [
+        panels.lines("Tokens by type", "What are tokens used for? Those read include those from the cache.",
+                     panels.COUNT,
+                     *(panels.metrics(growth(each, where=_CHOSEN, over=STEP), legend) for each, legend in kinds)),
+        panels.lines("Cache hit by model", "Which share of the tokens read came from the provider's cache?",
+                     panels.SHARE, panels.metrics(share(cached, read), _MODEL)),
+        panels.lines("Size of a call", "How many tokens does one call read: half of them, and 9 of 10?", panels.COUNT,
+                     *(panels.metrics(query, legend) for legend, query in sizes)),
+        panels.stack("Tokens freed", "How much did compactions and truncations take out of conversations?",
+                     panels.COUNT,
+                     *(panels.metrics(growth(each, where=CHOSEN, over=STEP), legend) for each, legend in freed)),
+    ]  # fmt: skip
+
+
+def _table() -> panels.Panel:
+    asked = [
+        (instruments.PREMIUM_REQUESTS, "Premium requests"),
+        (instruments.COST, "Cost"),
+        (instruments.AIU, "AI units"),
+        (instruments.INPUT_TOKENS, "Tokens read"),
+        (instruments.CACHE_READ_TOKENS, "From the cache"),
+        (instruments.OUTPUT_TOKENS, "Tokens written"),
+    ]
+    queries = [panels.metrics(growth(instrument, by=_BY_MODEL, where=_CHOSEN), instant=True) for instrument, _ in asked]
+    columns = [(label_name(names.REQUEST_MODEL), "Model", panels.NONE)]
+    columns += [
+        (f"Value #{letter}", heading, panels.COUNT) for letter, (_, heading) in zip("ABCDEF", asked, strict=True)
+    ]
+    return panels.rows("Model by model", "What was each model used for?", panels.COUNT, *queries, columns=columns)
+
+
+def _latency() -> list[panels.Panel]:
+    asked = [
+        ("Duration of calls", "How long does a call take: half of them, and 95 of 100?", instruments.CALL_DURATION),
+        ("Time to the first piece", "How long until a streamed answer begins?", instruments.TIME_TO_FIRST_CHUNK),
+    ]
+    return [
+        panels.lines(title, answers, panels.SECONDS,
+                     *(panels.metrics(quantile(level, instrument, by=_BY_MODEL, where=_CHOSEN, over=STEP),
+                                      f"p{level * 100:.0f} {_MODEL}") for level in (0.5, 0.95)))
+        for title, answers, instrument in asked
+    ]  # fmt: skip
+
+
+def _dear() -> panels.Panel:
+    shown = selected(names.COST, names.AIU, names.INPUT_TOKENS, names.OUTPUT_TOKENS, names.CONVERSATION_ID)
+    query = f"{spans(named(names.INVOKE_AGENT), 'nestedSetParent < 0', f'{span(names.COST)} > 1')} | select({shown})"
+    return panels.found(
+        "Costly interactions",
+        "Which interactions were charged more than one request? Each line leads to its trace.",
+        panels.traces(query, each_span=True),
+    )

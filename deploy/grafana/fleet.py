@@ -1,0 +1,141 @@
+"""Fleet: how much is done here, by which models and in which repositories, and how well it goes."""
+
+from deploy.grafana import board, panels
+from deploy.grafana.promql import STEP, Where, growth, label_name, quantile, share, stored_name
+from deploy.grafana.queries import field, named, records, selected, spans
+from otel import instruments, names
+
+CHOSEN: Where = {names.GIT_REPOSITORY: "$repository"}
+"""Restricts a query to the repositories that are chosen above the dashboard."""
+
+_REPOSITORY = f"{{{{{label_name(names.GIT_REPOSITORY)}}}}}"
+_MODEL = f"{{{{{label_name(names.REQUEST_MODEL)}}}}}"
+
+
+def repositories() -> board.Variable:
+    """The variable behind `CHOSEN`."""
+    query = f"label_values({stored_name(instruments.INTERACTIONS)}, {label_name(names.GIT_REPOSITORY)})"
+    return board.choice("repository", "Repository", "Where the sessions worked (not sent at content level none)", query)
+
+
+def fleet() -> board.Board:
+    """The first view: figures, then how they came about."""
+    made = board.Board(
+        "fleet",
+        "Fleet",
+        "How many sessions, what they use, and how well they go; by model and repository.",
+        board.service(),
+        repositories(),
+    )
+    made.heading("At a glance")
+    made.add(3, 4, *_figures())
+    made.heading("Work")
+    made.add(12, 8, *_work())
+    made.heading("Model")
+    made.add(12, 8, *_model())
+    made.heading("Where")
+    made.add(12, 9, _table(), _recent())
+    return made
+
+
+def _figures() -> list[panels.Panel]:
+    tokens = growth(instruments.INPUT_TOKENS, where=CHOSEN), growth(instruments.OUTPUT_TOKENS, where=CHOSEN)
+    calls = growth(instruments.TOOL_CALLS, where=CHOSEN)
+    failed = growth(instruments.TOOL_CALLS, where={**CHOSEN, names.LABEL_SUCCESS: "false"})
+    interactions = growth(instruments.INTERACTIONS, where=CHOSEN)
+    cached = growth(instruments.CACHE_READ_TOKENS, where=CHOSEN)
+    facts: list[tuple[str, str, str, str, float | None]] = [
+        ("Sessions", "How many sessions began or were resumed?", panels.COUNT,
+         growth(instruments.SESSIONS, where=CHOSEN), None),
+        ("Interactions", "How many messages did people send?", panels.COUNT, interactions, None),
+        ("Premium requests", "How many premium requests were charged?", panels.COUNT,
+         growth(instruments.PREMIUM_REQUESTS, where=CHOSEN), None),
+        ("Tokens", "How many tokens were read and written?", panels.COUNT, f"{tokens[0]} + {tokens[1]}", None),
+        ("Cache hit", "Which share of the tokens read came from the provider's cache?", panels.SHARE,
+         share(cached, tokens[0]), None),
+        ("Tool failures", "Which share of the tool calls failed?", panels.SHARE, share(failed, calls), 0.2),
+        ("Errors per interaction", "How many errors did sessions report, for each message sent?", panels.SHARE,
+         share(growth(instruments.ERRORS, where=CHOSEN), interactions), 0.1),
+    ]  # fmt: skip
+    built = [
+        panels.figure(title, answers, unit, panels.metrics(query, instant=True), warn=warn)
+        for title, answers, unit, query, warn in facts
+    ]
+    active = f"count(sum by ({field(names.CONVERSATION_ID)}) (count_over_time({records()} [$__range])))"
+    seen = panels.records(active)
+    built.append(panels.figure("Active sessions", "How many sessions did anything at all?", panels.COUNT, seen))
+    return built
+
+
+def _work() -> list[panels.Panel]:
+    interactions = growth(instruments.INTERACTIONS, by=[names.GIT_REPOSITORY], where=CHOSEN, over=STEP)
+    began = growth(instruments.SESSIONS, by=[names.SESSION_BEGAN], where=CHOSEN, over=STEP)
+    added, removed = (
+        growth(instrument, where=CHOSEN, over=STEP)
+        for instrument in (instruments.LINES_ADDED, instruments.LINES_REMOVED)
+    )
+    bad = [
+        (instruments.ERRORS, "errors"),
+        (instruments.WARNINGS, "warnings"),
+        (instruments.ABORTS, "aborted turns"),
+        (instruments.ORPHANS, "cut off by a crash"),
+    ]
+    return [
+        panels.stack("Interactions by repository", "When and where do people ask for something?", panels.COUNT,
+                     panels.metrics(interactions, _REPOSITORY)),
+        panels.stack("Sessions begun and resumed", "When do sessions begin, or go on?", panels.COUNT,
+                     panels.metrics(began, f"{{{{{label_name(names.SESSION_BEGAN)}}}}}")),
+        panels.stack("Lines of code", "How much code do sessions add and remove, by their own account?", panels.COUNT,
+                     panels.metrics(added, "added"), panels.metrics(removed, "removed")),
+        panels.stack("What went wrong", "When did sessions report errors or warnings, get aborted, or crash?",
+                     panels.COUNT,
+                     *(panels.metrics(growth(each, where=CHOSEN, over=STEP), legend) for each, legend in bad)),
+    ]  # fmt: skip
+
+
+def _model() -> list[panels.Panel]:
+    kinds = [
+        (instruments.INPUT_TOKENS, "read"),
+        (instruments.CACHE_READ_TOKENS, "of these from the cache"),
+        (instruments.OUTPUT_TOKENS, "written"),
+        (instruments.REASONING_TOKENS, "of these reasoning"),
+    ]
+    return [
+        panels.lines("Tokens by type", "What are tokens used for, over time?", panels.COUNT,
+                     *(panels.metrics(growth(each, where=CHOSEN, over=STEP), legend) for each, legend in kinds)),
+        panels.lines("Model latency", "How long do people wait for a model: half of the calls, and 95 of 100?",
+                     panels.SECONDS,
+                     *(panels.metrics(quantile(level, instruments.CALL_DURATION, by=[names.REQUEST_MODEL],
+                                               where=CHOSEN, over=STEP), f"p{level * 100:.0f} {_MODEL}")
+                       for level in (0.5, 0.95))),
+    ]  # fmt: skip
+
+
+def _table() -> panels.Panel:
+    asked = [
+        (instruments.SESSIONS, "Sessions"),
+        (instruments.INTERACTIONS, "Interactions"),
+        (instruments.PREMIUM_REQUESTS, "Premium requests"),
+        (instruments.INPUT_TOKENS, "Tokens read"),
+        (instruments.OUTPUT_TOKENS, "Tokens written"),
+        (instruments.ERRORS, "Errors"),
+    ]
+    queries = [
+        panels.metrics(growth(instrument, by=[names.GIT_REPOSITORY], where=CHOSEN), instant=True)
+        for instrument, _ in asked
+    ]
+    columns = [(label_name(names.GIT_REPOSITORY), "Repository", panels.NONE)]
+    columns += [
+        (f"Value #{letter}", heading, panels.COUNT) for letter, (_, heading) in zip("ABCDEF", asked, strict=True)
+    ]
+    return panels.rows("Repositories", "Which repositories use how much?", panels.COUNT, *queries, columns=columns)
+
+
+def _recent() -> panels.Panel:
+    shown = selected(names.CONVERSATION_ID, names.REQUEST_MODEL, names.TURN_COUNT, names.COST)
+    query = f"{spans(named(names.INVOKE_AGENT), 'nestedSetParent < 0')} | select({shown})"
+    return panels.found(
+        "Latest interactions",
+        "What was done last? Each line leads to its trace, and its conversation id to the session.",
+        panels.traces(query, each_span=True),
+    )

@@ -1,0 +1,197 @@
+"""Names become what Prometheus makes of them, and Prometheus's own tool reads every query and finds an answer."""
+
+import itertools
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from deploy.grafana import promql
+from otel import health, instruments, names
+from otel.name import Attribute, Instrument
+from tests.dashboards.boards import ALERTS, asked, filled, rules
+
+PROMTOOL: Final = shutil.which("promtool")
+needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not here: apt-get install prometheus")
+
+MINUTES: Final = 480
+TABLES: Final = (*instruments.instruments(), *health.TABLE)
+VALUES: Final[Mapping[Attribute, tuple[str, ...]]] = {
+    names.LABEL_SUCCESS: ("true", "false"),
+    names.PERMISSION_RESULT: ("approved", "denied-by-rules"),
+    names.NOTIFICATION_TYPE: ("agent_idle", "shell_completed"),
+    names.NOTIFICATION_STATUS: ("completed", "failed"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "kind", "stored"),
+    [
+        ("gen_ai.client.inference.duration", "s", "histogram", "gen_ai_client_inference_duration_seconds"),
+        ("github.copilot.tool.call.count", "{call}", "counter", "github_copilot_tool_call_count_total"),
+        ("github.copilot.cost", "1", "counter", "github_copilot_cost_total"),
+        ("a.total.bytes", "By", "counter", "a_bytes_total"),
+        ("session_exporter.sink.lag.bytes", "By", "gauge", "session_exporter_sink_lag_bytes"),
+        ("a.share", "1", "gauge", "a_share_ratio"),
+        ("a..speed", "By/s", "gauge", "a_speed_bytes_per_second"),
+        ("a.wait", "ms", "histogram", "a_wait_milliseconds"),
+        ("a.rate", "{request}/min", "gauge", "a_rate_per_minute"),
+    ],
+)
+def test_a_metric_gets_the_name_that_prometheus_gives_it(name: str, unit: str, kind: str, stored: str) -> None:
+    assert promql.metric_name(name, unit, counter=kind == "counter", gauge=kind == "gauge") == stored
+
+
+def test_names_stay_apart() -> None:
+    stored = [promql.stored_name(instrument) for instrument in TABLES]
+
+    assert len(stored) == len(set(stored))
+
+
+def test_a_label_that_a_metric_has_not_is_refused_when_the_dashboards_are_made() -> None:
+    with pytest.raises(ValueError, match="has no label"):
+        promql.growth(instruments.SESSIONS, by=[names.TOOL_NAME])
+    with pytest.raises(ValueError, match="has no label"):
+        promql.growth(instruments.SESSIONS, where={names.TOOL_NAME: "bash"})
+
+
+def test_a_histogram_is_not_asked_for_as_a_counter() -> None:
+    with pytest.raises(ValueError, match="is a histogram"):
+        promql.growth(instruments.TOOL_DURATION)
+    with pytest.raises(ValueError, match="is a counter"):
+        promql.quantile(0.5, instruments.TOOL_CALLS)
+
+
+@needs_promtool
+def test_promtool_reads_every_query(tmp_path: Path) -> None:
+    file = tmp_path / "queries.yaml"
+    group = [{"record": f"query:{place}", "expr": filled(q.text)} for place, q in enumerate(asked("prometheus"))]
+    _write(file, {"groups": [{"name": "queries", "rules": group}]})
+
+    assert len(group) > 80
+    _promtool("check", "rules", str(file))
+
+
+@needs_promtool
+def test_promtool_reads_the_alert_rules() -> None:
+    _promtool("check", "rules", str(ALERTS))
+
+
+@needs_promtool
+def test_every_query_finds_an_answer_where_everything_happened(tmp_path: Path) -> None:
+    checks = [_answered(filled(query.text)) for query in asked("prometheus")]
+
+    _run(tmp_path, list(_everything()), checks, rule_files=[])
+
+
+@needs_promtool
+def test_growth_is_exact_where_points_are_rare_and_where_a_series_begins(tmp_path: Path) -> None:
+    calls = promql.stored_name(instruments.TOOL_CALLS)
+    rare = [
+        # Was 4 before the window; 5 an hour and 6 four hours into it.
+        {"series": f'{calls}{{gen_ai_tool_name="view"}}', "values": "_x60 4 _x118 4 5 _x180 5 6"},
+        # Begins in the window, at 3.
+        {"series": f'{calls}{{gen_ai_tool_name="bash"}}', "values": "_x300 3"},
+        # Nothing happened in the window.
+        {"series": f'{calls}{{gen_ai_tool_name="edit"}}', "values": "_x10 9"},
+    ]
+    query = promql.growth(instruments.TOOL_CALLS, by=[names.TOOL_NAME], over="6h")
+    answers = [
+        {"labels": f'{{gen_ai_tool_name="{tool}"}}', "value": value} for tool, value in (("bash", 3), ("view", 2))
+    ]
+
+    _run(tmp_path, rare, [{"expr": query, "eval_time": "8h", "exp_samples": answers}], rule_files=[])
+
+
+@needs_promtool
+@pytest.mark.parametrize("name", [rule["alert"] for rule in rules()])
+def test_an_alert_fires_when_it_should(name: str, tmp_path: Path) -> None:
+    series = list(_everything(lag_seconds=4000, stops_at=_STOPS.get(name)))
+    query = f'clamp_max(count(ALERTS{{alertname="{name}", alertstate="firing"}}), 1)'
+
+    _run(tmp_path, series, [_one(query)], rule_files=[str(ALERTS)])
+
+
+_STOPS: Final = {"ExporterSilent": MINUTES - 30}
+
+
+@needs_promtool
+def test_no_alert_fires_when_nothing_is_wrong(tmp_path: Path) -> None:
+    good = [
+        series
+        for series in _everything(lag_seconds=1, good=True)
+        if not any(word in series["series"] for word in ("false", "failed", "error", "orphan", "rejected", "unknown"))
+    ]
+
+    _run(tmp_path, good, [{"expr": "ALERTS", "eval_time": f"{MINUTES}m", "exp_samples": []}], rule_files=[str(ALERTS)])
+
+
+def _everything(*, lag_seconds: int = 60, good: bool = False, stops_at: int | None = None) -> Iterator[dict[str, str]]:
+    """Series of every metric, one for each set of label values that some query tells apart, growing every minute."""
+    minutes = stops_at or MINUTES
+    for instrument in TABLES:
+        name = promql.stored_name(instrument)
+        for labels in _labels(instrument):
+            if instrument.kind == "histogram":
+                yield from _histogram(instrument, labels, minutes)
+            elif instrument.kind == "gauge":
+                yield {"series": f"{name}{{{labels}}}", "values": f"{0 if good else lag_seconds}+0x{minutes}"}
+            else:
+                # More than half of the calls fail.
+                growth = 3 if 'success="false"' in labels else 1
+                yield {"series": f"{name}{{{labels}}}", "values": f"0+{growth}x{minutes}"}
+
+
+def _histogram(instrument: Instrument, labels: str, minutes: int) -> Iterator[dict[str, str]]:
+    name = promql.stored_name(instrument)
+    bounds = [*map(str, instrument.bounds), "+Inf"]
+    for place, bound in enumerate(bounds, 1):
+        yield {"series": f'{name}_bucket{{{labels}, le="{bound}"}}', "values": f"0+{place}x{minutes}"}
+    yield {"series": f"{name}_count{{{labels}}}", "values": f"0+{len(bounds)}x{minutes}"}
+    yield {"series": f"{name}_sum{{{labels}}}", "values": f"0+2x{minutes}"}
+
+
+def _labels(instrument: Instrument) -> Iterator[str]:
+    names_of = [promql.label_name(label) for label in instrument.labels]
+    for values in itertools.product(*(VALUES.get(label, ("made-up",)) for label in instrument.labels)):
+        pairs = [f'{name}="{value}"' for name, value in zip(names_of, values, strict=True)]
+        yield ", ".join([*pairs, 'job="github-copilot"', 'instance="made-up"'])
+
+
+def _answered(query: str) -> dict[str, Any]:
+    """A check that the query has an answer; a figure that is not a number is none."""
+    return _one(f"clamp_max(count(({query}) > -Inf), 1)")
+
+
+def _one(query: str) -> dict[str, Any]:
+    return {"expr": query, "eval_time": f"{MINUTES}m", "exp_samples": [{"labels": "{}", "value": 1}]}
+
+
+def _run(tmp_path: Path, series: list[dict[str, str]], checks: list[dict[str, Any]], *, rule_files: list[str]) -> None:
+    file = tmp_path / "test.yaml"
+    test = {"interval": "1m", "input_series": series, "promql_expr_test": checks}
+    _write(file, {"rule_files": rule_files, "evaluation_interval": "1m", "tests": [test]})
+    _promtool("test", "rules", str(file))
+
+
+def _write(file: Path, document: Mapping[str, Any]) -> None:
+    file.write_text(yaml.safe_dump(document, width=10_000), encoding="utf-8")
+
+
+def _promtool(*arguments: str) -> None:
+    assert PROMTOOL is not None
+    answer = subprocess.run(
+        [PROMTOOL, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env={**os.environ, "TZ": "UTC"},
+    )
+
+    assert answer.returncode == 0, (answer.stdout + answer.stderr)[-4000:]
