@@ -93,6 +93,10 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
             max_length=255,
         ),
     ] = "github-copilot"
+    health: Annotated[
+        bool,
+        Meta(description="Also send there how the exporter itself is: lag, retries, rejected, masked, quarantined."),
+    ] = False
     resource_attributes: Annotated[
         dict[str, str],
         Meta(

@@ -1,17 +1,19 @@
 """One session's events as the records of all three signals, ready to be put into requests."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from otel.answer import Signal
-from otel.event import read
+from otel.event import Event, read
 from otel.logs import record
 from otel.measured import pack
 from otel.metrics import Metering
-from otel.model import Measurement, Span
+from otel.model import Span
 from otel.name import Content, Semconv
-from otel.traces import Taken, Traces
+from otel.names import ORPHANED
+from otel.projection import TABLE
+from otel.traces import Traces
 from otel.wire import log_bytes, span_bytes
 
 Records: TypeAlias = "dict[str, list[tuple[int, str, bytes]]]"
@@ -28,6 +30,24 @@ class Telling:
     traceparent: str | None = None
 
 
+@dataclass(slots=True)
+class Tally:
+    """What bridges came across, for the exporter's own figures."""
+
+    orphans: int = 0
+    unknown: dict[str, int] = field(default_factory=dict)
+
+    def add(self, event: Event, spans: Sequence[Span]) -> None:
+        """Count an event that was taken, and the spans that it ended."""
+        if event.type not in TABLE:
+            self.unknown[event.type] = self.unknown.get(event.type, 0) + 1
+        self.add_orphans(spans)
+
+    def add_orphans(self, spans: Sequence[Span]) -> None:
+        """Count the spans that a crash ended."""
+        self.orphans += sum(ORPHANED in span.attributes for span in spans)
+
+
 class Bridge:
     """Takes redacted events in file order. The same events always lead to the same records with the same ids.
 
@@ -35,15 +55,17 @@ class Bridge:
     Those of `metrics` are packed measurements, which `otel.aggregate` adds up.
     """
 
-    def __init__(self, session: str, telling: Telling) -> None:
+    def __init__(self, session: str, telling: Telling, tally: Tally | None = None) -> None:
         self._telling = telling
+        self._tally = tally or Tally()
         self._traces = Traces(
             session,
             semconv=telling.semconv,
             content=telling.content is Content.REDACTED,
             traceparent=telling.traceparent,
         )
-        self._metering = Metering(session)
+        self._metering = Metering(session, telling.semconv)
+        self._session = session
 
     @property
     def open(self) -> bool:
@@ -53,21 +75,22 @@ class Bridge:
     def take(self, lines: Sequence[bytes], observed_ns: int) -> Records:
         """Take events and return their records; lines that hold no event lead to none."""
         records: Records = {signal: [] for signal in self._telling.signals}
-        traces, logs, metrics = (records.get(signal) for signal in SIGNALS[:1] + SIGNALS[2:] + SIGNALS[1:2])
-        content, semconv = self._telling.content, self._telling.semconv
+        traces, metrics, logs = map(records.get, SIGNALS)
+        content, semconv, session = self._telling.content, self._telling.semconv, self._session
         for index, line in enumerate(lines):
             event = read(line)
             if event is None:
                 continue
             taken = self._traces.take(event)
+            self._tally.add(event, taken.spans)
             if traces is not None:
                 for span in taken.spans:
                     traces.append((index, span.context.span_id.hex(), span_bytes(span, content, semconv)))
-            if logs is not None:
-                logs.append((index, event.id, log_bytes(record(event, taken, line), content, semconv, observed_ns)))
-            measured = self._metering.measure(event, taken)
-            if metrics is not None and measured:
+            if metrics is not None and (measured := self._metering.measure(event, taken)):
                 metrics.append((index, event.id, pack(measured)))
+            if logs is not None:
+                written = log_bytes(record(event, taken, line, session), content, semconv, observed_ns)
+                logs.append((index, event.id, written))
         return records
 
     def pass_over(self, lines: Sequence[bytes]) -> None:
@@ -81,6 +104,7 @@ class Bridge:
         """Return the records of what was open when the process ended that wrote the session."""
         spans = self._traces.process_died()
         content, semconv = self._telling.content, self._telling.semconv
+        self._tally.add_orphans(spans)
         measured = self._metering.ended(spans)
         records: Records = {
             "traces": [(0, span.context.span_id.hex(), span_bytes(span, content, semconv)) for span in spans],

@@ -33,7 +33,7 @@ def _row(kind: InstrumentKind, name: str, unit: str, meaning: str, *labels: Attr
 LAG_EVENTS: Final = _row("gauge", "sink.lag.events", "{event}", "events read and not yet accepted", SINK)
 LAG_BYTES: Final = _row("gauge", "sink.lag.bytes", "By", "bytes read and not yet accepted", SINK)
 LAG_TIME: Final = _row("gauge", "sink.lag.time", "s", "age of the oldest event not yet accepted", SINK)
-QUEUE: Final = _row("gauge", "sink.queue", "{record}", "records made and waiting to be sent", SINK)
+QUEUE: Final = _row("gauge", "sink.queue", "{session}", "sessions that wait for their turn", SINK)
 RETRIES: Final = _row("counter", "sink.retries", "{request}", "requests sent again", SINK)
 REPEATED: Final = _row("counter", "sink.repeated", "{record}", "records sent again after a lost answer", SINK)
 REJECTED: Final = _row("counter", "sink.rejected", "{record}", "records that the endpoint did not take", SINK)

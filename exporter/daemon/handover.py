@@ -153,8 +153,6 @@ class Handover:
         if live and self.mark.remote_id is not None and (self._showing is None or self._showing.done()):
             self._showing = asyncio.create_task(self.outlet.sink.live(self.mark.remote_id, live))
 
-    # ---- sending --------------------------------------------------------------------------------------------
-
     async def hand_over(self, segment: Segment, meanwhile: Callable[[], Awaitable[None]]) -> Dealt:
         """Carry out steps 1 and 2 of the order of effects (`core/delivery.py`) for one segment.
 
@@ -223,8 +221,6 @@ class Handover:
                 assert_never(outcome)
         return None
 
-    # ---- what follows ---------------------------------------------------------------------------------------
-
     async def commit(
         self,
         mark: Mark,
@@ -233,16 +229,11 @@ class Handover:
         masked: Mapping[tuple[str, str], int] | None = None,
         counted: Sequence[bytes] = (),
     ) -> None:
-        """Step 3: remember the mark and what led to it, or wait until that can be written. Nothing is sent before.
-
-        `counted` is what the sink will be sent the sums of: it is remembered with the mark.
-        """
-        outlet = self.outlet
+        """Step 3: remember the mark and what led to it, or wait until that can be written. Nothing is sent before."""
+        outlet, what = self.outlet, (ids or [], hashes or [], masked or {}, counted)
         while True:
             try:
-                self.mark = outlet.store.commit(
-                    self.session, outlet.sink_id, mark, ids or [], hashes or [], masked or {}, counted
-                )
+                self.mark = outlet.store.commit(self.session, outlet.sink_id, mark, *what)
             except StoreUnwritableError as error:
                 if self._progress.problem != UNWRITABLE:
                     outlet.say(Level.ERROR, "the mark cannot be written; waiting", self.session, why=str(error))
@@ -250,8 +241,6 @@ class Handover:
                 await asyncio.sleep(STORE_RETRY_SECONDS)
             else:
                 self.known, self._progress.problem = True, None
-                if counted and outlet.counting is not None:
-                    outlet.counting.counted()
                 # Fewer: something was acknowledged and is not there. More: something of an exporter that was killed
                 # arrived after all, or somebody else sends this session as well.
                 if ids and self._held_there is not None and self._held_there != self.mark.delivered:

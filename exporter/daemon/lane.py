@@ -205,6 +205,8 @@ class Lane:
             mark = replace(mark, position=segment.end, identity=self.file.identity, last_id=last)
         if ids or segment.unsendable or refused:  # what is ephemeral alone moves no mark
             await self._handover.commit(mark, ids, hashes, segment.masked, counted)
+        if counted and self.outlet.counting is not None:
+            self.outlet.counting.counted()
         self.progress.add(segment, len(ids))
         self.position = segment.end
         self._last_id = segment.last_id or self._last_id

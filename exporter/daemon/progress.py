@@ -1,7 +1,8 @@
 """What a lane has done, and what troubles it."""
 
 import traceback
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -21,12 +22,15 @@ class Progress:
     chain_breaks: int = 0
     bytes_gone: int = 0
     problem: str | None = None
+    rules: Counter[str] = field(default_factory=Counter)
 
     def add(self, segment: Segment, events: int) -> None:
         """Count a segment of which the sink took so many events; it went well, so nothing troubles the lane."""
         self.events += events
         self.bytes += segment.size
-        self.masked += sum(segment.masked.values())
+        for (_, rule), count in segment.masked.items():
+            self.masked += count
+            self.rules[rule] += count
         self.chain_breaks += segment.chain_breaks
         self.problem = None
 

@@ -1,7 +1,7 @@
 """The joined parts of one exporter, from when they are built until they are closed."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,10 @@ class Redaction:
 
 @dataclass(slots=True)
 class Running:
-    """See the module. `receiver` is the embedded Mission Control, `url` where its page is once it is served."""
+    """See the module. `receiver` is the embedded Mission Control, `url` where its page is once it is served.
+
+    `beside` is what else goes on while it is served.
+    """
 
     daemon: Daemon
     redaction: Redaction
@@ -42,6 +45,7 @@ class Running:
     receiver: Any = None
     receiver_store: "ReceiverStore | None" = None
     url: str | None = None
+    beside: list[Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=list)
 
     def answers(self) -> Answers:
         """Return what answers the requests of commands."""
@@ -64,7 +68,8 @@ class Running:
             return page
 
         reports = Reports(self.daemon, self.redaction.text, self.host)
-        return Serving(state_dir, self.answers().answer, reports, open_ours if self.receiver is not None else None)
+        beside = [reports.run, *self.beside]
+        return Serving(state_dir, self.answers().answer, beside, open_ours if self.receiver is not None else None)
 
     async def close(self) -> None:
         """Stop the daemon, then the embedded receiver."""

@@ -6,12 +6,11 @@ import signal
 import sys
 import threading
 import webbrowser
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from exporter.daemon.control import Answer, ControlServer
-from exporter.daemon.reports import Reports
 
 if sys.platform != "win32":
     import resource
@@ -64,26 +63,31 @@ async def first_of(stop: asyncio.Event, work: Coroutine[Any, Any, int]) -> int |
 
 
 class Serving:
-    """While in the block: the page is there, the control socket answers, and reports go out."""
+    """While in the block: the page is there, the control socket answers, and what goes on beside it runs."""
 
     def __init__(
-        self, state_dir: Path, answer: Answer, reports: Reports, open_page: Callable[[], Awaitable[Page]] | None
+        self,
+        state_dir: Path,
+        answer: Answer,
+        beside: Sequence[Callable[[], Coroutine[Any, Any, None]]],
+        open_page: Callable[[], Awaitable[Page]] | None,
     ) -> None:
         self._control = ControlServer(state_dir, answer)
-        self._reports = reports
+        self._beside = beside
         self._open_page = open_page
         self._page: Page | None = None
-        self._reporting: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> None:
         if self._open_page is not None:
             self._page = await self._open_page()
         await self._control.start()
-        self._reporting = asyncio.create_task(self._reports.run())
+        self._tasks = [asyncio.create_task(work()) for work in self._beside]
 
     async def __aexit__(self, *_: object) -> None:
-        if self._reporting is not None:
-            self._reporting.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._control.close()
         if self._page is not None:
             await self._page.stop()

@@ -34,6 +34,11 @@ class SinkRun:
         """The sink's name."""
         return self.outlet.sink.name
 
+    @property
+    def waiting(self) -> int:
+        """How many sessions wait for their turn."""
+        return len(self._schedule)
+
     def start(self) -> None:
         """Begin to work."""
         if self.outlet.counting is not None:

@@ -17,7 +17,7 @@ from exporter.version import VERSION
 
 if TYPE_CHECKING:
     from config.otel import Otel
-    from otel.bridge import Telling
+    from otel.bridge import Tally, Telling
     from otel.endpoint import Endpoint
     from otel.model import Attributes
     from otel.send import Sender
@@ -38,20 +38,26 @@ class OtlpSink:
     counting: Counting | None
 
 
-def otlp_sinks(name: str, one: "Otel", road: Road, exporter_id: str) -> Iterator[OtlpSink]:
-    """Yield a sink for every signal of an endpoint; raises ConfigError when it cannot be used."""
+def otlp_sinks(
+    name: str, one: "Otel", road: Road, exporter_id: str, tally: "Tally | None" = None
+) -> Iterator[OtlpSink]:
+    """Yield a sink for every signal of an endpoint; raises ConfigError when it cannot be used.
+
+    `tally` is told what its machines come across.
+    """
     from otel.bridge import Bridge
     from otel.endpoint import EndpointError
     from otel.send import sender_for
 
-    headers = _headers_of(one)
+    endpoint = endpoint_of(one)
     try:
-        sender = sender_for(_endpoint(one, headers), connections=LANES)
+        sender = sender_for(endpoint, connections=LANES)
     except EndpointError as error:
         raise ConfigError(f"[{otlp_name(name)}] {error}", key=otlp_name(name)) from None
     telling = _telling(one)
     streams = Streams(exporter_id)
-    mapper = Mapper(road, lambda session: Bridge(session, telling))
+    open_sinks: set[str] = set(one.signals)
+    mapper = Mapper(road, lambda session: Bridge(session, telling, tally))
     for signal in one.signals:
         sink = Otlp(
             otlp_name(name, signal),
@@ -59,17 +65,29 @@ def otlp_sinks(name: str, one: "Otel", road: Road, exporter_id: str) -> Iterator
             _post(sender, signal),
             _assembler(one, telling, signal),
             streams,
-            token=lambda: "\n".join(f"{key}={value}" for key, value in sorted(headers().items())),
+            token=lambda: "\n".join(f"{key}={value}" for key, value in sorted(endpoint.headers().items())),
             connections=LANES,
             records_max=_METRICS_PER_REQUEST if signal == "metrics" else None,
             stream_per_session=signal == "logs",
-            close=sender.close,
+            close=_closing(sender, open_sinks, signal),
         )
         counting = Counting(lambda state: _Sums(state, one, telling), _METRICS_SECONDS) if signal == "metrics" else None
         yield OtlpSink(sink, SignalMapping(mapper, signal, repeats=signal != "logs"), counting)
 
 
-def _endpoint(one: "Otel", headers: Callable[[], dict[str, str]]) -> "Endpoint":
+def _closing(sender: "Sender", open_sinks: set[str], signal: str) -> Callable[[], None]:
+    """Return what a sink does when it is closed: the last one of an endpoint closes the sender they share."""
+
+    def close() -> None:
+        open_sinks.discard(signal)
+        if not open_sinks:
+            sender.close()
+
+    return close
+
+
+def endpoint_of(one: "Otel") -> "Endpoint":
+    """Return where and how an endpoint of the settings is spoken to; raises ConfigError without its headers."""
     from otel.endpoint import Endpoint
 
     return Endpoint(
@@ -81,7 +99,7 @@ def _endpoint(one: "Otel", headers: Callable[[], dict[str, str]]) -> "Endpoint":
         certificate_file=one.certificate_file,
         client_certificate_file=one.client_certificate_file,
         client_key_file=one.client_key_file,
-        headers=headers,
+        headers=_headers_of(one),
         user_agent=f"session-exporter/{VERSION}",
     )
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from config.settings import MissionControl as MissionControlSettings
     from config.settings import Settings
     from exporter.sinks.mission_control import MissionControl
+    from otel.bridge import Tally
 
 
 def join(
@@ -52,12 +53,13 @@ def join(
     limits = settings.limits
     files = OpenFiles(limits.open_files)
     road = Road(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
+    tally = _tally(settings)
     daemon = Daemon(
         make_source=_source(settings, files, session_ids),
         road=road,
         store=store,
         quarantine=quarantine,
-        outlets=_outlets(settings, receiver, store, quarantine, road, notice),
+        outlets=_outlets(settings, receiver, store, quarantine, road, notice, tally),
         scope=Scope(settings.history_days, frozenset(session_ids)),
         notice=notice,
         drain_seconds=settings.drain_seconds,
@@ -65,7 +67,24 @@ def join(
         incomplete_line_seconds=limits.incomplete_line_seconds,
     )
     host = settings.host_name or socket.gethostname()
-    return Running(daemon, redaction, host, limits.max_line_bytes, receiver, receiver_store)
+    beside = [lambda: _send_health(settings, daemon, tally)] if tally is not None else []
+    return Running(daemon, redaction, host, limits.max_line_bytes, receiver, receiver_store, beside=beside)
+
+
+async def _send_health(settings: "Settings", daemon: Daemon, tally: "Tally") -> None:
+    told = [one for one in settings.otel.values() if one.health]
+    if told:
+        from exporter.joining.health import send_health
+
+        await send_health(told, daemon, tally)
+
+
+def _tally(settings: "Settings") -> "Tally | None":
+    if not settings.otel:
+        return None
+    from otel.bridge import Tally
+
+    return Tally()
 
 
 def _stores(settings: "Settings", notice: Callable[[Notice], None]) -> tuple[Store, Quarantine]:
@@ -110,6 +129,7 @@ def _outlets(
     quarantine: Quarantine,
     road: Road,
     notice: Callable[[Notice], None],
+    tally: "Tally | None",
 ) -> list[tuple[Outlet, int]]:
     outlets = [
         (
@@ -121,8 +141,8 @@ def _outlets(
     if settings.otel:
         from exporter.joining.otlp import LANES, otlp_sinks
 
-        for name, one in settings.otel.items():
-            for made in otlp_sinks(name, one, road, exporter_id(store)):
+        for number, (name, one) in enumerate(settings.otel.items()):
+            for made in otlp_sinks(name, one, road, exporter_id(store), None if number else tally):
                 sink_id = store.sink_id(made.sink.name, made.sink.url)
                 outlet = Outlet(
                     made.sink, sink_id, Gate(), store, quarantine, road, notice, made.mapping, made.counting

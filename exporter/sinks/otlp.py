@@ -72,7 +72,11 @@ class Streams:
 
 
 class Otlp:
-    """One signal. `assemble` makes a body of records and the stream they belong to."""
+    """One signal. `assemble` makes a body of records and the stream they belong to.
+
+    `rejected` counts records that the endpoint did not take, `repeated` those that were sent again because no answer
+    came to the first time.
+    """
 
     def __init__(
         self,
@@ -95,6 +99,8 @@ class Otlp:
         self.capabilities = Capabilities()
         self.streams = streams
         self.rejected = 0
+        self.repeated = 0
+        self._unanswered: set[tuple[str, str]] = set()
         self._post = post
         self._assemble = assemble
         self._records_max = records_max or RECORDS_MAX
@@ -126,9 +132,13 @@ class Otlp:
         """
         token = self.token()
         body = self._assemble(remote_id, lines)
+        records = {(remote_id, one) for one in ids}
+        self.repeated += len(self._unanswered & records)
+        self._unanswered -= records
         try:
             answer = await self._threads.call(lambda: self._post(body))
         except NoAnswerError as error:
+            self._unanswered |= records
             return Sent(Later(str(error)))
         judged = _judge(answer)
         if answer.status in (401, 403):

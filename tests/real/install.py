@@ -41,11 +41,11 @@ def command(version: str = NEW) -> list[str]:
     """The command line that starts this version, which is installed first if it is missing."""
     root = directory()
     root.mkdir(parents=True, exist_ok=True)
-    with _locked(root):
+    with locked(root):
         if version == NEW:
-            return [str(_part(root / f"cli-{NEW}", _native_binary, _install_new))]
-        node = _part(root / f"node-{NODE}", _node_binary, _install_node)
-        return [str(node), str(_part(root / f"cli-{OLD}", _old_script, _install_old))]
+            return [str(part(root / f"cli-{NEW}", _native_binary, _install_new))]
+        node = part(root / f"node-{NODE}", _node_binary, _install_node)
+        return [str(node), str(part(root / f"cli-{OLD}", _old_script, _install_old))]
 
 
 def unpack_cache(version: str) -> Path:
@@ -53,7 +53,8 @@ def unpack_cache(version: str) -> Path:
     return directory() / f"unpacked-{version}"
 
 
-def _part(place: Path, find: Callable[[Path], Path | None], build: Callable[[Path], None]) -> Path:
+def part(place: Path, find: Callable[[Path], Path | None], build: Callable[[Path], None]) -> Path:
+    """Return what `find` finds in a place, which `build` makes first, beside it, if it is not there."""
     present = find(place)
     if present:
         return present
@@ -136,7 +137,8 @@ def _npm(place: Path, *arguments: str) -> None:
 
 
 @contextmanager
-def _locked(root: Path) -> Iterator[None]:
+def locked(root: Path) -> Iterator[None]:
+    """Let one process at a time build below a directory."""
     with (root / ".install.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
