@@ -1,0 +1,1 @@
+"""Our spans against the CLI's own telemetry of the same session."""

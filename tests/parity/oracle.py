@@ -1,0 +1,92 @@
+"""Reading what the CLI's own telemetry wrote about a session, and what we make of the session's events."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from otel.event import read
+from otel.model import Span
+from otel.name import Semconv
+from otel.traces import Traces
+
+CAPTURES = Path(__file__).parents[3] / "shared" / "real"
+
+
+@dataclass(frozen=True, slots=True)
+class CliSpan:
+    """A span as the CLI wrote it."""
+
+    trace: str
+    id: str
+    parent: str | None
+    name: str
+    start_ns: int
+    end_ns: int
+    attributes: dict[str, Any]
+    events: list[tuple[str, dict[str, Any]]]
+
+    @property
+    def operation(self) -> str:
+        """The first word of the name."""
+        return self.name.split(" ")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session with both records of it."""
+
+    name: str
+    version: str
+    id: str
+    cli: list[CliSpan]
+    lines: list[bytes]
+
+    @property
+    def semconv(self) -> Semconv:
+        """The convention in which this version of the CLI speaks."""
+        return "legacy" if self.version == "1.0.48" else "latest"
+
+    def spans(self) -> list[Span]:
+        """What we make of the events."""
+        machine = Traces(self.id, semconv=self.semconv, content=True)
+        spans: list[Span] = []
+        for line in self.lines:
+            event = read(line)
+            assert event is not None
+            spans += machine.take(event).spans
+        return spans + machine.process_died()
+
+
+def load(name: str, version: str, events: Path, telemetry: Path) -> Session:
+    """Read a session from its log and from the CLI's telemetry file."""
+    lines = events.read_bytes().splitlines()
+    session = json.loads(lines[0])["data"]["sessionId"]
+    written = [json.loads(line) for line in telemetry.read_bytes().splitlines()]
+    return Session(name, version, session, [_span(item) for item in written if item["type"] == "span"], lines)
+
+
+def captures() -> list[Session]:
+    """Every capture that has both records; none when this machine has no captures."""
+    found = []
+    for directory, version in (("captures", "1.0.102"), ("captures-1.0.48", "1.0.48")):
+        for telemetry in sorted((CAPTURES / directory).glob("*/otel.jsonl")):
+            found.append(load(telemetry.parent.name, version, telemetry.parent / "events.jsonl", telemetry))
+    return found
+
+
+def _span(item: dict[str, Any]) -> CliSpan:
+    return CliSpan(
+        item["traceId"],
+        item["spanId"],
+        item.get("parentSpanId"),
+        item["name"],
+        _nanoseconds(item["startTime"]),
+        _nanoseconds(item["endTime"]),
+        item["attributes"],
+        [(event["name"], event["attributes"]) for event in item["events"]],
+    )
+
+
+def _nanoseconds(pair: list[int]) -> int:
+    return pair[0] * 1_000_000_000 + pair[1]
