@@ -1,0 +1,119 @@
+"""Tokens and cost of a session: each call is counted once, from its record or, where a CLI keeps none, its answer."""
+
+from typing import Final, TypeAlias
+
+from msgspec import Struct, field
+
+from otel.event import Event, payload
+from otel.instruments import (
+    AIU,
+    CACHE_READ_TOKENS,
+    CACHE_WRITE_TOKENS,
+    CALL_INPUT_TOKENS,
+    CALL_OUTPUT_TOKENS,
+    COST,
+    INPUT_TOKENS,
+    OUTPUT_TOKENS,
+    PREMIUM_REQUESTS,
+    REASONING_TOKENS,
+    TIME_TO_FIRST_CHUNK,
+    TOKEN_USAGE,
+)
+from otel.meter import Meter, amount, label
+from otel.name import Value
+from otel.names import CHAT
+from otel.totals import INPUT, MODALITY, NANO, OUTPUT, Totals
+
+_Number: TypeAlias = int | float
+_BY_A_PERSON: Final = (None, "user")
+_COUNTERS: Final = (
+    (INPUT_TOKENS, "input_tokens"),
+    (OUTPUT_TOKENS, "output_tokens"),
+    (CACHE_READ_TOKENS, "cache_read_tokens"),
+    (CACHE_WRITE_TOKENS, "cache_write_tokens"),
+    (REASONING_TOKENS, "reasoning_tokens"),
+)
+
+
+class _Charged(Struct, gc=False, rename="camel"):
+    total_nano_aiu: _Number | None = None
+
+
+class _Usage(Struct, gc=False, rename="camel"):
+    model: str | None = None
+    input_tokens: _Number | None = None
+    output_tokens: _Number | None = None
+    cache_read_tokens: _Number | None = None
+    cache_write_tokens: _Number | None = None
+    reasoning_tokens: _Number | None = None
+    cost: _Number | None = None
+    time_to_first_token_ms: _Number | None = None
+    initiator: str | None = None
+    is_byok: bool | None = None
+    provider_type: str | None = None
+    api_call_id: str | None = None
+    copilot_usage: _Charged | None = None
+
+
+class _UsageRecord(Struct, gc=False):
+    usage: _Usage = field(default_factory=_Usage)
+
+
+class _Answer(Struct, gc=False, rename="camel"):
+    model: str | None = None
+    output_tokens: _Number | None = None
+    api_call_id: str | None = None
+
+
+class Calls:
+    """Counts what the calls of a model in one session used. `provider` is who answered last."""
+
+    def __init__(self) -> None:
+        self.provider: Value = "github"
+        self._totals = Totals()
+        self._last_call: str | None = None
+
+    def recorded(self, event: Event, meter: Meter) -> None:
+        """Count a call by its record."""
+        usage = payload(event, _UsageRecord).usage
+        if usage.api_call_id is not None and usage.api_call_id == self._last_call:
+            return
+        self._last_call = usage.api_call_id
+        if usage.is_byok and usage.provider_type:
+            self.provider = label(usage.provider_type) or self.provider
+        model = label(usage.model)
+        self._totals.recorded(usage.model or "")
+        call = (CHAT, self.provider, model, model)
+        for instrument, name in _COUNTERS:
+            meter.note(instrument, amount(getattr(usage, name)), *call, MODALITY)
+        read, written = amount(usage.input_tokens), amount(usage.output_tokens)
+        meter.note(CALL_INPUT_TOKENS, read, *call)
+        meter.note(CALL_OUTPUT_TOKENS, written, *call)
+        meter.note(TOKEN_USAGE, read, *call, INPUT)
+        meter.note(TOKEN_USAGE, written, *call, OUTPUT)
+        first_ms, cost = amount(usage.time_to_first_token_ms), amount(usage.cost)
+        meter.note(TIME_TO_FIRST_CHUNK, first_ms / 1000 if first_ms is not None else None, *call[:3])
+        meter.note(COST, cost, model)
+        if usage.initiator in _BY_A_PERSON:
+            meter.note(PREMIUM_REQUESTS, cost, model)
+        charged = amount(usage.copilot_usage.total_nano_aiu) if usage.copilot_usage is not None else None
+        meter.note(AIU, charged / NANO if charged is not None else None, model)
+
+    def answered(self, event: Event, meter: Meter) -> None:
+        """Count what an answer wrote, when only the answer says so."""
+        answer = payload(event, _Answer)
+        written = amount(answer.output_tokens)
+        if written is None or (answer.api_call_id is not None and answer.api_call_id == self._last_call):
+            return
+        if self._totals.has_records_of(answer.model or ""):
+            return
+        model = label(answer.model)
+        call = (CHAT, self.provider, model, model)
+        self._totals.written(answer.model or "", int(written))
+        meter.note(OUTPUT_TOKENS, written, *call, MODALITY)
+        meter.note(CALL_OUTPUT_TOKENS, written, *call)
+        meter.note(TOKEN_USAGE, written, *call, OUTPUT)
+
+    def shut_down(self, event: Event, meter: Meter) -> None:
+        """Count what the totals of a shutdown say beyond that."""
+        self._totals.shut_down(event, self.provider, meter)
