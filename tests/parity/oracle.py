@@ -58,11 +58,11 @@ class Session:
         return spans + machine.process_died()
 
 
-def load(name: str, version: str, events: Path, telemetry: Path) -> Session:
-    """Read a session from its log and from the CLI's telemetry file."""
-    lines = events.read_bytes().splitlines()
+def load(name: str, version: str, events: Path, *telemetry: Path) -> Session:
+    """Read a session from its log and from what telemetry files the CLI wrote of it, one per run."""
+    lines = events.read_bytes().removesuffix(b"\n").split(b"\n")
     session = json.loads(lines[0])["data"]["sessionId"]
-    written = [json.loads(line) for line in telemetry.read_bytes().splitlines()]
+    written = [json.loads(line) for path in telemetry if path.exists() for line in path.read_bytes().splitlines()]
     return Session(name, version, session, [_span(item) for item in written if item["type"] == "span"], lines)
 
 

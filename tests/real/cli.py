@@ -49,19 +49,25 @@ class Interruption:
 
 @dataclass(frozen=True, slots=True)
 class Copilot:
-    """The CLI of one version with one COPILOT_HOME. Its runs may be at the same time, from several threads."""
+    """The CLI of one version with one COPILOT_HOME. Its runs may be at the same time, from several threads.
+
+    With a file for it, the CLI writes its own telemetry there, texts included.
+    """
 
     cage: Cage
     model_port: int
     home: Path
     scratch: Path
     version: str = install.NEW
+    telemetry: Path | None = None
 
     def environment(self, user_home: Path) -> dict[str, str]:
         """A clean environment: of the caller's only the path and the locale."""
         kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        told = {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "true"}
         return {
             **kept,
+            **({**told, "COPILOT_OTEL_FILE_EXPORTER_PATH": str(self.telemetry)} if self.telemetry else {}),
             "HOME": str(user_home),
             "COPILOT_HOME": str(self.home),
             "XDG_CACHE_HOME": str(install.unpack_cache(self.version)),

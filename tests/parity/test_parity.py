@@ -1,0 +1,67 @@
+"""Our spans against the CLI's own telemetry, in every capture of a real session that this machine has."""
+
+import pytest
+
+from tests.parity.compare import Comparison, compare, p95
+from tests.parity.oracle import CAPTURES, captures
+from tests.parity.reasons import SPANS
+from tests.parity.table import table
+
+COMPARISONS = [compare(session) for session in captures()]
+_ABSENT = pytest.mark.skip(reason=f"PARITY IS NOT CHECKED: there are no captures in {CAPTURES}")
+EACH = [
+    pytest.param(one, id=f"{one.session.name}-{one.session.version}") for one in COMPARISONS
+] or [pytest.param(None, marks=_ABSENT)]  # fmt: skip
+needs_captures = pytest.mark.skipif(not COMPARISONS, reason=f"PARITY IS NOT CHECKED: no captures in {CAPTURES}")
+
+
+@pytest.mark.parametrize("one", EACH)
+def test_every_span_that_events_can_give_is_here(one: Comparison) -> None:
+    assert [span.name for span in one.missing] == []
+
+
+@pytest.mark.parametrize("one", EACH)
+def test_what_cannot_be_derived_has_a_name(one: Comparison) -> None:
+    assert {reason for _, reason in one.underivable} <= SPANS.keys()
+
+
+@pytest.mark.parametrize("one", EACH)
+def test_names_and_parents_are_the_same(one: Comparison) -> None:
+    assert one.other_names == []
+    assert one.other_parents == []
+
+
+@pytest.mark.parametrize("one", EACH)
+def test_tokens_are_the_same(one: Comparison) -> None:
+    assert one.tokens > 0
+    assert one.other_tokens == []
+
+
+@pytest.mark.parametrize("one", EACH)
+def test_notifications_are_the_same_in_name_type_and_value(one: Comparison) -> None:
+    in_the_log = sum(b'"type":"system.notification"' in line for line in one.session.lines)
+
+    assert one.notifications == in_the_log
+    assert one.other_notifications == []
+
+
+@needs_captures
+@pytest.mark.parametrize(
+    ("operation", "edge", "apart_ms_max"),
+    [("execute_tool", "start_ns", 5), ("execute_tool", "end_ns", 5), ("chat", "start_ns", 12), ("chat", "end_ns", 12)],
+)
+def test_times_are_as_close_as_the_log_allows(operation: str, edge: str, apart_ms_max: float) -> None:
+    apart = [value for one in COMPARISONS for value in one.apart_ms(operation, edge)]
+
+    assert len(apart) >= 30
+    assert p95(apart) <= apart_ms_max
+
+
+@needs_captures
+def test_the_table_has_a_row_for_every_session() -> None:
+    lines = table(COMPARISONS).splitlines()
+
+    assert len(COMPARISONS) >= 15
+    assert [line.split()[0] for line in lines[1 : len(COMPARISONS) + 2]] == [
+        *(one.session.name for one in COMPARISONS), "all",
+    ]  # fmt: skip
