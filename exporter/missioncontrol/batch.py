@@ -47,6 +47,7 @@ class Event:
     sha256: bytes
     item: int
     key: int
+    parent: int | None = None
     masked: bool = False
 
 
@@ -100,6 +101,7 @@ def sort_out(
     An event without a usable id is rejected as `#INDEX`, since there is no other name for it.
     """
     batch = Batch(rewound=found.rewound)
+    previous: Event | None = None
     for index, raw in enumerate(found.events):
         body, was_masked = raw, False
         if redact is not None:
@@ -117,10 +119,22 @@ def sort_out(
             batch.rejected.append(envelope.id)
         else:
             hashed = sha256(body).digest()
-            batch.durable.append(
-                Event(envelope, body, hashed, item(envelope.id, hashed), key_of(envelope.id), was_masked)
-            )
+            parent = _parent_key(envelope.parentId, previous)
+            item_ = item(envelope.id, hashed)
+            previous = Event(envelope, body, hashed, item_, key_of(envelope.id), parent, was_masked)
+            batch.durable.append(previous)
     return batch
+
+
+def _parent_key(parent_id: str | None, previous: Event | None) -> int | None:
+    if parent_id is None:
+        return None
+    if previous is not None and previous.envelope.id == parent_id:
+        return previous.key
+    try:
+        return key_of(parent_id)
+    except UnicodeEncodeError:  # a lone surrogate: no event has such an id
+        return None
 
 
 def _name(raw: bytes, index: int) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from exporter.core.summary import Summary
 from exporter.missioncontrol.batch import key_of
-from exporter.missioncontrol.ingest import Ack, DeletedSessionError, UnknownSessionError
+from exporter.missioncontrol.session_row import Ack, missing, number_of
 
 _PAGE_BYTES_MAX: Final = 16 << 20
 
@@ -49,11 +49,13 @@ def held(database: sqlite3.Connection, session_id: str, *, with_items: bool = Fa
         "SELECT n, task_id, count, digest, last_event_id FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
     if row is None:
-        raise _missing(database, session_id)
+        raise missing(database, session_id)
     n, task_id, count, digest, last_event_id = row
     items: list[tuple[str, str]] | None = None
     if with_items:
-        rows = database.execute("SELECT id, hex(sha256) FROM events WHERE session = ? AND hidden = 0 ORDER BY n", (n,))
+        rows = database.execute(
+            "SELECT id, hex(sha256) FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (n,)
+        )
         items = [(id, hashed.lower()) for id, hashed in rows]
     return Held(task_id, Ack(count, digest.hex(), last_event_id), items)
 
@@ -68,7 +70,7 @@ def session(database: sqlite3.Connection, session_id: str) -> dict[str, Any]:
         (session_id,),
     ).fetchone()
     if row is None:
-        raise _missing(database, session_id)
+        raise missing(database, session_id)
     return _as_session(row)
 
 
@@ -115,13 +117,12 @@ def events(
     limit: int,
 ) -> EventPage:
     """Return events in file order, exactly as delivered."""
-    row = database.execute("SELECT n FROM sessions WHERE id = ?", (session_id,)).fetchone()
-    if row is None:
-        raise _missing(database, session_id)
-    conditions, values = ["session = ?", "hidden = 0"], [row[0]]
+    session_n = number_of(database, session_id)
+    conditions, values = ["session = ?", "hidden = 0"], list[Any]([session_n])
     if after is not None:
-        conditions.append("n > ?")
-        values.append(_row_of(database, row[0], after))
+        conditions.append("place >= ? AND (place, n) > (?, ?)")
+        place, row = _place_of(database, session_n, after)
+        values += (place, place, row)
     if type is not None:
         conditions.append("type = ?")
         values.append(type)
@@ -129,7 +130,7 @@ def events(
         conditions.append("agent_id = ?")
         values.append(agent)
     found = database.execute(
-        f"SELECT id, body FROM events WHERE {' AND '.join(conditions)} ORDER BY n LIMIT ?",  # noqa: S608  constants only
+        f"SELECT id, body FROM events WHERE {' AND '.join(conditions)} ORDER BY place, n LIMIT ?",  # noqa: S608  constants only
         (*values, limit + 1),
     )
     bodies: list[bytes] = []
@@ -156,19 +157,13 @@ def totals(database: sqlite3.Connection) -> Totals:
     return Totals(states, count)
 
 
-def _missing(database: sqlite3.Connection, session_id: str) -> Exception:
-    deleted = database.execute("SELECT 1 FROM deleted_sessions WHERE id = ?", (session_id,)).fetchone()
-    return DeletedSessionError(session_id) if deleted else UnknownSessionError(session_id)
-
-
-def _row_of(database: sqlite3.Connection, n: int, event_id: str) -> int:
+def _place_of(database: sqlite3.Connection, n: int, event_id: str) -> tuple[int, int]:
     row = database.execute(
-        "SELECT n FROM events WHERE session = ? AND key = ? AND id = ?", (n, key_of(event_id), event_id)
+        "SELECT place, n FROM events WHERE session = ? AND key = ? AND id = ?", (n, key_of(event_id), event_id)
     ).fetchone()
     if row is None:
         raise BadCursorError(event_id)
-    number: int = row[0]
-    return number
+    return row[0], row[1]
 
 
 def _as_session(row: tuple[Any, ...]) -> dict[str, Any]:

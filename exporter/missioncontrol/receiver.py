@@ -15,8 +15,8 @@ from exporter.core.redacted import Masked, RedactEvent, Refused
 from exporter.missioncontrol.answers import ApiError
 from exporter.missioncontrol.batch import BadBodyError, Batch, read_elements, sort_out
 from exporter.missioncontrol.body import read_body
-from exporter.missioncontrol.ingest import DeletedSessionError, UnknownSessionError
 from exporter.missioncontrol.live import Live
+from exporter.missioncontrol.session_row import DeletedSessionError, UnknownSessionError
 from exporter.missioncontrol.store import Job, Result, Store
 
 DECLARATION: Final = "session-exporter"

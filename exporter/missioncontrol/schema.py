@@ -36,8 +36,18 @@ _FIRST: Final = (
     "CREATE TABLE exporters (id TEXT PRIMARY KEY, report TEXT NOT NULL, reported_at TEXT NOT NULL)",
     "CREATE TABLE deleted_sessions (id TEXT PRIMARY KEY, deleted_at TEXT NOT NULL)",
 )
+# `place` is the order of the file, 0 in rows of before; between equals `n` decides, the order of arrival.
+_PLACES: Final = (
+    "ALTER TABLE events ADD COLUMN place INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE events ADD COLUMN parent INTEGER",
+    "ALTER TABLE sessions ADD COLUMN chained INTEGER NOT NULL DEFAULT 1",
+    "CREATE INDEX events_by_place ON events (session, place)",
+    "DROP INDEX events_in_order",
+    "CREATE TABLE orphans (session INTEGER NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (session, key)) WITHOUT ROWID",
+    "CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+)
 # One entry per `PRAGMA user_version`; an entry is never changed once released.
-_MIGRATIONS: Final = (_FIRST,)
+_MIGRATIONS: Final = (_FIRST, _PLACES)
 
 
 def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection:
