@@ -14,6 +14,7 @@ from exporter.cli.commands import COMMANDS, find
 from exporter.cli.help import EXIT_MEANINGS
 from exporter.cli.parser import build, option_strings, split
 from tests.drift.repository import ROOT, pyproject, text
+from tests.parity.reasons import SPANS, TOKENS
 
 PLACEHOLDERS: Final = {"ID": "00000000-0000-4000-8000-000000000000", "FILE": "exporter.toml", "ADDRESS": "127.0.0.1"}
 DOCUMENTS: Final = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "deploy/README.md")
@@ -94,7 +95,7 @@ def test_every_runtime_dependency_has_its_licence_and_its_reason_told() -> None:
 
 
 def test_the_configuration_of_the_readme_is_accepted(own_home: Path) -> None:
-    (example,) = re.findall(r"```toml\n(.+?)```", text("README.md"), re.DOTALL)
+    example = "".join(re.findall(r"```toml\n(.+?)```", text("README.md"), re.DOTALL))
     file = own_home / "config" / "exporter" / "exporter.toml"
     file.parent.mkdir(parents=True)
     file.write_text(example, encoding="utf-8")
@@ -105,3 +106,11 @@ def test_the_configuration_of_the_readme_is_accepted(own_home: Path) -> None:
 
     (receiver,) = loaded.settings.mission_control.values()
     assert receiver.url == "https://mc.example.com/agents"
+    (endpoint,) = loaded.settings.otel.values()
+    assert endpoint.endpoint == "http://localhost:4318"
+
+
+def test_what_telemetry_cannot_give_is_in_its_document() -> None:
+    told = text("docs/telemetry.md")
+
+    assert [name for name in (*SPANS, *(key for _, key in TOKENS)) if name not in told] == []
