@@ -129,7 +129,7 @@ def _latency() -> list[panels.Panel]:
 
 
 def _dear() -> panels.Panel:
-    shown = selected(names.COST, names.AIU, names.INPUT_TOKENS, names.OUTPUT_TOKENS, names.CONVERSATION_ID)
+    shown = selected(names.COST, names.NANO_AIU, names.INPUT_TOKENS, names.OUTPUT_TOKENS, names.CONVERSATION_ID)
     query = f"{spans(named(names.INVOKE_AGENT), 'nestedSetParent < 0', f'{span(names.COST)} > 1')} | select({shown})"
     return panels.found(
         "Costly interactions",

@@ -54,7 +54,7 @@ def _figures() -> list[panels.Panel]:
         ("Cache hit", "Which share of the tokens read came from the provider's cache?", panels.SHARE,
          share(cached, tokens[0]), None),
         ("Tool failures", "Which share of the tool calls failed?", panels.SHARE, share(failed, calls), 0.2),
-        ("Errors per interaction", "How many errors did sessions report, for each message sent?", panels.SHARE,
+        ("Errors per interaction", "How many errors did sessions report, for each message sent?", panels.COUNT,
          share(growth(instruments.ERRORS, where=CHOSEN), interactions), 0.1),
     ]  # fmt: skip
     built = [
@@ -62,8 +62,9 @@ def _figures() -> list[panels.Panel]:
         for title, answers, unit, query, warn in facts
     ]
     active = f"count(sum by ({field(names.CONVERSATION_ID)}) (count_over_time({records()} [$__range])))"
-    seen = panels.records(active)
-    built.append(panels.figure("Active sessions", "How many sessions did anything at all?", panels.COUNT, seen))
+    seen = panels.counted_records(active)
+    asks = "How many sessions did anything at all?"
+    built.append(panels.figure("Active sessions", asks, panels.COUNT, seen, source=panels.LOGS))
     return built
 
 

@@ -36,7 +36,7 @@ def metrics(expression: str, legend: str = "", *, instant: bool = False) -> Quer
     query = prometheus_builders.Dataquery().expr(expression).datasource(METRICS)
     query.editor_mode(prometheus.QueryEditorMode.CODE)
     if instant:
-        query.instant().format(prometheus.PromQueryFormat.TABLE)
+        query.instant()
     else:
         query.range().exemplar(True)
     return query.legend_format(legend) if legend else query
@@ -49,15 +49,26 @@ def traces(query: str, *, each_span: bool = False) -> Query:
     return built.spss(_ROWS_MAX).datasource(TRACES)
 
 
-def records(expression: str, legend: str = "") -> Query:
-    """A LogQL query, of records or of a figure made of them."""
-    query = loki_builders.Dataquery().expr(expression).query_type("range").max_lines(_ROWS_MAX).datasource(LOGS)
-    return query.legend_format(legend) if legend else query
+def records(expression: str) -> Query:
+    """A LogQL query for records."""
+    return loki_builders.Dataquery().expr(expression).query_type("range").max_lines(_ROWS_MAX).datasource(LOGS)
 
 
-def figure(title: str, description: str, unit: str, *queries: Query, warn: float | None = None) -> Panel:
+def counted_records(expression: str) -> Query:
+    """A LogQL query with one answer for the whole range."""
+    return loki_builders.Dataquery().expr(expression).query_type("instant").datasource(LOGS)
+
+
+def figure(
+    title: str,
+    description: str,
+    unit: str,
+    *queries: Query,
+    warn: float | None = None,
+    source: dashboard.DataSourceRef = METRICS,
+) -> Panel:
     """One number for the whole range; it turns orange from `warn` on."""
-    panel = stat.Panel().title(title).description(description).unit(unit).datasource(METRICS)
+    panel = stat.Panel().title(title).description(description).unit(unit).datasource(source)
     panel.reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"]))
     panel.graph_mode(common.BigValueGraphMode.NONE).no_value("0").thresholds(_thresholds(warn))
     panel.color_mode(common.BigValueColorMode.VALUE)
@@ -98,6 +109,9 @@ def rows(title: str, description: str, unit: str, *queries: Query, columns: Sequ
         "renameByName": {field: heading for field, heading, _ in columns},
     }
     panel.with_transformation(dashboard.DataTransformerConfig(id_val="organize", options=options))
+    for query in queries:
+        assert isinstance(query, prometheus_builders.Dataquery)
+        query.format(prometheus.PromQueryFormat.TABLE)
     for _, heading, its_unit in columns:
         panel.override_by_name(heading, [dashboard.DynamicConfigValue(id_val="unit", value=its_unit)])
     return panel.targets(_referenced(queries))

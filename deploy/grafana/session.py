@@ -94,7 +94,7 @@ def _slow() -> panels.Panel:
 
 
 def _failures() -> panels.Panel:
-    shown = selected(names.TOOL_NAME, names.ERROR_TYPE, names.EXIT_CODE, names.ORPHANED)
+    shown = selected(names.TOOL_NAME, names.ERROR_TYPE, names.ORPHANED)
     query = f"{session_spans('status = error')} | select({shown})"
     return panels.found(
         "Failures",

@@ -1,12 +1,9 @@
 """Names become what Prometheus makes of them, and Prometheus's own tool reads every query and finds an answer."""
 
 import itertools
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 import yaml
@@ -15,9 +12,7 @@ from deploy.grafana import promql
 from otel import health, instruments, names
 from otel.name import Attribute, Instrument
 from tests.dashboards.boards import ALERTS, asked, filled, rules
-
-PROMTOOL: Final = shutil.which("promtool")
-needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not here: apt-get install prometheus")
+from tests.dashboards.promtool import check_rules, is_one, needs_promtool, run_tests
 
 MINUTES: Final = 480
 TABLES: Final = (*instruments.instruments(), *health.TABLE)
@@ -69,24 +64,14 @@ def test_a_histogram_is_not_asked_for_as_a_counter() -> None:
 
 @needs_promtool
 def test_promtool_reads_every_query(tmp_path: Path) -> None:
-    file = tmp_path / "queries.yaml"
     group = [{"record": f"query:{place}", "expr": filled(q.text)} for place, q in enumerate(asked("prometheus"))]
-    _write(file, {"groups": [{"name": "queries", "rules": group}]})
 
-    assert len(group) > 80
-    _promtool("check", "rules", str(file))
+    check_rules(tmp_path, {"groups": [{"name": "queries", "rules": group}]})
 
 
 @needs_promtool
-def test_promtool_reads_the_alert_rules() -> None:
-    _promtool("check", "rules", str(ALERTS))
-
-
-@needs_promtool
-def test_every_query_finds_an_answer_where_everything_happened(tmp_path: Path) -> None:
-    checks = [_answered(filled(query.text)) for query in asked("prometheus")]
-
-    _run(tmp_path, list(_everything()), checks, rule_files=[])
+def test_promtool_reads_the_alert_rules(tmp_path: Path) -> None:
+    check_rules(tmp_path, yaml.safe_load(ALERTS.read_text(encoding="utf-8")))
 
 
 @needs_promtool
@@ -105,7 +90,7 @@ def test_growth_is_exact_where_points_are_rare_and_where_a_series_begins(tmp_pat
         {"labels": f'{{gen_ai_tool_name="{tool}"}}', "value": value} for tool, value in (("bash", 3), ("view", 2))
     ]
 
-    _run(tmp_path, rare, [{"expr": query, "eval_time": "8h", "exp_samples": answers}], rule_files=[])
+    run_tests(tmp_path, rare, [{"expr": query, "eval_time": "8h", "exp_samples": answers}])
 
 
 @needs_promtool
@@ -114,7 +99,7 @@ def test_an_alert_fires_when_it_should(name: str, tmp_path: Path) -> None:
     series = list(_everything(lag_seconds=4000, stops_at=_STOPS.get(name)))
     query = f'clamp_max(count(ALERTS{{alertname="{name}", alertstate="firing"}}), 1)'
 
-    _run(tmp_path, series, [_one(query)], rule_files=[str(ALERTS)])
+    run_tests(tmp_path, series, [is_one(query, MINUTES)], ALERTS)
 
 
 _STOPS: Final = {"ExporterSilent": MINUTES - 30}
@@ -128,7 +113,7 @@ def test_no_alert_fires_when_nothing_is_wrong(tmp_path: Path) -> None:
         if not any(word in series["series"] for word in ("false", "failed", "error", "orphan", "rejected", "unknown"))
     ]
 
-    _run(tmp_path, good, [{"expr": "ALERTS", "eval_time": f"{MINUTES}m", "exp_samples": []}], rule_files=[str(ALERTS)])
+    run_tests(tmp_path, good, [{"expr": "ALERTS", "eval_time": f"{MINUTES}m", "exp_samples": []}], ALERTS)
 
 
 def _everything(*, lag_seconds: int = 60, good: bool = False, stops_at: int | None = None) -> Iterator[dict[str, str]]:
@@ -161,37 +146,3 @@ def _labels(instrument: Instrument) -> Iterator[str]:
     for values in itertools.product(*(VALUES.get(label, ("made-up",)) for label in instrument.labels)):
         pairs = [f'{name}="{value}"' for name, value in zip(names_of, values, strict=True)]
         yield ", ".join([*pairs, 'job="github-copilot"', 'instance="made-up"'])
-
-
-def _answered(query: str) -> dict[str, Any]:
-    """A check that the query has an answer; a figure that is not a number is none."""
-    return _one(f"clamp_max(count(({query}) > -Inf), 1)")
-
-
-def _one(query: str) -> dict[str, Any]:
-    return {"expr": query, "eval_time": f"{MINUTES}m", "exp_samples": [{"labels": "{}", "value": 1}]}
-
-
-def _run(tmp_path: Path, series: list[dict[str, str]], checks: list[dict[str, Any]], *, rule_files: list[str]) -> None:
-    file = tmp_path / "test.yaml"
-    test = {"interval": "1m", "input_series": series, "promql_expr_test": checks}
-    _write(file, {"rule_files": rule_files, "evaluation_interval": "1m", "tests": [test]})
-    _promtool("test", "rules", str(file))
-
-
-def _write(file: Path, document: Mapping[str, Any]) -> None:
-    file.write_text(yaml.safe_dump(document, width=10_000), encoding="utf-8")
-
-
-def _promtool(*arguments: str) -> None:
-    assert PROMTOOL is not None
-    answer = subprocess.run(
-        [PROMTOOL, *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env={**os.environ, "TZ": "UTC"},
-    )
-
-    assert answer.returncode == 0, (answer.stdout + answer.stderr)[-4000:]

@@ -81,6 +81,26 @@ def test_data_sources_are_chosen_by_variables_that_exist(path: Path) -> None:
 
 
 @every_board
+def test_a_panel_and_its_queries_ask_the_same_data_source(path: Path) -> None:
+    mixed = [
+        panel["title"]
+        for panel in panels(path)
+        if {target["datasource"]["uid"] for target in panel["targets"]} != {panel["datasource"]["uid"]}
+    ]
+
+    assert mixed == []
+
+
+@every_board
+def test_only_a_table_asks_prometheus_for_a_table(path: Path) -> None:
+    # Elsewhere the rows of a table would be taken for the values of one series.
+    for panel in panels(path):
+        formats = {target.get("format") for target in panel["targets"] if target["datasource"]["type"] == "prometheus"}
+
+        assert formats <= ({"table"} if panel["type"] == "table" else {None}), panel["title"]
+
+
+@every_board
 def test_queries_of_a_panel_have_names_of_their_own(path: Path) -> None:
     for panel in panels(path):
         references = [target["refId"] for target in panel["targets"]]

@@ -1,0 +1,98 @@
+"""Answers the part of TraceQL and LogQL that the dashboards use, over spans and records as the machines make them.
+
+A query in another shape is an error: this knows what it does not know. It says nothing about Tempo and Loki themselves,
+but much about names: an attribute that exists in the table and is never on such a span is an empty column.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from otel.model import LogRecord, Span, Status
+from otel.name import Attribute, Content
+from otel.names import SERVICE_NAME
+
+_SERVICE: Final = "github-copilot"
+_LEVEL: Final = Content.METADATA
+_QUERY: Final = re.compile(r"\{ (?P<conditions>.+?) \}(?: \| (?P<stage>\w+)\((?P<given>.*?)\)(?: by \((?P<by>.*)\))?)?")
+_CONDITION: Final = re.compile(r"(?P<what>[\w.:]+) (?P<sign>=~|!~|!=|=|<|>|>=) (?P<value>.+)")
+_SIGNS: Final[Mapping[str, Callable[[object, object], bool]]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "=~": lambda found, pattern: re.fullmatch(str(pattern), str(found)) is not None,
+    "!~": lambda found, pattern: re.fullmatch(str(pattern), str(found)) is None,
+    "<": lambda found, limit: float(str(found)) < float(str(limit)),
+    ">": lambda found, limit: float(str(found)) > float(str(limit)),
+    ">=": lambda found, limit: float(str(found)) >= float(str(limit)),
+}
+_LOG_QUERY: Final = re.compile(r'\{[^}]*\}(?: \| \w+[=~>]+(?:"[^"]*"|\d+))*')
+_Facts = dict[str, object]
+
+
+def spans_found(query: str, spans: list[Span]) -> tuple[list[_Facts], list[str]]:
+    """What is known of the spans, and their events, that a TraceQL query matches; and what it shows of them."""
+    parts = _QUERY.fullmatch(query)
+    assert parts is not None, query
+    conditions = [_condition(text) for text in parts["conditions"].split(" && ")]
+    found = [facts for span in spans for facts in _facts(span) if all(meets(facts) for meets in conditions)]
+    shown = f"{parts['given'] or ''},{parts['by'] or ''}".split(",")
+    return found, [name.strip() for name in shown if name.strip()]
+
+
+def _condition(text: str) -> Callable[[_Facts], bool]:
+    parts = _CONDITION.fullmatch(text)
+    assert parts is not None, text
+    what, meets, value = parts["what"], _SIGNS[parts["sign"]], _value(parts["value"])
+    return lambda facts: what in facts and meets(facts[what], value)
+
+
+def _value(text: str) -> object:
+    if text.startswith('"'):
+        return text[1:-1].replace("\\\\", "\\")
+    if seconds := re.fullmatch(r"(\d+)s", text):
+        return int(seconds[1])
+    return int(text) if re.fullmatch(r"\d+", text) else text
+
+
+def _facts(span: Span) -> Iterator[_Facts]:
+    """A span by itself and once more with each of its events, as Tempo names what they have."""
+    shown = span.target is not None and span.target_content <= _LEVEL
+    facts: _Facts = {
+        "name": f"{span.operation} {span.target}" if shown else span.operation,
+        "duration": (span.end_ns - span.start_ns) / 1e9,
+        "status": "error" if span.status is Status.ERROR else "unset",
+        "nestedSetParent": -1 if span.parent_id is None else 1,
+        f"resource.{SERVICE_NAME.latest}": _SERVICE,
+        **_sent("span.", span.attributes),
+    }
+    yield facts
+    for event in span.events:
+        yield {**facts, "event:name": event.name.name, **_sent("event.", event.attributes)}
+
+
+def _sent(prefix: str, attributes: Mapping[Attribute, object]) -> _Facts:
+    return {prefix + name.latest: value for name, value in attributes.items() if name.content <= _LEVEL}
+
+
+def records_found(query: str, records: list[LogRecord]) -> list[LogRecord]:
+    """The records that the LogQL pipeline in a query matches."""
+    bare = _LOG_QUERY.search(query)
+    assert bare is not None, query
+    selector, *filters = bare[0].split(" | ")
+    assert selector == f'{{service_name=~"{_SERVICE}"}}', selector
+    conditions = [_filter(text) for text in filters]
+    return [record for record in records if all(meets(record) for meets in conditions)]
+
+
+def _filter(text: str) -> Callable[[LogRecord], bool]:
+    parts = re.fullmatch(r"(?P<what>\w+)(?P<sign>=~|>=|=)(?P<value>.+)", text)
+    assert parts is not None, text
+    what, meets, value = parts["what"], _SIGNS[parts["sign"]], _value(parts["value"])
+
+    def matches(record: LogRecord) -> bool:
+        known = {re.sub(r"\W", "_", name): found for name, found in _sent("", record.attributes).items()}
+        known["severity_number"] = record.severity
+        return what in known and meets(known[what], value)
+
+    return matches
