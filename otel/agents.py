@@ -65,6 +65,8 @@ class Agents:
         if known is None or known.ended:
             known = self._begin(event, agent, data.tool_call_id or agent, now, above)
             known.awaiting = (event.id, now)
+        else:
+            self._move(known, data.tool_call_id)
         _name(known, data.agent_name)
         fill(
             known.span.attributes,
@@ -111,11 +113,18 @@ class Agents:
         """Return the agents that have not ended, inner ones first."""
         return [agent for agent in reversed(self._known.values()) if not agent.ended]
 
+    def _move(self, agent: Invocation, spawned_by: str | None) -> None:
+        """Put an agent that began before it was known what spawned it to where it belongs."""
+        place = self._tools.place(spawned_by, agent.tools_before)
+        if place is not None and place.trace_id == agent.span.context.trace_id:
+            agent.span.parent_id = place.span_id
+            agent.tool_call_id = spawned_by
+
     def _begin(self, event: Event, agent: str, spawned_by: str, now: int, above: Context | None) -> Invocation:
         parent = self._tools.place(spawned_by) or above
         span = self._spans.begin(names.INVOKE_AGENT, event.id, now, parent, None, Level.METADATA)
         fill(span.attributes, (names.PROVIDER, self._chats.provider), (names.AGENT_INSTANCE_ID, agent))
-        begun = Invocation(span, agent=agent, tool_call_id=spawned_by)
+        begun = Invocation(span, agent=agent, tool_call_id=spawned_by, tools_before=self._tools.count)
         self._known.pop(agent, None)
         self._known[agent] = begun
         self.working += 1

@@ -12,6 +12,7 @@ import msgspec
 
 _SECONDS_CACHED_MAX: Final = 4096
 _TIME_NS_MAX: Final = 2**63 - 1
+_CACHED_NS_MAX: Final = _TIME_NS_MAX - 1_000_000_000
 # What msgspec and json raise on bytes they do not read; everything else would be a defect and is not caught.
 _REFUSALS: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
@@ -63,7 +64,13 @@ def payload(event: Event, kind: type[T]) -> T:
 def nanoseconds(timestamp: str) -> int:
     """Return a timestamp as nanoseconds since 1970, or 0 when it is none."""
     second = _seconds.get(timestamp[:19])
-    if second is not None and len(timestamp) == 24 and timestamp[23] == "Z" and timestamp[20:23].isdecimal():
+    if (
+        second is not None
+        and timestamp.isascii()
+        and len(timestamp) == 24
+        and timestamp[23] == "Z"
+        and timestamp[20:23].isdigit()
+    ):
         return second + int(timestamp[20:23]) * 1_000_000
     return _nanoseconds_slowly(timestamp)
 
@@ -76,7 +83,7 @@ def _nanoseconds_slowly(timestamp: str) -> int:
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     whole = (since.days * 86_400 + since.seconds) * 1_000_000_000
-    if timestamp[10:11] == "T" and timestamp[19:20] == "." and timestamp.endswith("Z") and whole > 0:
+    if timestamp[10:11] == "T" and timestamp[19:20] == "." and timestamp.endswith("Z") and 0 < whole < _CACHED_NS_MAX:
         if len(_seconds) >= _SECONDS_CACHED_MAX:
             _seconds.clear()
         _seconds[timestamp[:19]] = whole

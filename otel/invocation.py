@@ -60,13 +60,15 @@ class Invocation:
 
     `asked` and `answered` say what the model did in the turn: whether it answered, and whether its last answer asks
     for tools. `awaiting` is the event and time since when an answer is awaited. `chat` is an open span of a turn
-    (only in the legacy shape); `held` is a finished one that waits for the text of its answer.
+    (only in the legacy shape); `held` is a finished one that waits for the text of its answer. `tools_before` is how
+    many tool calls the session had when the agent began.
     """
 
     span: Span
     agent: str | None = None
     name: str | None = None
     tool_call_id: str | None = None
+    tools_before: int = 0
     woken: bool = False
     ended: bool = False
     in_turn: bool = False

@@ -71,21 +71,21 @@ def fill(attributes: Attributes, *pairs: tuple[Attribute, Value | None]) -> Attr
     for attribute, value in pairs:
         if value is None or value == "":
             continue
-        if attribute.type is str and isinstance(value, str):
-            attributes[attribute] = cut(value)
-        elif attribute.type is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-            attributes[attribute] = float(value) if abs(value) < _INTEGER_MAX else 0.0
-        elif attribute.type is int and isinstance(value, (int, float)) and not isinstance(value, bool):
-            if -_INTEGER_MAX < value < _INTEGER_MAX:
-                attributes[attribute] = int(value)
-        elif type(value) is attribute.type:
-            attributes[attribute] = value
+        wanted = attribute.type
+        if wanted is str:
+            if isinstance(value, str):
+                attributes[attribute] = cut(value)
+        elif wanted is bool or isinstance(value, bool):
+            if type(value) is wanted:
+                attributes[attribute] = value
+        elif isinstance(value, (int, float)) and -_INTEGER_MAX < value < _INTEGER_MAX:
+            attributes[attribute] = wanted(value)
     return attributes
 
 
 def cut(text: str) -> str:
     """Return a text no longer than a value may be, marked when it was cut, and always valid in UTF-8."""
-    if len(text) * 4 <= TEXT_BYTES_MAX and text.isascii():
+    if len(text) <= TEXT_BYTES_MAX and text.isascii():
         return text
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= TEXT_BYTES_MAX:

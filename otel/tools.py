@@ -37,13 +37,14 @@ class Call:
 class Tools:
     """The tool calls of a session that have begun, and where those that ended were; finished spans go to `done`."""
 
-    __slots__ = ("_done", "_requested", "_spans", "open", "places")
+    __slots__ = ("_done", "_places", "_requested", "_spans", "count", "open")
 
     def __init__(self, spans: Spans, done: list[Span]) -> None:
         self._spans = spans
         self._done = done
         self.open: dict[str, Call] = {}
-        self.places: dict[str, Context] = {}
+        self._places: dict[str, tuple[Context, int]] = {}
+        self.count = 0
         self._requested: dict[str, None] = {}
 
     def started(self, event: Event, start: ToolStart, agent: Invocation, now: int) -> Context:
@@ -79,7 +80,7 @@ class Tools:
         call_id = complete.tool_call_id or ""
         call = self._find(call_id, event.agent_id)
         if call is None:
-            return self.places.get(call_id)
+            return self.place(call_id)
         del self.open[call.span.opened_by]
         span = call.span
         if complete.shell_execution is not None:
@@ -127,9 +128,15 @@ class Tools:
             self._done.append(finish(span, now))
         return span.context
 
-    def place(self, call_id: str | None) -> Context | None:
-        """Return where the latest call of an id is or was."""
-        return self.places.get(call_id or "")
+    def place(self, call_id: str | None, count: int | None = None) -> Context | None:
+        """Return where the latest call of an id is or was; only if it was among the first `count`, when that is given.
+
+        What was there before something began cannot be below it.
+        """
+        known = self._places.get(call_id or "")
+        if known is None or (count is not None and known[1] > count):
+            return None
+        return known[0]
 
     def working(self, call_id: str | None, agent: str | None) -> Context | None:
         """Return where the open call of an id is."""
@@ -171,10 +178,11 @@ class Tools:
         self._done.append(finish(call.span, now, error))
 
     def _remember(self, call_id: str, context: Context) -> None:
-        self.places.pop(call_id, None)
-        self.places[call_id] = context
-        if len(self.places) > REMEMBERED_MAX:
-            del self.places[next(iter(self.places))]
+        self.count += 1
+        self._places.pop(call_id, None)
+        self._places[call_id] = (context, self.count)
+        if len(self._places) > REMEMBERED_MAX:
+            del self._places[next(iter(self._places))]
 
 
 def _add_arguments(span: Span, event: Event) -> None:

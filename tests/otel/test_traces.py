@@ -14,13 +14,13 @@ def test_an_interaction_is_a_trace_that_ends_with_its_last_turn() -> None:
     story.start("call-1")
     story.complete("call-1", shellExecution={"exitCode": 3})
     story.end_turn()
-    assert story.machine.open
+    open_between = story.machine.open
     story.tell("assistant.turn_start", {"turnId": "1"})
     story.answer()
     taken = story.end_turn()
 
     assert story.tree() == ["invoke_agent", "  chat model-x", "  execute_tool bash bash", "  chat model-x"]
-    assert not story.machine.open
+    assert (open_between, story.machine.open) == (True, False)
     root = story.one("invoke_agent")
     assert (root.kind, root.status) == (Kind.INTERNAL, Status.UNSET)
     assert (value(root, names.INPUT_TOKENS), value(root, names.OUTPUT_TOKENS), value(root, names.TURN_COUNT)) == (

@@ -36,6 +36,13 @@ def test_every_span_leaves_once_and_hangs_on_one_that_left(lines: list[bytes], s
     for span in spans:
         assert span.parent_id is None or (span.context.trace_id, span.parent_id) in places
         assert span.start_ns <= span.end_ns
+    above = {span.context.span_id: span.parent_id for span in spans}
+    for parent in above.values():
+        seen, at = set(), parent
+        while at is not None:
+            assert at not in seen
+            seen.add(at)
+            at = above[at]
     assert machine.process_died() == []
     assert not machine.open
 

@@ -14,7 +14,7 @@ from tests.parity.oracle import CliSpan, Session
 
 TOKENS = (names.INPUT_TOKENS, names.OUTPUT_TOKENS, names.CACHE_READ_TOKENS, names.CACHE_WRITE_TOKENS,
           names.REASONING_TOKENS)  # fmt: skip
-_AGENT = names.AGENT_NAME.latest
+_AGENT, _TURN, _INTERACTION = names.AGENT_NAME.latest, names.TURN_ID.latest, names.INTERACTION_ID.latest
 NOTIFICATION = names.SYSTEM_NOTIFICATION.name
 
 
@@ -45,12 +45,12 @@ def compare(session: Session) -> Comparison:
     """Compare a session's spans."""
     result = Comparison(session, ours=session.spans())
     derivable = []
-    for span in session.cli:
-        reason = reasons.why_not(session, span)
+    for written in session.cli:
+        reason = reasons.why_not(session, written)
         if reason is None:
-            derivable.append(span)
+            derivable.append(written)
         else:
-            result.underivable.append((span, reason))
+            result.underivable.append((written, reason))
     _match(result, derivable)
     own = {cli.id: span for cli, span in result.matched}
     for cli, span in result.matched:
@@ -77,7 +77,7 @@ def _cli_key(span: CliSpan, semconv: Semconv) -> Hashable:
     get = span.attributes.get
     about = {
         "execute_tool": get("gen_ai.tool.call.id"),
-        "chat": get("gen_ai.response.id") if semconv == "latest" else get("github.copilot.turn_id"),
+        "chat": get("gen_ai.response.id") if semconv == "latest" else (get(_INTERACTION), get(_TURN)),
         "invoke_agent": (get(_AGENT), _said(span.events)) if span.parent is None else get(_AGENT),
     }
     return span.operation, about.get(span.operation)
@@ -88,7 +88,7 @@ def _own_key(span: Span, semconv: Semconv) -> Hashable:
     said = _said([(event.name.name, _spelled(event.attributes)) for event in span.events])
     about = {
         "execute_tool": get(names.TOOL_CALL_ID),
-        "chat": get(names.RESPONSE_ID) if semconv == "latest" else get(names.TURN_ID),
+        "chat": get(names.RESPONSE_ID) if semconv == "latest" else (get(names.INTERACTION_ID), get(names.TURN_ID)),
         "invoke_agent": (get(names.AGENT_NAME), said) if span.parent_id is None else get(names.AGENT_NAME),
     }
     return span.operation, about.get(span.operation)
@@ -108,7 +108,7 @@ def _compare_place(result: Comparison, cli: CliSpan, span: Span, own: dict[str, 
     above = own.get(cli.parent) if cli.parent is not None else None
     if (above.context.span_id if above is not None else None) == span.parent_id:
         return
-    if (result.session.version, cli.name) in reasons.PARENTS:
+    if cli.parent is not None and (result.session.version, cli.operation) in reasons.PARENTS:
         result.explained_parents.append(where)
     else:
         result.other_parents.append(where)

@@ -13,7 +13,7 @@ SPANS = {
 }
 
 PARENTS = {
-    ("1.0.48", "invoke_agent explore"): "CLI 1.0.48 puts a background sub-agent below the root once its tool call"
+    ("1.0.48", "invoke_agent"): "CLI 1.0.48 puts a background sub-agent below the root once its tool call"
     " has returned; it is always below the tool call here",
 }
 

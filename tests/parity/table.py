@@ -61,7 +61,7 @@ def _notes(comparisons: list[Comparison]) -> list[str]:
     notes = [f"not derivable: {reason} ({count}): {SPANS[reason]}" for reason, count in sorted(reasons.items())]
     for one in comparisons:
         notes += [f"missing: {one.session.name}: {span.name}" for span in one.missing]
-        notes += [f"other parent, explained: {where}: {PARENTS[one.session.version, where.split(': ')[1]]}"
+        notes += [f"other parent, explained: {where}: {PARENTS[one.session.version, where.split(': ')[1].split()[0]]}"
                   for where in one.explained_parents]  # fmt: skip
         notes += [f"other parent: {where}" for where in one.other_parents]
         notes += [f"other name: {where}" for where in one.other_names]
