@@ -342,3 +342,47 @@ async def test_status_says_how_far_each_signal_is(station: Station, receiver: Re
         "otel:metrics": 0,
         "otel:logs": 0,
     }
+
+
+async def test_grpc_takes_the_same(station: Station, receiver: Receiver) -> None:
+    with Receiver(with_grpc=True) as other:
+        session = _session(station)
+        settings = station.settings(
+            {},
+            otel={
+                "http": Otel(endpoint=receiver.url, content="redacted"),
+                "grpc": Otel(endpoint=other.grpc_url, protocol="grpc", content="redacted"),
+            },
+        )
+        await _delivered(station, settings)
+
+        assert _known(other) == _known(receiver) != {}
+        assert set(_logged(other)) == set(session.durable_ids())
+        name = "github.copilot.tool.call.count"
+        assert _totals(other, name) == _totals(receiver, name) != {}
+
+
+async def test_an_endpoint_that_hangs_holds_no_other_back(station: Station, receiver: Receiver) -> None:
+    with Receiver() as stuck:
+        stuck.plan(then=Reply(act="hang"))
+        session = _session(station)
+        endpoints = {"well": Otel(endpoint=receiver.url), "stuck": Otel(endpoint=stuck.url, timeout_seconds=60)}
+        station.exporter(station.settings({}, otel=endpoints))
+
+        await until(lambda: set(_logged(receiver)) == set(session.durable_ids()) and bool(receiver.spans()))
+
+        assert not stuck.spans()
+
+
+async def test_history_is_announced_where_it_may_be_dropped(station: Station, receiver: Receiver) -> None:
+    _session(station).age(_LONG_AGO)
+    settings = station.settings({}, otel={"default": Otel(endpoint=f"{receiver.url}/insert/opentelemetry")})
+    exporter = station.exporter(settings)
+
+    answer = await exporter.ask("backfill", all=True, dry_run=True)
+
+    assert answer["notes"] == [
+        f"otel:{signal}: Victoria answers 200 and drops what is older than its -retentionPeriod"
+        for signal in ("logs", "metrics", "traces")
+    ]
+    assert not receiver.requests
