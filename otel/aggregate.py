@@ -26,6 +26,8 @@ _SILENCE_NS: Final = 30 * _SECOND
 _READY_MAX: Final = 4_096
 _TIME_NS_MAX: Final = 2**63 - 1 - MILLISECOND
 _VALUE_MAX: Final = 2**40
+# Stands for the place of the last label of any instrument, the session: mostly it is the only one that is not told.
+_SESSION_ONLY: Final = (-1,)
 
 Metrics: TypeAlias = list[tuple[Instrument, list[AnyPoint]]]
 
@@ -80,11 +82,10 @@ class Aggregate:
             if not (0 < time_ns <= _TIME_NS_MAX and 0 <= value <= _VALUE_MAX):
                 sums.refused += 1
                 continue
-            if places:
-                shown = list(labels)
-                for place in places:
-                    shown[place] = None
-                labels = tuple(shown)
+            if places is _SESSION_ONLY:
+                labels = (*labels[:-1], None)
+            elif places:
+                labels = tuple(None if place in places else label for place, label in enumerate(labels))
             span = sums.cells.get(time_ns // sums.width_ns)
             cell = span.get((instrument, labels)) if span is not None else None
             if cell is not None:
@@ -153,14 +154,16 @@ class Aggregate:
         stream = self._stream
         if "both" not in (instrument.semconv, stream.semconv) and instrument.semconv != stream.semconv:
             return None
-        return tuple(
+        places = tuple(
             place
             for place, label in enumerate(instrument.labels)
             if label.content > stream.content or (label is CONVERSATION_ID and not stream.session_label)
         )
+        return _SESSION_ONLY if places == (len(instrument.labels) - 1,) else places
 
     def _shown(self, instrument: Instrument, by_name: Mapping[str, Value | None]) -> Labels:
         hidden = self._hidden[instrument] or ()
+        hidden = (len(instrument.labels) - 1,) if hidden is _SESSION_ONLY else hidden
         return tuple(
             None if place in hidden else by_name.get(label.latest) for place, label in enumerate(instrument.labels)
         )

@@ -34,14 +34,15 @@ class Cell(msgspec.Struct, array_like=True, gc=False):
     def add(self, measurement: Measurement, bounds: tuple[float, ...]) -> None:
         """Add one measurement of the same series."""
         _, time_ns, value, _, context = measurement
-        self.first_ns = min(self.first_ns, time_ns)
-        self.last_ns = max(self.last_ns, time_ns)
+        # Comparisons, and not min() and max(), because this is done for every measurement.
+        self.last_ns = time_ns if time_ns > self.last_ns else self.last_ns
+        self.first_ns = time_ns if time_ns < self.first_ns else self.first_ns
         self.count += 1
         self.total += value
         if bounds:
             self.buckets[bisect_left(bounds, value)] += 1
-            self.minimum = min(self.minimum, value)
-            self.maximum = max(self.maximum, value)
+            self.minimum = value if value < self.minimum else self.minimum
+            self.maximum = value if value > self.maximum else self.maximum
         if context is not None:
             self.exemplar = (time_ns, value, context.trace_id, context.span_id)
 

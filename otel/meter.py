@@ -47,6 +47,8 @@ def label(value: object) -> Value | None:
 
 def amount(value: object) -> int | float | None:
     """Return what of a value of an event can be added up: nothing negative or endless, and whole numbers as such."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= _AMOUNT_MAX:
+    if type(value) is int:
+        return value if 0 <= value <= _AMOUNT_MAX else None
+    if not isinstance(value, float) or not 0 <= value <= _AMOUNT_MAX:
         return None
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return int(value) if value.is_integer() else value

@@ -22,6 +22,7 @@ from otel.totals import NANO
 from otel.traces import SEEN_MAX, Taken
 from otel.usage import Calls
 
+_PLACED: Final = frozenset(("session.start", "session.resume", "session.context_changed"))
 _Handler: TypeAlias = "Callable[[Metering, Event, Meter], None]"
 
 
@@ -33,7 +34,7 @@ class Metering:
     """Measures the events of one session in file order. The same events always give the same measurements."""
 
     def __init__(self, session: str, semconv: Semconv = "latest") -> None:
-        self.calls = Calls()
+        self.calls = Calls(semconv)
         self.began_ns = 0
         self._session = session
         self._repository: Value | None = None
@@ -55,13 +56,12 @@ class Metering:
             del self._seen[next(iter(self._seen))]
         self._now_ns = event.time_ns or self._now_ns
         self._look(event)
+        handler = _HANDLERS.get(event.type) or (None if is_known(event.type) else _unknown)
+        if handler is None and not taken.spans:
+            return []
         meter = Meter((self._repository, self._session), self._now_ns, taken.context)
-        if self._now_ns >= self._copied_until_ns:
-            handler = _HANDLERS.get(event.type)
-            if handler is not None:
-                handler(self, event, meter)
-            elif not is_known(event.type):
-                meter.note(metric.UNKNOWN_EVENTS, 1, label(event.type))
+        if handler is not None and self._now_ns >= self._copied_until_ns:
+            handler(self, event, meter)
         self._measure_spans(taken.spans, meter)
         return meter.found
 
@@ -76,11 +76,13 @@ class Metering:
         if self._start_ns:
             self._copied_until_ns = self._start_ns if self._now_ns < self._start_ns else 0
             self._start_ns = 0
-        if event.type in ("session.start", "session.resume"):
+        if event.type not in _PLACED:
+            return
+        if event.type != "session.context_changed":
             self._repository = label(payload(event, Began).context.repository) or self._repository
             self.began_ns = self._now_ns
             self._start_ns = self._now_ns if event.type == "session.start" else 0
-        elif event.type == "session.context_changed":
+        else:
             self._repository = label(payload(event, Where).repository)
 
     def _measure_spans(self, spans: Iterable[Span], meter: Meter) -> None:
@@ -88,6 +90,10 @@ class Metering:
         for span in spans:
             if span.end_ns >= self._copied_until_ns:
                 self._spans.measure(span, meter)
+
+
+def _unknown(_: Metering, event: Event, meter: Meter) -> None:
+    meter.note(metric.UNKNOWN_EVENTS, 1, label(event.type))
 
 
 def _began(_: Metering, event: Event, meter: Meter) -> None:

@@ -20,19 +20,12 @@ from otel.instruments import (
     TOKEN_USAGE,
 )
 from otel.meter import Meter, amount, label
-from otel.name import Value
+from otel.name import Semconv, Value
 from otel.names import CHAT
 from otel.totals import INPUT, MODALITY, NANO, OUTPUT, Totals
 
 _Number: TypeAlias = int | float
 _BY_A_PERSON: Final = (None, "user")
-_COUNTERS: Final = (
-    (INPUT_TOKENS, "input_tokens"),
-    (OUTPUT_TOKENS, "output_tokens"),
-    (CACHE_READ_TOKENS, "cache_read_tokens"),
-    (CACHE_WRITE_TOKENS, "cache_write_tokens"),
-    (REASONING_TOKENS, "reasoning_tokens"),
-)
 
 
 class _Charged(Struct, gc=False, rename="camel"):
@@ -68,8 +61,10 @@ class _Answer(Struct, gc=False, rename="camel"):
 class Calls:
     """Counts what the calls of a model in one session used. `provider` is who answered last."""
 
-    def __init__(self) -> None:
+    def __init__(self, semconv: Semconv) -> None:
         self.provider: Value = "github"
+        self._latest = semconv != "legacy"
+        self._legacy = semconv != "latest"
         self._totals = Totals()
         self._last_call: str | None = None
 
@@ -84,20 +79,31 @@ class Calls:
         model = label(usage.model)
         self._totals.recorded(usage.model or "")
         call = (CHAT, self.provider, model, model)
-        for instrument, name in _COUNTERS:
-            meter.note(instrument, amount(getattr(usage, name)), *call, MODALITY)
-        read, written = amount(usage.input_tokens), amount(usage.output_tokens)
-        meter.note(CALL_INPUT_TOKENS, read, *call)
-        meter.note(CALL_OUTPUT_TOKENS, written, *call)
-        meter.note(TOKEN_USAGE, read, *call, INPUT)
-        meter.note(TOKEN_USAGE, written, *call, OUTPUT)
-        first_ms, cost = amount(usage.time_to_first_token_ms), amount(usage.cost)
-        meter.note(TIME_TO_FIRST_CHUNK, first_ms / 1000 if first_ms is not None else None, *call[:3])
+        if self._latest:
+            self._count_tokens(usage, call, meter)
+        if self._legacy:
+            meter.note(TOKEN_USAGE, amount(usage.input_tokens), *call, INPUT)
+            meter.note(TOKEN_USAGE, amount(usage.output_tokens), *call, OUTPUT)
+        cost = amount(usage.cost)
         meter.note(COST, cost, model)
         if usage.initiator in _BY_A_PERSON:
             meter.note(PREMIUM_REQUESTS, cost, model)
         charged = amount(usage.copilot_usage.total_nano_aiu) if usage.copilot_usage is not None else None
         meter.note(AIU, charged / NANO if charged is not None else None, model)
+
+    @staticmethod
+    def _count_tokens(usage: _Usage, call: tuple[Value | None, ...], meter: Meter) -> None:
+        told = (*call, MODALITY)
+        read, written = amount(usage.input_tokens), amount(usage.output_tokens)
+        meter.note(INPUT_TOKENS, read, *told)
+        meter.note(OUTPUT_TOKENS, written, *told)
+        meter.note(CACHE_READ_TOKENS, amount(usage.cache_read_tokens), *told)
+        meter.note(CACHE_WRITE_TOKENS, amount(usage.cache_write_tokens), *told)
+        meter.note(REASONING_TOKENS, amount(usage.reasoning_tokens), *told)
+        meter.note(CALL_INPUT_TOKENS, read, *call)
+        meter.note(CALL_OUTPUT_TOKENS, written, *call)
+        first_ms = amount(usage.time_to_first_token_ms)
+        meter.note(TIME_TO_FIRST_CHUNK, first_ms / 1000 if first_ms is not None else None, *call[:3])
 
     def answered(self, event: Event, meter: Meter) -> None:
         """Count what an answer wrote, when only the answer says so."""

@@ -217,6 +217,27 @@ def test_the_exemplar_is_the_last_measurement_that_was_made_in_a_span() -> None:
     assert point.exemplar == Exemplar(T0 + SECOND, 2, SPAN)
 
 
+def test_a_point_that_tells_of_late_measurements_too_has_the_exemplar_of_its_own() -> None:
+    aggregate = Aggregate(DELTA)
+    aggregate.add([tool_call(100)])
+    sent(aggregate)
+
+    aggregate.add([tool_call(5), tool_call(105, context=SPAN)])
+    [(_, [point])] = sent(aggregate)
+
+    assert point.exemplar == Exemplar(T0 + 105 * SECOND, 1, SPAN)
+
+
+def test_a_span_of_time_that_grew_over_the_present_is_sent_with_no_time_after_it() -> None:
+    aggregate = Aggregate(Stream("delta", cells_max=4))
+    aggregate.add([tool_call(1000 * step) for step in range(8)])
+
+    first = counts(sent(aggregate, until=5000))
+
+    assert max(time for time, _ in first) <= 5000
+    assert sum(value for _, value in first) + sum(value for _, value in counts(sent(aggregate))) == 8
+
+
 def test_a_long_history_is_summed_in_longer_spans_of_time_and_complete() -> None:
     aggregate = Aggregate(Stream("delta", cells_max=100))
 

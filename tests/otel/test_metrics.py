@@ -261,6 +261,8 @@ def test_the_copy_of_another_session_that_a_fork_begins_with_is_not_counted_agai
         ("user.message", 1.0, {}),
         ("session.usage_record", 2.0, usage()),
         ("assistant.message", 2.0, answered(50)),
+        ("tool.execution_start", 3.0, {"toolCallId": "c1", "toolName": "view"}),
+        ("tool.execution_complete", 4.0, {"toolCallId": "c1", "success": True}),
         ("session.info", 100.0, {"infoType": "fork"}),
         ("user.message", 101.0, {}),
         ("session.usage_record", 102.0, usage()),
@@ -269,6 +271,7 @@ def test_the_copy_of_another_session_that_a_fork_begins_with_is_not_counted_agai
     found = totals(measure(forked))
 
     assert of(metric.SESSIONS, found) == {frozenset({"new"}): 1}
+    assert of(metric.TOOL_CALLS, found) == {}
     assert sum(of(metric.INTERACTIONS, found).values()) == 1
     assert sum(of(metric.INPUT_TOKENS, found).values()) == 1000
 
