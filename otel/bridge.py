@@ -14,7 +14,7 @@ from otel.name import Content, Semconv
 from otel.names import ORPHANED
 from otel.projection import TABLE
 from otel.traces import Traces
-from otel.wire import log_bytes, span_bytes
+from otel.wire import writer
 
 Records: TypeAlias = "dict[str, list[tuple[int, str, bytes]]]"
 SIGNALS: Final[tuple[Signal, ...]] = ("traces", "metrics", "logs")
@@ -41,7 +41,8 @@ class Tally:
         """Count an event that was taken, and the spans that it ended."""
         if event.type not in TABLE:
             self.unknown[event.type] = self.unknown.get(event.type, 0) + 1
-        self.add_orphans(spans)
+        if spans:
+            self.add_orphans(spans)
 
     def add_orphans(self, spans: Sequence[Span]) -> None:
         """Count the spans that a crash ended."""
@@ -65,6 +66,7 @@ class Bridge:
             traceparent=telling.traceparent,
         )
         self._metering = Metering(session, telling.semconv)
+        self._writer = writer(telling.content, telling.semconv)
         self._session = session
 
     @property
@@ -76,7 +78,7 @@ class Bridge:
         """Take events and return their records; lines that hold no event lead to none."""
         records: Records = {signal: [] for signal in self._telling.signals}
         traces, metrics, logs = map(records.get, SIGNALS)
-        content, semconv, session = self._telling.content, self._telling.semconv, self._session
+        write_span, write_log, session = self._writer.span, self._writer.log, self._session
         for index, line in enumerate(lines):
             event = read(line)
             if event is None:
@@ -85,12 +87,11 @@ class Bridge:
             self._tally.add(event, taken.spans)
             if traces is not None:
                 for span in taken.spans:
-                    traces.append((index, span.context.span_id.hex(), span_bytes(span, content, semconv)))
+                    traces.append((index, span.context.span_id.hex(), write_span(span)))
             if metrics is not None and (measured := self._metering.measure(event, taken)):
                 metrics.append((index, event.id, pack(measured)))
             if logs is not None:
-                written = log_bytes(record(event, taken, line, session), content, semconv, observed_ns)
-                logs.append((index, event.id, written))
+                logs.append((index, event.id, write_log(record(event, taken, line, session), observed_ns)))
         return records
 
     def pass_over(self, lines: Sequence[bytes]) -> None:
@@ -103,11 +104,10 @@ class Bridge:
     def process_died(self, observed_ns: int) -> Records:
         """Return the records of what was open when the process ended that wrote the session."""
         spans = self._traces.process_died()
-        content, semconv = self._telling.content, self._telling.semconv
         self._tally.add_orphans(spans)
         measured = self._metering.ended(spans)
         records: Records = {
-            "traces": [(0, span.context.span_id.hex(), span_bytes(span, content, semconv)) for span in spans],
+            "traces": [(0, span.context.span_id.hex(), self._writer.span(span)) for span in spans],
             "metrics": [(0, f"{spans[0].opened_by}/ended", pack(measured))] if measured else [],
             "logs": [],
         }

@@ -1,6 +1,6 @@
 """Attributes as OTLP's KeyValue messages, for one content level, one spelling and one place in a message."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from struct import pack
 from typing import Final
 
@@ -12,6 +12,26 @@ KEPT_BYTES_MAX: Final = 256
 
 _TRUE: Final = b"\x10\x01"
 _FALSE: Final = b"\x10\x00"
+_TEXT: Final = b"\x0a"
+_INTEGER: Final = b"\x18"
+
+
+class _Heads(dict[int, bytes]):
+    """What stands before a value of a certain length, in the field of one attribute with one spelling."""
+
+    def __init__(self, tag: bytes, key: bytes, value_tag: bytes) -> None:
+        super().__init__()
+        self._tag = tag
+        self._key = key
+        self._value_tag = value_tag
+
+    def __missing__(self, size: int) -> bytes:
+        value = self._value_tag + (varint(size) if self._value_tag == _TEXT else b"")
+        value = b"\x12" + varint(len(value) + size) + value
+        head = self._tag + varint(len(self._key) + len(value) + size) + self._key + value
+        if size <= KEPT_BYTES_MAX:
+            self[size] = head
+        return head
 
 
 class KeyValues(dict["tuple[Attribute, Value]", bytes]):
@@ -27,10 +47,11 @@ class KeyValues(dict["tuple[Attribute, Value]", bytes]):
         self._content = content
         self._semconv: Semconv = semconv
         self._keys: dict[Attribute, tuple[bytes, ...]] = {}
+        self._texts: dict[Attribute, _Heads] = {}
+        self._integers: dict[Attribute, _Heads] = {}
 
-    def written(self, pairs: "Iterable[tuple[Attribute, Value]]") -> bytes:
+    def written(self, pairs: "Collection[tuple[Attribute, Value]]") -> bytes:
         """Return the fields of these attributes."""
-        pairs = tuple(pairs)
         try:
             return b"".join(map(self.__getitem__, pairs))
         except TypeError:  # a value that cannot be a key: not one of ours, but no reason to lose a span
@@ -38,12 +59,21 @@ class KeyValues(dict["tuple[Attribute, Value]", bytes]):
 
     def __missing__(self, pair: "tuple[Attribute, Value]") -> bytes:
         attribute, value = pair
-        field = self._field(attribute, value)
         kind = type(value)
+        if kind is not attribute.type:
+            return self._field(attribute, value)
         # Whatever equals a value of the declared type is written as that type, so it may find this field.
-        if kind is attribute.type and (kind is str or kind is int or kind is bool) and len(field) <= KEPT_BYTES_MAX:
-            if not field:
-                return field  # not sent at this level, and nothing to remember
+        if kind is str and (heads := self._texts.get(attribute)) is not None:
+            text = utf8(value)  # type: ignore[arg-type]  # a text, as its type is str
+            field = heads[len(text)] + text
+        elif kind is int and (heads := self._integers.get(attribute)) is not None:
+            number = signed(value)  # type: ignore[arg-type]  # a number, as its type is int
+            field = heads[len(number)] + number
+        else:
+            field = self._field(attribute, value)
+            if not field or not (kind is str or kind is int or kind is bool):
+                return field  # not sent at this level and nothing to remember, or not fit to be a key
+        if len(field) <= KEPT_BYTES_MAX:
             if len(self) >= KEPT_ENTRIES_MAX:
                 self.clear()
             self[pair] = field
@@ -65,7 +95,11 @@ class KeyValues(dict["tuple[Attribute, Value]", bytes]):
     def _spelt(self, attribute: Attribute) -> tuple[bytes, ...]:
         if attribute.content > self._content:
             return ()
-        return tuple(counted(b"\x0a", utf8(key)) for key in attribute.spellings(self._semconv))
+        keys = tuple(counted(b"\x0a", utf8(key)) for key in attribute.spellings(self._semconv))
+        if len(keys) == 1:
+            self._texts[attribute] = _Heads(self._tag, keys[0], _TEXT)
+            self._integers[attribute] = _Heads(self._tag, keys[0], _INTEGER)
+        return keys
 
 
 def key_value(tag: bytes, key: str, value: object) -> bytes:
@@ -77,11 +111,11 @@ def any_value(value: object) -> bytes:
     """Return OTLP's AnyValue of a value; whole numbers beyond 64 bits become the nearest that is not."""
     if isinstance(value, str):
         text = utf8(value)
-        return b"\x0a" + varint(len(text)) + text
+        return _TEXT + varint(len(text)) + text
     if isinstance(value, bool):
         return _TRUE if value else _FALSE
     if isinstance(value, int):
-        return b"\x18" + signed(value)
+        return _INTEGER + signed(value)
     if isinstance(value, float):
         return pack("<Bd", 0x21, value)
     if isinstance(value, (tuple, list)):

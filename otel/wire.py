@@ -31,18 +31,18 @@ _SPAN: Final = Struct("<2s16s2s8sBBBQBQ2sI").pack
 _PARENT: Final = Struct("<2s8s").pack
 _EVENT: Final = Struct("<BQ").pack
 _LINK: Final = Struct("<2s16s2s8sBI").pack
-_LOG: Final = Struct("<BQBQBB").pack
+_LOG: Final = Struct("<BQBQ").pack
 _LOG_CONTEXT: Final = Struct("<2s16s2s8sBI").pack
 
 
 def span_bytes(span: Span, content: Content, semconv: Semconv) -> bytes:
     """Return a span as a field of a request."""
-    return _writer(content, semconv).span(span)
+    return writer(content, semconv).span(span)
 
 
 def log_bytes(record: LogRecord, content: Content, semconv: Semconv, observed_ns: int) -> bytes:
     """Return a log record as a field of a request; its body is in it only at content level `redacted`."""
-    return _writer(content, semconv).log(record, observed_ns)
+    return writer(content, semconv).log(record, observed_ns)
 
 
 def resource_bytes(
@@ -82,8 +82,21 @@ class _Texts(dict[str, bytes]):
         return field
 
 
-class _Writer:
-    """Writes what one content level shows, in one convention's spelling."""
+class _LogHeads(dict[tuple[int, str], bytes]):
+    """What a severity and a type of event become in a log record."""
+
+    def __missing__(self, head: tuple[int, str]) -> bytes:
+        severity, name = min(max(head[0], 0), 24), LOG_NAME_PREFIX + head[1]
+        field = bytes((0x10, severity)) + _SEVERITY_TEXTS[severity] + counted(b"\x62", utf8(name))
+        if len(name) <= _KEPT_CHARACTERS_MAX:
+            if len(self) >= _KEPT_ENTRIES_MAX:
+                self.clear()
+            self[head] = field
+        return field
+
+
+class Writer:
+    """Writes what one content level shows, in one convention's spelling. Get one from `writer`."""
 
     def __init__(self, content: Content, semconv: Semconv) -> None:
         self._content = content
@@ -93,9 +106,11 @@ class _Writer:
         self._log_attributes = KeyValues(b"\x32", content, semconv)
         self._span_names = _Texts(b"\x2a")
         self._event_names = _Texts(b"\x12")
-        self._log_names = _Texts(b"\x62")
+        self._log_heads = _LogHeads()
+        self._shows_bodies = content >= Content.REDACTED
 
     def span(self, span: Span) -> bytes:
+        """See `span_bytes`."""
         name = span.operation
         if span.target is not None and span.target_content <= self._content:
             name = f"{name} {span.target}"
@@ -104,15 +119,14 @@ class _Writer:
             b"\x0a\x10", trace_id, b"\x12\x08", span_id, 0x30, span.kind,
             0x39, _moment(span.start_ns), 0x41, _moment(span.end_ns), b"\x85\x01", _SAMPLED,
         )  # fmt: skip
-        parts = [fixed, self._span_names[name], self._span_attributes.written(span.attributes.items())]
+        written = fixed + self._span_names[name] + self._span_attributes.written(span.attributes.items())
         if span.parent_id is not None:
-            parts.append(_PARENT(b"\x22\x08", span.parent_id))
+            written += _PARENT(b"\x22\x08", span.parent_id)
         if span.events:
-            parts.extend(map(self._event, span.events))
+            written += b"".join(map(self._event, span.events))
         if span.links:
-            parts.extend(map(self._link, span.links))
-        parts.append(_STATUS[span.status])
-        written = b"".join(parts)
+            written += b"".join(map(self._link, span.links))
+        written += _STATUS[span.status]
         return b"\x12" + varint(len(written)) + written
 
     def _event(self, event: SpanEvent) -> bytes:
@@ -129,26 +143,25 @@ class _Writer:
         return counted(b"\x6a", ids + self._link_attributes.written(link.attributes.items()))
 
     def log(self, record: LogRecord, observed_ns: int) -> bytes:
-        severity = min(max(record.severity, 0), 24)
-        parts = [
-            _LOG(0x09, _moment(record.time_ns), 0x59, _moment(observed_ns), 0x10, severity),
-            _SEVERITY_TEXTS[severity],
-            self._log_names[LOG_NAME_PREFIX + record.event_type],
-            self._log_attributes.written(record.attributes.items()),
-        ]
+        """See `log_bytes`."""
+        written = (
+            _LOG(0x09, _moment(record.time_ns), 0x59, _moment(observed_ns))
+            + self._log_heads[record.severity, record.event_type]
+            + self._log_attributes.written(record.attributes.items())
+        )
         if record.context is not None:
             trace_id, span_id = record.context
-            parts.append(_LOG_CONTEXT(b"\x4a\x10", trace_id, b"\x52\x08", span_id, 0x45, _SAMPLED))
-        if record.body and self._content >= Content.REDACTED:
+            written += _LOG_CONTEXT(b"\x4a\x10", trace_id, b"\x52\x08", span_id, 0x45, _SAMPLED)
+        if self._shows_bodies and record.body:
             body = record.body if record.body.isascii() else record.body.decode("utf-8", "replace").encode()
-            parts.append(counted(b"\x2a", counted(b"\x0a", body)))
-        written = b"".join(parts)
+            written += counted(b"\x2a", counted(b"\x0a", body))
         return b"\x12" + varint(len(written)) + written
 
 
 @cache
-def _writer(content: Content, semconv: Semconv) -> _Writer:
-    return _Writer(content, semconv)
+def writer(content: Content, semconv: Semconv) -> Writer:
+    """Return what writes for this content level and convention."""
+    return Writer(content, semconv)
 
 
 def _moment(time_ns: int) -> int:
