@@ -13,7 +13,6 @@ from otel.payloads import Began, Changed, Message, Subagent, Where
 from otel.spans import Spans, cut, fill, link, parse_traceparent
 
 _FORKED: Final = re.compile(r"Forked from .*\(([0-9a-fA-F-]{36})\) as ", re.DOTALL)
-_MAIN_AGENT: Final = "github.copilot.default"
 _HELD_MAX: Final = 16
 
 
@@ -53,7 +52,7 @@ class Interactions:
         fill(
             span.attributes,
             (names.PROVIDER, self._chats.provider),
-            (names.AGENT_ID, _MAIN_AGENT),
+            (names.AGENT_ID, names.MAIN_AGENT),
             (names.AGENT_NAME, self.agent_name),
             (names.AGENT_VERSION, self.version),
             (names.REQUEST_MODEL, self.model),

@@ -20,6 +20,9 @@ PERMISSION: Final = "permission"
 EXECUTE_HOOK: Final = "execute_hook"
 EXTERNAL_TOOL: Final = "external_tool"
 
+# What `AGENT_ID` is for the main agent.
+MAIN_AGENT: Final = "github.copilot.default"
+
 # The session, its events and the resource.
 CONVERSATION_ID: Final = Attribute("gen_ai.conversation.id", str, _NONE, _OLD, meaning="the session's id")
 SESSION_ID: Final = Attribute("session.id", str, _NONE, _OURS, meaning="the same, where backends look for it")
