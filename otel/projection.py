@@ -175,7 +175,15 @@ TABLE: Final[Mapping[str, Row]] = MappingProxyType(
             " session.extensions_loaded session.idle session.mcp_server_status_changed session.mcp_servers_loaded"
             " session.skills_loaded session.todos_changed session.tools_updated session.usage_info"
             " tool.execution_partial_result tool.execution_progress tool.shell_output user_input.completed"
-            " user_input.requested workflow.run_settled workflow.run_started workflow.run_updated",
+            " user_input.requested workflow.run_settled workflow.run_started workflow.run_updated"
+            " mcp.headers_refresh_completed mcp.headers_refresh_required mcp.prompts.list_changed"
+            " mcp.resources.list_changed mcp.tools.list_changed mcp_app.tool_call_complete"
+            " session.auto_tier_recommendation session.auto_tier_switch_failed session.canvas.closed"
+            " session.canvas.opened session.canvas.registry_changed session.canvas.unavailable"
+            " session.extensions.attachments_pushed session.fusion_route_started session.managed_plugin_progress"
+            " session.managed_settings_enforced session.mcp_server_needs_reconnect session.mcp_server_removed"
+            " session.mcp_server_tools_loaded session.memory_changed session.quota_observation"
+            " session_limits_exhausted.completed session_limits_exhausted.requested ui.ephemeral_query",
         ),
         **_rows(
             _RECORD,

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporter.core.event_types import KNOWN
 from otel.projection import DEBUG, ERROR, INFO, TABLE, WARN, is_known, project
 from tests.otel.captures import captures, objects
 
@@ -110,6 +111,10 @@ def test_the_envelope_decides_what_is_durable_and_not_the_type() -> None:
 
 def test_the_category_of_a_notification_is_its_kind_as_it_is_spelt() -> None:
     assert project("system.notification", notification("made_up_kind")).category == "made_up_kind"
+
+
+def test_every_type_that_the_program_has_met_is_in_the_table() -> None:
+    assert sorted(KNOWN - TABLE.keys()) == []
 
 
 def test_a_type_nobody_knows_is_shown_to_nobody_and_counted() -> None:
