@@ -71,6 +71,11 @@ class Aggregate:
         """How many measurements had no usable value or time."""
         return self._sums.refused
 
+    @property
+    def waits(self) -> bool:
+        """Whether something was added that no accepted points tell of."""
+        return bool(self._sums.cells or self._sums.ready)
+
     def add(self, measurements: Iterable[Measurement]) -> None:
         """Add measurements; those of instruments that the stream's convention has not are passed over."""
         sums, hidden = self._sums, self._hidden

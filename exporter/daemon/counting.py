@@ -27,11 +27,17 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class Sums(Protocol):
-    """The sums of one stream. `points` says what is to be sent next until `accepted` says that it was."""
+    """The sums of one stream. `points` says what is to be sent next until `accepted` says that it was.
+
+    It leaves out what is not over by `until_ns`, if that is given; then `waits` is still true.
+    """
+
+    @property
+    def waits(self) -> bool: ...
 
     def add(self, bodies: list[bytes]) -> None: ...
 
-    def points(self) -> list[bytes]: ...
+    def points(self, until_ns: int | None) -> list[bytes]: ...
 
     def accepted(self) -> None: ...
 
@@ -62,23 +68,25 @@ class Counting:
         """Send until cancelled. While sessions are still being read, as `quiet` tells, sums wait: they go by time."""
         while True:
             await self._counted.wait()
-            await self._gather(quiet)
+            hurried = await self._gather(quiet)
             try:
-                if await self._send_all(outlet):
+                if await self._send_all(outlet, None if hurried else time.time_ns()):
                     continue
             except (StoreUnwritableError, StoreDamagedError, sqlite3.Error) as error:
                 self._sums.clear()
                 outlet.last_error = f"the sums cannot be written: {error}"
             await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _gather(self, quiet: Callable[[], bool]) -> None:
+    async def _gather(self, quiet: Callable[[], bool]) -> bool:
+        """Wait for more to be counted; return whether somebody waits for all of it to be sent."""
         begun = time.monotonic()
         while time.monotonic() - begun < self._interval_seconds and not (self.hurried and quiet()):  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_SECONDS)
-        self.hurried = False
+        hurried, self.hurried = self.hurried, False
+        return hurried
 
-    async def _send_all(self, outlet: Outlet) -> bool:
-        """Add up and send what waits; return whether all of it went."""
+    async def _send_all(self, outlet: Outlet, until_ns: int | None) -> bool:
+        """Add up what was counted and send what is over by then; return whether all of that went."""
         self._counted.clear()
         for one in waiting(outlet.store, outlet.sink_id, _SEGMENTS_MAX):
             sums = self._sums.get(one.stream)
@@ -89,12 +97,16 @@ class Counting:
                 sums.add(one.bodies)
                 sum_up(outlet.store, outlet.sink_id, one.stream, sums.state(), one.until)
         for stream, sums in list(self._sums.items()):
-            while points := sums.points():
+            while points := sums.points(until_ns):
+                # Before anything is added, and before it is sent: a crash repeats exactly these points.
+                sum_up(outlet.store, outlet.sink_id, stream, sums.state(), 0)
                 if not await self._send(outlet, stream, points):
                     self._counted.set()
                     return False
                 sums.accepted()
                 sum_up(outlet.store, outlet.sink_id, stream, sums.state(), 0)
+            if sums.waits:
+                self._counted.set()
         return True
 
     async def _send(self, outlet: Outlet, stream: str, points: list[bytes]) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from config.errors import ConfigError
 from config.token import read_headers
 from exporter.core.names import otlp_name
+from exporter.core.notice import Level, Notice
 from exporter.daemon.counting import Counting
 from exporter.daemon.mapping import Mapper, SignalMapping
 from exporter.daemon.road import Road
@@ -39,7 +40,12 @@ class OtlpSink:
 
 
 def otlp_sinks(
-    name: str, one: "Otel", road: Road, exporter_id: str, tally: "Tally | None" = None
+    name: str,
+    one: "Otel",
+    road: Road,
+    exporter_id: str,
+    notice: Callable[[Notice], None],
+    tally: "Tally | None" = None,
 ) -> Iterator[OtlpSink]:
     """Yield a sink for every signal of an endpoint; raises ConfigError when it cannot be used.
 
@@ -71,7 +77,11 @@ def otlp_sinks(
             stream_per_session=signal == "logs",
             close=_closing(sender, open_sinks, signal),
         )
-        counting = Counting(lambda state: _Sums(state, one, telling), _METRICS_SECONDS) if signal == "metrics" else None
+        counting = (
+            Counting(lambda state: _Sums(state, one, telling, notice), _METRICS_SECONDS)
+            if signal == "metrics"
+            else None
+        )
         yield OtlpSink(sink, SignalMapping(mapper, signal, repeats=signal != "logs"), counting)
 
 
@@ -157,11 +167,13 @@ def _headers_of(one: "Otel") -> Callable[[], dict[str, str]]:
 class _Sums:
     """The sums of one stream of an endpoint, as `Counting` wants them."""
 
-    def __init__(self, state: bytes | None, one: "Otel", telling: "Telling") -> None:
+    def __init__(self, state: bytes | None, one: "Otel", telling: "Telling", notice: Callable[[Notice], None]) -> None:
         from otel.aggregate import Aggregate, Stream
 
         stream: Stream = Stream(temporality=one.temporality, content=telling.content, semconv=telling.semconv)
         loaded = Aggregate.load(state, stream) if state is not None else None
+        if state is not None and loaded is None:
+            notice(Notice(Level.ERROR, "the sums of metrics cannot be read and begin anew; some were not sent"))
         self._aggregate: Aggregate = loaded or Aggregate(stream)
         self._one = one
         self._telling = telling
@@ -172,14 +184,18 @@ class _Sums:
         for body in bodies:
             self._aggregate.add(unpack(body))
 
-    def points(self) -> list[bytes]:
+    @property
+    def waits(self) -> bool:
+        return self._aggregate.waits
+
+    def points(self, until_ns: int | None) -> list[bytes]:
         from otel.points import metric_bytes
 
         content, semconv = self._telling.content, self._telling.semconv
         temporality = self._one.temporality
         return [
             metric_bytes(instrument, points[first : first + _POINTS_PER_METRIC], temporality, content, semconv)
-            for instrument, points in self._aggregate.points()
+            for instrument, points in self._aggregate.points(until_ns)
             for first in range(0, len(points), _POINTS_PER_METRIC)
         ]
 

@@ -142,7 +142,7 @@ def _outlets(
         from exporter.joining.otlp import LANES, otlp_sinks
 
         for number, (name, one) in enumerate(settings.otel.items()):
-            for made in otlp_sinks(name, one, road, exporter_id(store), None if number else tally):
+            for made in otlp_sinks(name, one, road, exporter_id(store), notice, None if number else tally):
                 sink_id = store.sink_id(made.sink.name, made.sink.url)
                 outlet = Outlet(
                     made.sink, sink_id, Gate(), store, quarantine, road, notice, made.mapping, made.counting
