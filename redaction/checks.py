@@ -1,6 +1,6 @@
 """Structure that proves a token: checksums and decodable parts.
 
-A check never speaks against a token by itself; formats say what a failed one means.
+A failed check makes a finding less sure; only where a format says that it must pass, it makes it none.
 """
 
 import base64
@@ -12,6 +12,7 @@ from typing import Final
 
 _BASE62: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _CHECKSUM_LENGTH: Final = 6
+_ORDINARY: Final = bytes.maketrans(b"-_", b"+/")  # from base64 for addresses
 
 
 def base62_crc32(data: bytes) -> bytes:
@@ -31,13 +32,18 @@ def ends_with_crc32(token: bytes) -> bool:
 
 
 def is_base64(text: bytes) -> bool:
-    """Whether the text is whole base64 of either alphabet."""
-    return decoded_base64(text) is not None
+    """Whether an encoder of either alphabet wrote the text: whole bytes, no bits left over, padding in full or none."""
+    decoded = decoded_base64(text)
+    if decoded is None:
+        return False
+    encoded = base64.b64encode(decoded)
+    written = text.translate(_ORDINARY)
+    return written in (encoded, encoded.rstrip(b"="))
 
 
 def decoded_base64(text: bytes) -> bytes | None:
     """What base64 of either alphabet, padded or not, stands for; None if it is no base64."""
-    body = text.rstrip(b"=").replace(b"-", b"+").replace(b"_", b"/")
+    body = text.rstrip(b"=").translate(_ORDINARY)
     try:
         return base64.b64decode(body + b"=" * (-len(body) % 4), validate=True)
     except (binascii.Error, ValueError):
@@ -68,3 +74,6 @@ CHECKS: Final[Mapping[str, Callable[[bytes], bool]]] = {
     "luhn": passes_luhn,
 }
 """The checks that formats can name."""
+
+PROOFS: Final = frozenset(("crc32", "jwt"))
+"""Those that no text passes by chance."""

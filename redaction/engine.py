@@ -18,11 +18,12 @@ from redaction.gate import EngineName, TooManyHitsError, best_engine
 from redaction.json_text import NotJsonError, check, paths, pointer
 from redaction.known import KnownValues
 from redaction.places import Part, parts_of
-from redaction.rule import Rule
+from redaction.rule import Certainty, Rule
 from redaction.rule_set import OPAQUE_RULE, all_rules
 from redaction.search import Allowed, Search
 from redaction.spans import masked
 from redaction.stream import DeltaStream
+from redaction.views import plain
 
 FAILED_TEXT = "[REDACTED:redactor-failed:00000000]"
 
@@ -35,7 +36,7 @@ class Finding:
     path: str
     start: int
     end: int
-    confidence: str
+    confidence: Certainty
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +199,8 @@ def _findings(line: bytes, parts: Sequence[Part], replaced: Sequence[tuple[int, 
         start = length + _length(line[position : part.start])
         length = start + _length(line[part.start : part.end])
         position = part.end
-        findings.append(Finding(part.rule.id, place, start, length, part.rule.confidence))
+        certainty = part.rule.certainty_of(plain(line[part.start : part.end]))
+        findings.append(Finding(part.rule.id, place, start, length, certainty))
     return tuple(findings)
 
 

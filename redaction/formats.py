@@ -10,13 +10,13 @@ from typing import Annotated, Final
 
 import msgspec
 
-from redaction.checks import CHECKS
+from redaction.checks import CHECKS, PROOFS
 from redaction.cut import cut_end, looks_drawn
 from redaction.errors import RuleError
 from redaction.extent_of import Extent
 from redaction.named import Member, families
 from redaction.raw import starts_word
-from redaction.rule import Confidence, Family, Look, Rule, Spans
+from redaction.rule import Check, Confidence, Family, Look, Rule, Spans
 from redaction.shape import CUT_RANDOM, UNBOUNDED, Shape, ShapeError, parsed
 
 _REACH_MAX: Final = 4096
@@ -83,7 +83,17 @@ def rules_of(rows: Iterable[tuple[Format, Shape]]) -> Iterator[Rule | Family]:
     for row, shape in rows:
         extent = _extent(row, shape)
         gates = (shape.cut or shape.gate,)
-        rule = Rule(row.id, row.provider, row.name, gates, _no_look, row.confidence, row.example, row.counter)
+        rule = Rule(
+            row.id,
+            row.provider,
+            row.name,
+            gates,
+            _no_look,
+            row.confidence,
+            row.example,
+            row.counter,
+            check=Check(CHECKS[row.check], row.check in PROOFS) if row.check is not None else None,
+        )
         if row.near:
             members.append((Member(rule, row.near, extent, shape), row.near))
         else:

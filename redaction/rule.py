@@ -1,13 +1,26 @@
 """What a rule is: where a secret of its kind may be, and how to tell its extent there."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 Confidence: TypeAlias = Literal["high", "medium", "low"]
+# How sure a single finding is: a proof says more than any shape.
+Certainty: TypeAlias = Literal["proven", "high", "medium", "low"]
 Spans: TypeAlias = Sequence[tuple[int, int]]
 # Where the secrets are, and up to where the rule need not look again.
 Look: TypeAlias = Callable[[bytes, int], tuple[Spans, int]]
+
+
+_RAISED: Final[Mapping[Confidence, Confidence]] = {"high": "high", "medium": "high", "low": "medium"}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A structure that secrets of a kind have; `proves` where no other text has it by chance."""
+
+    passes: Callable[[bytes], bool]
+    proves: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,7 +31,8 @@ class Rule:
     of this kind or shortly before it. `look(line, to)` is asked about each such end and answers with the spans of
     secrets in the raw line (escapes not resolved) and with `seen`: ends up to there hold nothing new. `example` and
     `counter` are templates of a text that must be found and of one that must not. A rule with costly gates says in
-    `when` what one of is in every line that concerns it: only there the gates are tried.
+    `when` what one of is in every line that concerns it: only there the gates are tried. `check` says how sure a
+    finding is, not whether it is one.
     """
 
     id: str
@@ -30,11 +44,20 @@ class Rule:
     example: str = ""
     counter: str = ""
     when: tuple[str, ...] = ()
+    check: Check | None = None
     is_borrowed: bool = field(init=False)
     """It is detect-secrets': a rule of ours says better what a secret is."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_borrowed", self.id.startswith("detect-secrets."))
+
+    def certainty_of(self, secret: bytes) -> Certainty:
+        """How sure it is that this (escapes resolved) is such a secret: the rule's confidence, unless a check knows."""
+        if self.check is None:
+            return self.confidence
+        if not self.check.passes(secret):
+            return "low"
+        return "proven" if self.check.proves else _RAISED[self.confidence]
 
 
 # A span, and the rule that it is of.

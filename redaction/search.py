@@ -22,7 +22,7 @@ from redaction.percent import PERCENT_GATES, percent_revealed
 from redaction.raw import unescaped
 from redaction.rule import Family, Rule
 from redaction.spans import Span, is_binary, merged_spans, nothing
-from redaction.views import HIDDEN_GATES, Replacement, View, revealed, snapped
+from redaction.views import HIDDEN_GATES, Replacement, View, plain, revealed, snapped
 
 _MARKER: Final = re.compile(rb"\[REDACTED:([a-z0-9.-]{1,48}):[0-9a-f]{8}\]")
 _MARKER_GATE: Final = r"\[REDACTED:[a-z0-9.-]{1,48}:[0-9a-f]{8}\]"
@@ -109,10 +109,7 @@ class Search:
         """What stands for a secret in the output: the same for the same secret, however it is escaped."""
         if self._stars:
             return b"******"
-        plain = secret
-        if b"\\" in secret or b"\x1b" in secret:
-            plain = unescaped(revealed(secret).data).encode("utf-8", "surrogatepass")
-        tag = hmac.digest(self._key, plain, hashlib.sha256)[:4].hex()
+        tag = hmac.digest(self._key, plain(secret), hashlib.sha256)[:4].hex()
         return b"[REDACTED:%b:%b]" % (rule.id.encode(), tag.encode())
 
     def _round(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> list[Span]:

@@ -5,6 +5,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
+from redaction.raw import unescaped as raw_unescaped
+
 Replacement: TypeAlias = tuple[int, int, bytes]
 
 # One level of backslash escapes as JSON has them; any other escaped character stands for itself.
@@ -72,6 +74,13 @@ def revealed(line: bytes) -> View:
             for found in _HIDDEN.finditer(line)
         ),
     )
+
+
+def plain(raw: bytes) -> bytes:
+    """A secret as its owner knows it: without the escapes and colours that the line has."""
+    if b"\\" not in raw and b"\x1b" not in raw:
+        return raw
+    return raw_unescaped(revealed(raw).data).encode("utf-8", "surrogatepass")
 
 
 def unescaped(data: bytes, depth: int) -> Iterator[View]:

@@ -4,8 +4,9 @@ import base64
 import binascii
 import re
 
+from redaction.checks import is_web_token
 from redaction.raw import starts_word
-from redaction.rule import Rule, Spans
+from redaction.rule import Check, Rule, Spans
 
 HEADER_DECODED = 400
 SIGNATURE_MIN = 20
@@ -71,5 +72,6 @@ def rules() -> tuple[Rule, ...]:
             find_web_token,
             example="<jwt>",
             counter="eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9",
+            check=Check(is_web_token, proves=True),
         ),
     )

@@ -93,6 +93,15 @@ def test_a_text_keeps_every_other_byte() -> None:
     assert after.endswith(b"] now\x1b[0m\nlast")
 
 
+def test_findings_say_how_sure_they_are() -> None:
+    wrong = TOKEN[:-1] + ("a" if TOKEN[-1] != "a" else "b")
+    unchecked = expanded("glpat-<base62:20>")
+
+    answer = piped(f"{TOKEN} {wrong} {unchecked}\n".encode(), "--findings")
+
+    assert [json.loads(line)["confidence"] for line in answer.stdout.splitlines()] == ["proven", "low", "high"]
+
+
 def test_findings_say_where_and_never_what(events: Path) -> None:
     answer = exporter("redact", "test", str(events), "--findings")
 
