@@ -9,6 +9,7 @@ from enum import Enum
 from functools import lru_cache
 
 from redaction.names import Demand
+from redaction.placeholders import DUMMIES, only_dummies, stands_in
 from redaction.samples import is_documented, is_mashed, is_monotonous, is_sequence_of_bases
 from redaction.words import NEITHER, is_foreign, is_word, segments, share_of_words, words_of
 
@@ -30,37 +31,6 @@ SCATTERED_MIN = 3  # runs of digits: no name has so many
 SCATTERED_SHARE_MAX = 0.8
 MIXED_LENGTH_MIN = 8  # letters alone, if upper and lower case follow each other as no name has them
 
-TEMPLATE = re.compile(
-    r"\$\{[\w.]|\$\([\w ]|\{\{.*\}\}|#\{\w|@\{\w|<%|%>|%\(\w+\)|%[sdrxv](?![A-Za-z0-9])|\{(?:[a-z_][\w.:!\[\]'\"-]{2,64})?\}|</|://"
-    r"|\)\s*=>|\\[wdsSWD][+*{]|\[\^?[aA0]-[zZ9]|\(\?[:=!<P]|[.)][+*]\??\)|&#?\w{2,6};|\[REDACTED|\[MASKED|\[FILTERED"
-    r"|%0[aA]|\+\+\+"  # a text, encoded for an address
-)
-VARIABLE = re.compile(
-    r"(?:\$\w+(?:[.:\[>-].*)?|\$\w*\(.*|%\w+%|!\w+!|<[^<>]*>?|\[[\w .:*-]*\]|\([\w .-]*\)|&\w+;?|@@?[\w./:-]+"
-    r"|\*[\w*-]+\*?|:\w+|%?\{.*\}|__\w+__|[?*•#=._-]+"
-    # references to secrets that are kept elsewhere, and what says that it is encrypted
-    r"|(?:ref\+|\+)?(?:vault|ssm|secretsmanager|secretmanager|file|env|keyvault|akv|azkv|kms|gcpkms|awskms|op|keychain"
-    r"|keyring|conjur|doppler|infisical|chamber|credstash|sops|bao|gcp-?sm|aws-?sm|asm|gsm|sm|k8s|secret|secrets)"
-    r":(?:[/.~]|[A-Z][A-Z0-9]*_[A-Z0-9_]+$|[\w.-]+[/#]|v\d+:).*"
-    r"|ENC[\[(].*|\{cipher\}.*|projects/[\w-]+/(?:locations/[\w-]+/)?secrets/.*)"
-)
-# In lower case; each begins with a letter of its own, which lets `re` skip what cannot begin one.
-STANDING_IN = re.compile(
-    r"example|placeholder|change[-_. ]?(?:me|this|it)|redacted|undefined|dummy|sample|xxxx|\*\*\*|\.\.\.|…|•"
-    r"|your(?:s|p|[^a-z]|$)|my[-_]?(?:pass|secret|token|key|api)|insert|replace|todo|fixme|[-_]here|null|goes[-_]here"
-    r"|not[-_]?(?:set|a[-_])|unset|omitted|masked|hidden|secret[-_]?key|dont[-_]?(?:tell|use)|super[-_]?secret|some[-_]"
-)
-DUMMIES = words_of(
-    "test tests testing tester pass password passwd pwd secret secrets key keys token tokens api app user users admin "
-    "root foo bar baz qux quux abc abcd xyz aaa bbb my the your new old value val data name id auth access client "
-    "server db database login default temp tmp fake mock none null true false demo string text field param arg var "
-    "env hash salt invalid valid wrong bad good correct incorrect first second some any other another hello world "
-    "this that is not and or a an of to in for with by no yes shared private public service account session cookie "
-    "cred creds credential credentials bearer basic refresh bot oauth jwt type input output form query header body "
-    "index next page prev last confirm confirmation repeat again sha md hmac aes rsa ed pbkdf scrypt bcrypt argon "
-    "base utf ascii hex ssl tls ssh http https x v"
-)
-DUMMY_RUN = re.compile("(?:" + "|".join(word for word in DUMMIES if len(word) > 2) + ")+")
 LABEL_ENDS = re.compile(r"[-_.:/]")
 LABEL_PARTS_MIN = 3
 LABEL_PART_LENGTH_MAX = 8
@@ -152,13 +122,6 @@ def _is_cut(value: str, demand: Demand) -> bool:
     return share_of_words(head) < WORDS_SHARE_MAX[Demand.WEAK] and is_secret(head, demand)
 
 
-def _stands_in(value: str) -> bool:
-    """Whether the value is written in the place of another one."""
-    if TEMPLATE.search(value) or VARIABLE.fullmatch(value) or STANDING_IN.search(value.lower()):
-        return True
-    return value.startswith("^") and value.endswith("$")
-
-
 def _has_other_form(value: str, demand: Demand, share: float) -> bool:
     if OTHER_FORMS.fullmatch(value):
         return True
@@ -199,10 +162,6 @@ def _is_phrase_secret(value: str) -> bool:
         return False
     words = sum(is_word(part.strip(".,:;!?'\"()")) or (len(part) < 3 and part.isalpha()) for part in parts)
     return words * 3 < len(parts) and any(character.isdigit() for character in value)
-
-
-def _only_dummies(value: str) -> bool:
-    return all(segment in DUMMIES or DUMMY_RUN.fullmatch(segment) for segment in map(str.lower, segments(value)))
 
 
 def _is_label(value: str) -> bool:
@@ -252,7 +211,7 @@ def _looks_made(value: str, demand: Demand, share: float) -> bool:
         return has_symbols and has_digits
     if not has_digits and not has_symbols:
         return _letters_look_made(value, demand, share)
-    if ((share > 0.2 or len(value) < 12) and _only_dummies(value)) or _is_name(value):
+    if ((share > 0.2 or len(value) < 12) and only_dummies(value)) or _is_name(value):
         return False
     if share <= WORDS_SHARE_MAX[demand]:
         return True
@@ -275,7 +234,7 @@ def is_secret(value: str, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
         return False
     if demand == Demand.NONE or not LENGTH_MIN[demand] <= len(value) <= LENGTH_MAX or UNPRINTABLE.search(value):
         return False
-    if _stands_in(value):
+    if stands_in(value):
         return demand >= Demand.TOKEN and _is_cut(value, demand)
     if demand >= Demand.SECRET and is_words_and_number(value) and (stand is not Stand.BARE or not value.isalnum()):
         return True
