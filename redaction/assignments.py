@@ -30,7 +30,7 @@ TYPE = r"(?::[ ]?[&'\w<>\[\].|?*][&'\w<>\[\].|?* ]{0,30}|[ ][\w<>\[\].|?*]{1,24}
 VALUE = r"""[^\s"'`\\]{6}"""
 # A quoted value may hold blanks and quotes, too.
 QUOTED_VALUE = r"""[^\s"'`\\,;:)}\]>][^\r\n\x00]{5}"""
-OPERATOR = r"(?:" + TYPE + r"(?:=>|[=!]==?|[:?|+]?=)|:-?|->|<-|\|\|?|\?\?|\xe2\x94\x82)[ \t]{0,12}"
+OPERATOR = r"(?:" + TYPE + r"(?:=>|[=!]==?|(?::{1,3}|[?|+])?=)|:-?|->|<-|\|\|?|\?\?|\xe2\x94\x82)[ \t]{0,12}"
 GIVEN = CLOSING + "(?:" + OPERATOR + "(?:" + CALL + OPENING + ")?|[,(][ ]{0,4}" + CALL + OPENING + ")"
 GIVEN_QUOTED = CLOSING + "(?:" + OPERATOR + "|[,(][ ]{0,4})" + CALL + OPENING
 SECRET_NAMES = (
@@ -83,7 +83,7 @@ ANNOTATED = re.compile(
     + rb"(?P<close>[\"'`?]{0,2})"
     + NAMED
 )
-BARE_OPERATORS = frozenset((b"=", b":", b"=>", b":=", b"?=", b":-", b"|", b"\xe2\x94\x82", b"+="))
+BARE_OPERATORS = frozenset((b"=", b":", b"=>", b":=", b"::=", b":::=", b"?=", b":-", b"|", b"\xe2\x94\x82", b"+="))
 QUOTED_OPERATORS = BARE_OPERATORS | {
     b"==",
     b"===",

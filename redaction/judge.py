@@ -84,6 +84,8 @@ PLAIN = re.compile(r"[\w+/=.~:%-]+")
 HEX = re.compile(r"[0-9a-fA-F]+")
 SEPARATED = re.compile(r"[A-Za-z0-9]*(?:[-_.:/|,;=+ ][A-Za-z0-9]*)+")
 DIGITS = re.compile(r"[0-9]+")
+# No counter, time, amount or id has so many digits: 2 to the power of 64 has twenty, the ids of chains have more.
+_LONG_NUMBER = re.compile(r"[0-9]{30,64}")
 HAS_DIGIT = re.compile(r"[0-9]")
 HAS_LETTER = re.compile(r"[^\W\d_]")
 HAS_SYMBOL = re.compile(r"[!@#$%^&*?~|;<>()\[\]{}\"'`\\+=].")  # not as the last character, where text has them too
@@ -124,7 +126,7 @@ def _is_cut(value: str, demand: Demand) -> bool:
 
 def _has_other_form(value: str, demand: Demand, share: float) -> bool:
     if OTHER_FORMS.fullmatch(value):
-        return True
+        return _LONG_NUMBER.fullmatch(value) is None
     if UUID.fullmatch(value):
         return demand < Demand.KEY
     if KEY_ID.fullmatch(value):
@@ -208,7 +210,7 @@ def _looks_made(value: str, demand: Demand, share: float) -> bool:
     has_digits = HAS_DIGIT.search(value) is not None
     has_symbols = (demand >= Demand.SECRET or share < 0.4) and HAS_SYMBOL.search(value) is not None
     if HAS_LETTER.search(value) is None:
-        return has_symbols and has_digits
+        return has_digits and (has_symbols or _LONG_NUMBER.fullmatch(value) is not None)
     if not has_digits and not has_symbols:
         return _letters_look_made(value, demand, share)
     if ((share > 0.2 or len(value) < 12) and only_dummies(value)) or _is_name(value):

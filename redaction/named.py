@@ -12,6 +12,7 @@ from typing import Final
 from redaction.assignments import ASSIGNMENT_GATES
 from redaction.cut import cut_end, looks_drawn
 from redaction.extent_of import Extent
+from redaction.placeholders import only_dummies
 from redaction.rule import Family, Rule, RuleSpan
 from redaction.shape import CUT_RANDOM, Shape
 from redaction.words import share_of_words
@@ -56,7 +57,7 @@ _NAME_MAX: Final = 48
 _MORE_MAX: Final = 20
 # Backwards from a value: what opens it, the operator, what closes the name, the name.
 _GIVEN_TO: Final = re.compile(
-    rb"[\"'`\\([ \t]{0,32}(?:>=|=:|==|=\?|=|:|,|>|\|)[ \t]{0,12}[\"'`\\\])}* ]{0,17}([\w.\-][\w. \-]{1,60})"
+    rb"[\"'`\\([ \t]{0,32}(?:>=|=:{1,3}|==|=\?|=|:|,|>|\|)[ \t]{0,12}[\"'`\\\])}* ]{0,17}([\w.\-][\w. \-]{1,60})"
 )
 _BEGIN: Final = rb"(?:(?<![0-9A-Za-z])|(?<![A-Za-z])(?<=[0-9])|(?<=[a-z])(?=[A-Z])|(?<=\\[nrt])|(?<=%[0-9A-F]{2}))"
 _REST: Final = rb"[0-9A-Za-z_. -]{0,20}\Z"
@@ -74,7 +75,7 @@ _ESCAPES: Final = {b"\\": 1, b"%": 2}
 _OPENING: Final = rb"(?:[A-Za-z_][\w.:!&]{0,30}\([ ]?)?[\"'`\\[(<]{0,17}+(?:(?i:bearer|token|basic) )?"
 _CLOSING: Final = rb"[\"'`\\\])}*]{0,17}+"
 _LINES: Final = rb"(?:\s|\\{1,15}[nrt]){0,32}+"
-_OPERATOR: Final = rb"(?:=>|:=|:-|[=!]==?|[?|+]?=|:|,|\|\|?|\?\?|->|<-|\(|\xe2\x94\x82)"
+_OPERATOR: Final = rb"(?:=>|:{1,3}=|:-|[=!]==?|[?|+]?=|:|,|\|\|?|\?\?|->|<-|\(|\xe2\x94\x82)"
 _NOUNS: Final = (b"key", b"token", b"secret", b"password", b"passwd", b"pwd", b"auth", b"pat", b"id", b"com")
 # How a value may follow the name it belongs to.
 _JOINS: Final = (
@@ -123,6 +124,8 @@ class Member:
             return True
         if _DIGIT.search(value) and not _IDENTIFIER.fullmatch(value):
             return True
+        if b":" in value:  # no name of a variable: a user and a password, if they are not called just that
+            return not only_dummies(value.decode("latin-1"))
         return share_of_words(value.decode("latin-1")) < _WORDS_SHARE_MAX
 
     def of_cut(self, start: int, end: int) -> Sequence[RuleSpan]:

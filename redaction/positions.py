@@ -7,6 +7,7 @@ from redaction.flags import look_at_value
 from redaction.judge import Stand
 from redaction.names import Demand, demand_of
 from redaction.pairs import NAMES, VALUE, WHEN
+from redaction.raw import BLANK, NEWLINE
 from redaction.rule import Look, Rule, Spans
 from redaction.values import is_value
 
@@ -21,6 +22,7 @@ _SAID = re.compile(
     rb"(?P<name>[\w.-]{2,80})[`'\"\\*]{1,9} " + _SAYING.encode() + rb" (?:the value )?(?P<open>[`'\"\\*]{1,9})\Z"
 )
 _UNSEALING = re.compile(rb"[A-Za-z0-9+/]{43,88}={0,2}(?![A-Za-z0-9+/])")
+_FIRST_PASSWORD = re.compile(rb"[0-9a-f]{32}(?![0-9A-Za-z])")
 _AZURE_KEY = re.compile(rb"[A-Za-z0-9+/]{42,86}={1,2}")
 _AWS_SECRET = re.compile(rb"(?:(?<![A-Za-z0-9/+])|(?<=\\[nrt]))[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_-])")
 _AWS_APART_MAX = 44
@@ -93,10 +95,23 @@ _RULES = (
         "vault-unseal-key",
         "HashiCorp Vault",
         "unseal or recovery key",
-        (r"(?i:(?:unseal|recovery)[ _-]?key)[ ]?\d{0,2}[\"'`*\\]{0,4}: {0,4}[\"'`*\\]{0,4}[A-Za-z0-9+/]{43}",),
+        (
+            r"(?i:(?:unseal|recovery)[ _-]?key)[ ]?\d{0,2}[\"'`*\\]{0,4}: {0,4}[\"'`*\\]{0,4}[A-Za-z0-9+/]{43}",
+            # As an argument, behind options.
+            rf"operator unseal (?:-[a-z]{{1,16}}(?:[= ][a-z]{{1,8}})? ){{0,3}}(?:{_QUOTE})?[A-Za-z0-9+/]{{43}}",
+        ),
         _matched(43, _UNSEALING),
         example="Unseal Key 1: <base64:43>=",
         counter="Unseal Key 1: <base64:20>=",
+    ),
+    Rule(
+        "jenkins-first-password",
+        "Jenkins",
+        "password of the first administrator, as the setup prints it",
+        (rf"password to proceed to installation:(?:{BLANK}|{NEWLINE}){{1,8}}[0-9a-f]{{32}}",),
+        _matched(32, _FIRST_PASSWORD),
+        example="Please use the following password to proceed to installation:\\n\\n<hex:32>\\n",
+        counter="Please use the following password to proceed to installation:\\n\\n<hex:20>\\n",
     ),
     Rule(
         "server-password",

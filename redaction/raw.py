@@ -8,6 +8,7 @@ import re
 # One quote of any kind; at depth n it has 2^n - 1 backslashes before it.
 QUOTE = r"""\\{0,15}["'`]"""
 BLANK = r"(?:[ \t]|\\{1,15}t)"
+NEWLINE = r"(?:[\r\n]|\\{1,15}[rn])"
 
 _WORD = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _NOT_OF_THE_WORD = re.compile(

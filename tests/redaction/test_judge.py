@@ -52,6 +52,8 @@ SECRETS = (
     (Demand.SECRET, "GlacierPepper3307-"),
     (Demand.SECRET, "<base62:16>…<base62:5>..."),
     (Demand.TOKEN, "1/<digits:16>:<hex:8>…"),
+    (Demand.TOKEN, "<digits:32>"),
+    (Demand.SECRET, "<digits:30>"),
 )
 OTHERS = (
     "${DB_PASSWORD} $DB_PASSWORD %DB_PASSWORD% {{password}} <your-password> ****** xxxxxxxx XXXX-XXXX changeme "
@@ -116,6 +118,11 @@ def test_names_with_sizes_are_no_passwords(value: str) -> None:
 )
 def test_what_is_cut_to_nothing_drawn_is_no_secret(value: str) -> None:
     assert not any(is_secret(value, demand) for demand in Demand)
+
+
+@pytest.mark.parametrize("template", ["<digits:20>", "<digits:29>", "<digits:77>", "1" + "0" * 31, "1234567890" * 4])
+def test_a_number_as_programs_count_is_no_secret(template: str) -> None:
+    assert not any(is_secret(expanded(template, "number"), demand) for demand in Demand)
 
 
 def test_sentence_is_no_secret() -> None:
