@@ -109,7 +109,7 @@ SETTER = re.compile(
 )
 # What most looks end with: a call or a member, where there is no quote, and words.
 CODE = re.compile(rb"[A-Za-z_$][\w$]+(?:\.[A-Za-z_]\w*)*[(\[]|(?:[A-Za-z_]+\.)+[A-Za-z_]+(?=[\s,;)\]}\\\"'?:])")
-_WORDS = rb"[A-Za-z]?[a-z]{1,11}(?:[ :.,!?_-]{1,2}[A-Za-z]?[a-z]{1,11}){0,8}[ :.,!?=]{0,3}"
+_WORDS = rb"[A-Za-z]?[a-z]{1,11}(?:(?:[ :.,_-]{1,2}|[!?] )[A-Za-z]?[a-z]{1,11}){0,8}[ :.,!?=]{0,3}"
 WORDS = re.compile(_WORDS + rb"(?=[\s\"'`\\,;)}\]<])")
 QUOTED_WORDS = re.compile(_WORDS + rb"(?=[\"'`\\])")
 LINE_END = re.compile(

@@ -89,6 +89,7 @@ _LONG_NUMBER = re.compile(r"[0-9]{30,64}")
 HAS_DIGIT = re.compile(r"[0-9]")
 HAS_LETTER = re.compile(r"[^\W\d_]")
 HAS_SYMBOL = re.compile(r"[!@#$%^&*?~|;<>()\[\]{}\"'`\\+=].")  # not as the last character, where text has them too
+LAST_SYMBOL = re.compile(r"[A-Za-z]{8}[#$&@]\Z")  # texts end with others
 FILE = re.compile(r".*[/\\].*\.[a-z]{2,5}|/.*", re.DOTALL)
 BLANK_PARTS_MAX = 6
 SHORT_WORD = 3
@@ -96,6 +97,7 @@ PHRASE_LENGTH_MAX = 128
 WORDS_AND_NUMBER = re.compile(
     r"(?:[A-Z][a-z]{2,}){2,5}\d{2,6}([_.!@#$%&*?~^+-]{0,2})|[A-Z][a-z]{3,}\d{3,6}([_.!@#$%&*?~^+-]{1,2})"
 )
+_JOINED_WORDS = re.compile(r"[A-Za-z]{3,12}(?:[_.][A-Za-z]{3,12}){1,4}[_.]\d{3,6}")
 SIZED = words_of(
     "sha hmac aes rsa utf int uint float base md bit bits byte bytes pbkdf pkcs argon win version random curve"
 )
@@ -109,7 +111,15 @@ def is_words_and_number(value: str) -> bool:
     if WORDS_AND_NUMBER.fullmatch(value) is None or any(noun in value.lower() for noun in NOUNS):
         return False
     words = {segment.lower() for segment in segments(value)}
-    return SIZED.isdisjoint(words) and not words <= DUMMIES
+    return SIZED.isdisjoint(words) and not only_dummies(value)
+
+
+def is_joined_words(value: str) -> bool:
+    """Whether people make such passwords: words and a number put together, none of them a word of programs."""
+    if _JOINED_WORDS.fullmatch(value) is None:
+        return False
+    words = {segment.lower() for segment in segments(value)}
+    return SIZED.isdisjoint(words) and DUMMIES.isdisjoint(words)
 
 
 def _is_cut(value: str, demand: Demand) -> bool:
@@ -209,6 +219,7 @@ def _is_name(value: str) -> bool:
 def _looks_made(value: str, demand: Demand, share: float) -> bool:
     has_digits = HAS_DIGIT.search(value) is not None
     has_symbols = (demand >= Demand.SECRET or share < 0.4) and HAS_SYMBOL.search(value) is not None
+    has_symbols = has_symbols or (demand == Demand.PASSWORD and LAST_SYMBOL.search(value) is not None)
     if HAS_LETTER.search(value) is None:
         return has_digits and (has_symbols or _LONG_NUMBER.fullmatch(value) is not None)
     if not has_digits and not has_symbols:
@@ -239,6 +250,8 @@ def is_secret(value: str, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
     if stands_in(value):
         return demand >= Demand.TOKEN and _is_cut(value, demand)
     if demand >= Demand.SECRET and is_words_and_number(value) and (stand is not Stand.BARE or not value.isalnum()):
+        return True
+    if demand == Demand.PASSWORD and stand is not Stand.BARE and is_joined_words(value):
         return True
     if " " in value:
         return demand >= Demand.SECRET and _is_phrase_secret(value)

@@ -3,10 +3,10 @@
 import re
 from typing import Final
 
-from redaction.words import segments, words_of
+from redaction.words import segments, share_of_words, words_of
 
 _TEMPLATE: Final = re.compile(
-    r"\$\{[\w.]|\$\([\w ]|\{\{.*\}\}|#\{\w|@\{\w|<%|%>|%\(\w+\)|%[sdrxv](?![A-Za-z0-9])|\{(?:[a-z_][\w.:!\[\]'\"-]{2,64})?\}|</|://"
+    r"\$\{[\w.]|\$\([\w ]|\{\{.*\}\}|#\{\w|@\{\w|<%|%>|%\(\w+\)|\{(?:[a-z_][\w.:!\[\]'\"-]{2,64})?\}|</|://"
     r"|\)\s*=>|\\[wdsSWD][+*{]|\[\^?[aA0]-[zZ9]|\(\?[:=!<P]|[.)][+*]\??\)|&#?\w{2,6};|\[REDACTED|\[MASKED|\[FILTERED"
     r"|%0[aA]|\+\+\+"  # a text, encoded for an address
 )
@@ -19,6 +19,7 @@ _VARIABLE: Final = re.compile(
     r":(?:[/.~]|[A-Z][A-Z0-9]*_[A-Z0-9_]+$|[\w.-]+[/#]|v\d+:).*"
     r"|ENC[\[(].*|\{cipher\}.*|projects/[\w-]+/(?:locations/[\w-]+/)?secrets/.*)"
 )
+_CONVERSION: Final = re.compile(r"%[sdrxv](?![A-Za-z0-9])")  # generated passwords have it by chance
 # In lower case; each begins with a letter of its own, which lets `re` skip what cannot begin one.
 _STANDING_IN: Final = re.compile(
     r"example|placeholder|change[-_. ]?(?:me|this|it)|redacted|undefined|dummy|sample|xxxx|\*\*\*|\.\.\.|…|•"
@@ -35,16 +36,42 @@ DUMMIES: Final = words_of(
     "index next page prev last confirm confirmation repeat again sha md hmac aes rsa ed pbkdf scrypt bcrypt argon "
     "base utf ascii hex ssl tls ssh http https x v"
 )
+# What tests and guides say of the passwords that they make up.
+_QUALITIES: Final = words_of(
+    "secure insecure strong stronger weak weaker safe unsafe simple easy hard complex long short"
+)
+_QUALITY_DIGITS_MAX: Final = 3  # a person's own word may be `secure`, too, but hardly with so few digits
 _DUMMY_RUN: Final = re.compile("(?:" + "|".join(word for word in DUMMIES if len(word) > 2) + ")+")
+_SAID_RUN: Final = re.compile("(?:" + "|".join(word for word in DUMMIES | _QUALITIES if len(word) > 2) + ")+")
+_NOISE_SYMBOLS_MIN: Final = 7
+_NOISE_WORDS_SHARE_MAX: Final = 0.2
 
 
 def stands_in(value: str) -> bool:
     """Whether the value is written in the place of another one."""
     if _TEMPLATE.search(value) or _VARIABLE.fullmatch(value) or _STANDING_IN.search(value.lower()):
         return True
+    if _CONVERSION.search(value):
+        return not _is_noise(value)
     return value.startswith("^") and value.endswith("$")
+
+
+def _is_noise(value: str) -> bool:
+    """Whether the value has so many symbols and so few words that it was drawn at random."""
+    symbols = {character for character in value if not character.isalnum()}
+    return (
+        len(symbols) >= _NOISE_SYMBOLS_MIN
+        and " " not in symbols
+        and all(any(map(kind, value)) for kind in (str.isdigit, str.islower, str.isupper))
+        and share_of_words(value) < _NOISE_WORDS_SHARE_MAX
+    )
 
 
 def only_dummies(value: str) -> bool:
     """Whether the value has no words but those that stand for others, as in tests and documentation."""
-    return all(segment in DUMMIES or _DUMMY_RUN.fullmatch(segment) for segment in map(str.lower, segments(value)))
+    words = [segment.lower() for segment in segments(value)]
+    if all(word in DUMMIES or _DUMMY_RUN.fullmatch(word) for word in words):
+        return True
+    return sum(map(str.isdigit, value)) <= _QUALITY_DIGITS_MAX and all(
+        word in DUMMIES or _SAID_RUN.fullmatch(word) for word in words
+    )

@@ -15,7 +15,7 @@ _FIRST_LENGTH = 4
 _HEAD_LENGTH_MAX = 160
 _QUOTE = r"\\{0,15}[\"']"
 _FIRST = rf"[^\s\"'`\\$<{{(]{{{_FIRST_LENGTH}}}"
-_ARGUMENT = r"[^,()\n]{1,200},\s{0,4}"
+_ARGUMENT = r"[^,()\n]{1,200},(?:\s|\\{1,15}[nrt]){0,24}"
 _NEXT = r"[\s,\\nrt]{1,40}"
 _SAYING = r"(?:is|was|to|as|equals|with|=|:|->)"
 _SAID = re.compile(
@@ -83,6 +83,7 @@ _RULES = (
         "password at its place among the arguments of a call",
         (
             rf"NetworkCredential\({_ARGUMENT}{_QUOTE}{_FIRST}",
+            rf"DirectoryEntry\({_ARGUMENT}{_ARGUMENT}{_QUOTE}{_FIRST}",
             rf"(?:getConnection|mysqli|mysqli_connect|real_connect|PDO|DBI->connect|DBI\.connect)\({_ARGUMENT}{_ARGUMENT}"
             rf"{_QUOTE}{_FIRST}",
         ),

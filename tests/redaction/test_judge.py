@@ -53,6 +53,11 @@ SECRETS = (
     (Demand.SECRET, "<base62:16>…<base62:5>..."),
     (Demand.TOKEN, "1/<digits:16>:<hex:8>…"),
     (Demand.TOKEN, "<digits:32>"),
+    (Demand.PASSWORD, "marble_harbour_4071"),
+    (Demand.PASSWORD, "marble.harbour.window.407"),
+    (Demand.PASSWORD, "Krestomitariu$"),
+    (Demand.SECRET, "9`K'}/mYR)T;W5]EBqf;_&k>zX?G&3DF=;@wyr$%r"),
+    (Demand.PASSWORD, "secure2024"),
     (Demand.SECRET, "<digits:30>"),
 )
 OTHERS = (
@@ -123,6 +128,32 @@ def test_what_is_cut_to_nothing_drawn_is_no_secret(value: str) -> None:
 @pytest.mark.parametrize("template", ["<digits:20>", "<digits:29>", "<digits:77>", "1" + "0" * 31, "1234567890" * 4])
 def test_a_number_as_programs_count_is_no_secret(template: str) -> None:
     assert not any(is_secret(expanded(template, "number"), demand) for demand in Demand)
+
+
+@pytest.mark.parametrize(
+    "value", ["secure2", "Secure12", "strongpass1", "MySecurePass1", "weak-password-3", "insecure_secret1", "Pass$"]
+)
+@pytest.mark.parametrize("stand", list(Stand))
+def test_what_says_how_good_a_made_up_password_is_is_none(value: str, stand: Stand) -> None:
+    assert not any(is_secret(value, demand, stand) for demand in Demand)
+
+
+@pytest.mark.parametrize(
+    "value", ["user_table_2024", "sha_digest_256", "marble_harbour_4", "marble_password_4071", "test.case.1001"]
+)
+def test_joined_words_of_programs_are_no_password(value: str) -> None:
+    assert not any(is_secret(value, demand) for demand in Demand)
+
+
+def test_joined_words_are_a_password_only_where_nothing_else_is_around() -> None:
+    assert is_secret("marble_harbour_4071", Demand.PASSWORD, Stand.LINE)
+    assert not is_secret("marble_harbour_4071", Demand.PASSWORD, Stand.BARE)
+    assert not is_secret("marble_harbour_4071", Demand.SECRET, Stand.QUOTED)
+
+
+@pytest.mark.parametrize("value", ["<%=x['%s']%>{}/2", "%s:%r@(%s)/[%d]?x=1&y", "([0-9a-f]{32})", "/^a+(b)*1|[^c]$/%s"])
+def test_template_with_many_symbols_is_no_secret(value: str) -> None:
+    assert not any(is_secret(value, demand) for demand in Demand)
 
 
 def test_sentence_is_no_secret() -> None:

@@ -36,6 +36,11 @@ MASKED = (
     (r"Bearer 1\/{}", "<digits:16>:<hex:32>"),
     ("tok \x1b[38;5;214m{}\x1b[0m", "1//0<base62:60>"),
     ('new NetworkCredential("u", "{}")', "<base62:14>"),
+    ('new DirectoryEntry("LDAP://HOST",\n        "u@host.example",\n        "{}");', "<base62:14>"),
+    ("the password is {}.", "marble_harbour_<digits:4>"),
+    ("Password is: {}\n", "marble.harbour.window.<digits:3>"),
+    ("mysql -u root -p{} app", "marble_harbour_<digits:4>"),
+    ("$mail->Password = '{}';", "un!kestwhooar"),
     ('DriverManager.getConnection(url,"system","{}")', "<base62:14>"),
     ("new mysqli('h', 'u', '{}', 'db')", "<base62:14>"),
     ("DBI->connect($dsn, 'u', '{}')", "<base62:14>"),
@@ -45,6 +50,9 @@ MASKED = (
 )
 LEFT_ALONE = (
     "vault operator unseal -reset -migrate",
+    "the password is stored_in_2024 or marble_harbour_4 or marble_harbour_4071/next",
+    "tool --password secure2 --username=user2",
+    "new DirectoryEntry(path, user, password)",
     "vault operator unseal <unseal key from the first step of the guide>",
     "Use the following password to proceed to installation: see below",
     "password to proceed to installation:\n\n<hex:40>\n",
