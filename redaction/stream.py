@@ -12,11 +12,13 @@ from redaction.search import Search
 from redaction.spans import Span, masked
 
 WINDOW: Final = 4096
-# What is held: the last word, and before it whatever gives a word after it its meaning: a name that is assigned, a
-# header, an option, a key's BEGIN.
+# What is held: the last word, and before it whatever gives a word after it its meaning: a name that is assigned, what
+# stands in the quotes that it is given and that are not closed yet, a header, an option, a key's BEGIN.
 _CONTEXT: Final = re.compile(
     rb"""(?ix)
     (?: (?:pass|pwd|secret|key|token|bearer|basic|auth|credential|login|user|cookie)[^\s]{0,128}[\ \t=:>"']{0,16}\S*+
+      | (?:pass|pwd|secret|key|token|auth|credential)[\w.-]{0,40}[\\"'`]{0,17}[\ \t]{0,4}(?:=>|:=|=|:)[\ \t]{0,4}\\{0,15}
+        (?:"[^"\r\n]{0,160}|'[^'\r\n]{0,160})
       | [a-z]{2,20}[\w.-]{0,40}[\ \t]{0,8}(?:=>|:=|=|:)[\ \t]{0,8}\S*+
       | \s-{1,2}[a-z][a-z-]{0,24}(?:[\ \t=]{1,4}\S*+)?
       | aws[^\n]{0,120}
@@ -32,6 +34,8 @@ _KEY_BEGIN: Final = re.compile(rb"BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY|PuTT
 _KEY_END: Final = re.compile(
     rb"END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?(?: ?-{2,5})?|Private-MAC: [0-9a-f]{8,}+"
 )
+# With less of its dashes, the END is none yet for who looks for the whole key.
+_KEY_CLOSED: Final = re.compile(rb"END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)? ?-{2}|Private-MAC: [0-9a-f]{8,}+")
 _KEY_MATERIAL: Final = re.compile(rb"[A-Za-z0-9+/=]{16}")
 _KEY_PROOF_LENGTH: Final = 400  # after so many characters without key material a BEGIN is mere talk
 _KEY_END_LENGTH: Final = 64
@@ -107,7 +111,7 @@ class DeltaStream:
             word = len(held[: context.start()].rstrip(_WORD_CHARACTERS))
             cut = min(cut, max(word, context.start() - _CONTEXT_LENGTH))
         begin = max(_KEY_BEGIN.finditer(held), key=lambda match: match.start(), default=None)
-        if begin is not None and _KEY_END.search(held, begin.end()) is None and self._may_go_on(begin.end()):
+        if begin is not None and _KEY_CLOSED.search(held, begin.end()) is None and self._may_go_on(begin.end()):
             cut = min(cut, len(held[: begin.start()].rstrip(b"- ")))
         return min(cut, self._search.known.safe_length(held))
 
