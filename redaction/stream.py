@@ -105,15 +105,16 @@ class DeltaStream:
     def _safe_length(self) -> int:
         """Up to where no secret can have begun that is not yet whole."""
         held = self._held
+        begin = max(_KEY_BEGIN.finditer(held), key=lambda match: match.start(), default=None)
+        if begin is not None and _KEY_CLOSED.search(held, begin.end()) is None and self._may_go_on(begin.end()):
+            # What a key is glued to is known for what it is only once the key is.
+            held = held[: begin.start()].rstrip(b"- ")
         cut = max(held.rfind(blank) for blank in (b" ", b"\n", b"\r", b"\t")) + 1
         context = _CONTEXT.search(held, max(0, len(held) - _CONTEXT_LENGTH))
         if context is not None:
             word = len(held[: context.start()].rstrip(_WORD_CHARACTERS))
             cut = min(cut, max(word, context.start() - _CONTEXT_LENGTH))
-        begin = max(_KEY_BEGIN.finditer(held), key=lambda match: match.start(), default=None)
-        if begin is not None and _KEY_CLOSED.search(held, begin.end()) is None and self._may_go_on(begin.end()):
-            cut = min(cut, len(held[: begin.start()].rstrip(b"- ")))
-        return min(cut, self._search.known.safe_length(held))
+        return min(cut, self._search.known.safe_length(self._held))
 
     def _may_go_on(self, key_begin_end: int) -> bool:
         rest = self._held[key_begin_end:]
