@@ -4,6 +4,7 @@ import base64
 import re
 
 from redaction.private_keys import LINES, after_escape, is_material
+from redaction.raw import STRING_QUOTE as _QUOTE
 from redaction.rule import Rule, Spans
 
 KEY_DISTANCE_MAX = 4096
@@ -14,7 +15,6 @@ _MARK = b"PRIVATE KEY-"
 _BACKWARDS = re.compile(rb"[A-Za-z0-9+/_-]*+")
 _FORWARDS = re.compile(rb"[A-Za-z0-9+/=_-]*+" + LINES.pattern)
 
-_QUOTE = r"\\{0,15}[\"']"
 _MEMBER_BYTES = 32
 _MEMBER = rf"{_QUOTE}(?:d|p|q|dp|dq|qi|k){_QUOTE}\s{{0,2}}:\s{{0,2}}{_QUOTE}[A-Za-z0-9_-]{{{_MEMBER_BYTES}}}"
 _VALUE = re.compile(rb"[A-Za-z0-9_-]*+={0,2}(?=\\{0,15}[\"']|\Z|\.\.\.)")

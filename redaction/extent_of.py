@@ -22,8 +22,8 @@ _BASE64_LENGTH: Final = 32
 _WORD_LENGTH_MIN: Final = 10
 
 
-class Extent:
-    """How far a match of a row's pattern goes, and whether it is a secret."""
+class TokenReader:
+    """Says of the matches of one row's pattern how far their tokens go, and whether they are secrets."""
 
     __slots__ = ("_any_left", "_check", "_compiled", "_exact", "_rest", "_source")
 

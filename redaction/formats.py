@@ -13,7 +13,7 @@ import msgspec
 from redaction.checks import CHECKS, PROOFS
 from redaction.cut import cut_end, looks_drawn
 from redaction.errors import RuleError
-from redaction.extent_of import Extent
+from redaction.extent_of import TokenReader
 from redaction.named import Member, families
 from redaction.raw import starts_word
 from redaction.rule import Check, Confidence, Family, Look, Rule, Spans
@@ -106,9 +106,9 @@ def _no_look(_line: bytes, to: int) -> tuple[Spans, int]:
     return (), to
 
 
-def _extent(row: Format, shape: Shape) -> Extent:
+def _extent(row: Format, shape: Shape) -> TokenReader:
     check = CHECKS[row.check] if row.check is not None and row.must else None
-    return Extent(
+    return TokenReader(
         row.pattern,
         shape.last_class,
         exact=row.is_exact,
@@ -117,7 +117,7 @@ def _extent(row: Format, shape: Shape) -> Extent:
     )
 
 
-def _look(extent: Extent, shape: Shape) -> Look:
+def _look(extent: TokenReader, shape: Shape) -> Look:
     """Return what tells the extent of a token whose shortest form, or enough of it, ends at `to`."""
     if shape.cut is not None:
         return _look_cut(extent, shape.cut)
@@ -132,7 +132,7 @@ def _look(extent: Extent, shape: Shape) -> Look:
     return look
 
 
-def _look_cut(extent: Extent, pattern: str) -> Look:
+def _look_cut(extent: TokenReader, pattern: str) -> Look:
     """Return what tells the extent of a token whose beginning ends at `to`; the rest may be cut off."""
     reach = _reach(pattern)
     beginning = cache(lambda: re.compile(pattern.encode()))

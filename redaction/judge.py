@@ -22,7 +22,8 @@ class Stand(Enum):
     BARE = "bare"
 
 
-_DECISIONS_KEPT = 512  # the same value stands again and again in a session
+# The same value stands again and again in a session, and in a flood. Only here, as some of what is kept is secret.
+_DECISIONS_KEPT = 512
 LENGTH_MIN = {Demand.WEAK: 16, Demand.TOKEN: 12, Demand.KEY: 8, Demand.SECRET: 7, Demand.PASSWORD: 6}
 LENGTH_MAX = 4096
 WORDS_SHARE_MAX = {Demand.WEAK: 0.42, Demand.TOKEN: 0.5, Demand.KEY: 0.62, Demand.SECRET: 0.62, Demand.PASSWORD: 0.62}

@@ -4,6 +4,7 @@ import re
 
 from redaction.judge import Stand
 from redaction.names import Demand
+from redaction.raw import STRING_QUOTE as _QUOTE
 from redaction.rule import Rule, Spans
 from redaction.values import is_value, value_span
 
@@ -14,7 +15,6 @@ _MIXED = re.compile(rb"(?=[^A-Za-z]*[A-Za-z])(?=[^0-9!#$%&*@^?]*[0-9!#$%&*@^?]).
 _HEX = re.compile(rb"[0-9a-f]{32}(?![0-9A-Za-z])")
 _AWS = re.compile(rb"[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])")
 _FERNET = re.compile(rb"[A-Za-z0-9_-]{43}=")
-_QUOTE = r"\\{0,15}[\"']"
 _FIRST = rf"[^\s\"'`\\$<{{]{{{_VALUE_BYTES}}}"
 
 

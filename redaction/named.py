@@ -11,7 +11,7 @@ from typing import Final
 
 from redaction.assignments import ASSIGNMENT_GATES
 from redaction.cut import cut_end, looks_drawn
-from redaction.extent_of import Extent
+from redaction.extent_of import TokenReader
 from redaction.placeholders import only_dummies
 from redaction.rule import Family, Rule, RuleSpan
 from redaction.shape import CUT_RANDOM, Shape
@@ -99,7 +99,7 @@ class Member:
 
     __slots__ = ("_compiled", "_names", "extent", "rule", "shape")
 
-    def __init__(self, rule: Rule, names: Sequence[str], extent: Extent, shape: Shape) -> None:
+    def __init__(self, rule: Rule, names: Sequence[str], extent: TokenReader, shape: Shape) -> None:
         self.rule = rule
         self.extent = extent
         self.shape = shape

@@ -8,12 +8,12 @@ from redaction.judge import Stand
 from redaction.names import Demand, demand_of
 from redaction.pairs import NAMES, VALUE, WHEN
 from redaction.raw import BLANK, NEWLINE
+from redaction.raw import STRING_QUOTE as _QUOTE
 from redaction.rule import Look, Rule, Spans
 from redaction.values import is_value
 
 _FIRST_LENGTH = 4
 _HEAD_LENGTH_MAX = 160
-_QUOTE = r"\\{0,15}[\"']"
 _FIRST = rf"[^\s\"'`\\$<{{(]{{{_FIRST_LENGTH}}}"
 _ARGUMENT = r"[^,()\n]{1,200},(?:\s|\\{1,15}[nrt]){0,24}"
 _NEXT = r"[\s,\\nrt]{1,40}"

@@ -7,6 +7,8 @@ import re
 
 # One quote of any kind; at depth n it has 2^n - 1 backslashes before it.
 QUOTE = r"""\\{0,15}["'`]"""
+# One that strings of data have.
+STRING_QUOTE = r"\\{0,15}[\"']"
 BLANK = r"(?:[ \t]|\\{1,15}t)"
 NEWLINE = r"(?:[\r\n]|\\{1,15}[rn])"
 

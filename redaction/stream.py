@@ -17,8 +17,8 @@ WINDOW: Final = 4096
 _CONTEXT: Final = re.compile(
     rb"""(?ix)
     (?: (?:pass|pwd|secret|key|token|bearer|basic|auth|credential|login|user|cookie)[^\s]{0,128}[\ \t=:>"']{0,16}\S*+
-      | (?:pass|pwd|secret|key|token|auth|credential)[\w.-]{0,40}[\\"'`]{0,17}[\ \t]{0,4}(?:=>|:=|=|:)[\ \t]{0,4}\\{0,15}
-        (?:"[^"\r\n]{0,160}|'[^'\r\n]{0,160})
+      | (?:pass|pwd|secret|key|token|auth|credential)[\w.-]{0,40}[\\"'`]{0,17}[\ \t]{0,4}(?:=>|:=|=|:)[\ \t]{0,4}
+        \\{0,15}(?:"[^"\r\n]{0,160}|'[^'\r\n]{0,160})
       | [a-z]{2,20}[\w.-]{0,40}[\ \t]{0,8}(?:=>|:=|=|:)[\ \t]{0,8}\S*+
       | \s-{1,2}[a-z][a-z-]{0,24}(?:[\ \t=]{1,4}\S*+)?
       | aws[^\n]{0,120}

@@ -1,7 +1,6 @@
 """What is given to a flag, a header or an address: where it ends, and whether it is a secret."""
 
 import re
-from functools import lru_cache
 
 from redaction.extent import extent
 from redaction.judge import Stand, is_secret
@@ -36,12 +35,7 @@ def in_marker(line: bytes, at: int) -> bool:
 
 def is_value(raw: bytes, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
     """Whether the raw value is a secret, given what is demanded of it and how it stands in the text."""
-    return _judged(raw[: 2 * JUDGED_LENGTH_MAX], demand, stand)
-
-
-@lru_cache(maxsize=8)  # a flood repeats itself; no more than that is remembered, as some of it is secret
-def _judged(raw: bytes, demand: Demand, stand: Stand) -> bool:
-    text = unescaped(raw)[:JUDGED_LENGTH_MAX]
+    text = unescaped(raw[: 2 * JUDGED_LENGTH_MAX])[:JUDGED_LENGTH_MAX]
     return is_secret(text, demand, stand) or (demand >= Demand.KEY and _is_scrambled(text))
 
 

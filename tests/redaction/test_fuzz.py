@@ -40,7 +40,7 @@ LET_GO_TOO_EARLY = {
     "a value that is glued to a key": "client_secret:APP_SECRET=<base64url:43>" + KEY.replace("{}", ""),
     "a token that is glued to a key": "MANDRILL=md-<base62:22>" + KEY.replace("{}", ""),
     "a quoted value with blanks": 'password = "<base62:14> #<base62:4> 7"',
-    "a quoted value that is an assignment": 'secret": "Authorization=curl -u admin:curl -u admin:<base62:14>=<hex:32> {"a":{"h',
+    "a quoted value that is an assignment": 'secret": "Authorization=curl -u a:curl -u a:<base62:14>=<hex:32> {"a":{"',
 }
 STEPS = 60
 
