@@ -20,7 +20,10 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Event(msgspec.Struct, gc=False, rename={"parent_id": "parentId", "agent_id": "agentId"}):
-    """One event. `time_ns` is 0 when the timestamp cannot be read; `data` is the raw JSON of its data, or empty."""
+    """One event. `time_ns` is 0 when the timestamp cannot be read; `data` is the raw JSON of its data, or empty.
+
+    `known` is what was read of the data first; mostly everybody wants to know the same.
+    """
 
     type: str
     id: str
@@ -29,10 +32,12 @@ class Event(msgspec.Struct, gc=False, rename={"parent_id": "parentId", "agent_id
     agent_id: str | None = None
     data: msgspec.Raw = msgspec.Raw()
     time_ns: int = 0
+    known: Any = None
 
     def __post_init__(self) -> None:
         """Work out the time, whatever the line claims it to be."""
         self.time_ns = nanoseconds(self.timestamp)
+        self.known = None
 
 
 _decode_event: Final = msgspec.json.Decoder(Event).decode
@@ -51,13 +56,17 @@ def read(line: bytes) -> Event | None:
 
 def payload(event: Event, kind: type[T]) -> T:
     """Return the fields of an event's data that `kind` names; what is absent or of another type has its default."""
+    if type(event.known) is kind:
+        return event.known
     decoder = _decoders.get(kind)
     if decoder is None:
         decoder = _decoders[kind] = msgspec.json.Decoder(kind).decode
     try:
         found: T = decoder(event.data)
     except _REFUSALS:
-        return _convert(_loads(bytes(event.data)), kind)
+        found = _convert(_loads(bytes(event.data)), kind)
+    if event.known is None:
+        event.known = found
     return found
 
 

@@ -1,5 +1,6 @@
 """Attributes as OTLP's KeyValue messages, for one content level, one spelling and one place in a message."""
 
+from collections import Counter
 from collections.abc import Collection
 from struct import pack
 from typing import Final
@@ -9,6 +10,7 @@ from otel.varint import counted, signed, utf8, varint
 
 KEPT_ENTRIES_MAX: Final = 4096
 KEPT_BYTES_MAX: Final = 256
+FLEETING_ENTRIES: Final = 256
 
 _TRUE: Final = b"\x10\x01"
 _FALSE: Final = b"\x10\x00"
@@ -47,6 +49,7 @@ class KeyValues(dict["tuple[Attribute, Value]", bytes]):
         self._content = content
         self._semconv: Semconv = semconv
         self._keys: dict[Attribute, tuple[bytes, ...]] = {}
+        self._fleeting: set[Attribute] = set()
         self._texts: dict[Attribute, _Heads] = {}
         self._integers: dict[Attribute, _Heads] = {}
 
@@ -66,6 +69,8 @@ class KeyValues(dict["tuple[Attribute, Value]", bytes]):
         if kind is str and (heads := self._texts.get(attribute)) is not None:
             text = utf8(value)  # type: ignore[arg-type]  # a text, as its type is str
             field = heads[len(text)] + text
+            if attribute in self._fleeting:
+                return field
         elif kind is int and (heads := self._integers.get(attribute)) is not None:
             number = signed(value)  # type: ignore[arg-type]  # a number, as its type is int
             field = heads[len(number)] + number
@@ -75,9 +80,15 @@ class KeyValues(dict["tuple[Attribute, Value]", bytes]):
                 return field  # not sent at this level and nothing to remember, or not fit to be a key
         if len(field) <= KEPT_BYTES_MAX:
             if len(self) >= KEPT_ENTRIES_MAX:
-                self.clear()
+                self._forget()
             self[pair] = field
         return field
+
+    def _forget(self) -> None:
+        """Forget all, and keep no more of attributes whose values hardly ever come again, such as ids."""
+        counts = Counter(attribute for attribute, _ in self)
+        self._fleeting.update(attribute for attribute, count in counts.items() if count >= FLEETING_ENTRIES)
+        self.clear()
 
     def _field(self, attribute: Attribute, value: object) -> bytes:
         keys = self._keys.get(attribute)

@@ -20,6 +20,7 @@ from otel.event import Event
 from otel.handling import HANDLERS
 from otel.model import Context, Span
 from otel.name import Semconv
+from otel.seen import Seen
 from otel.spans import Spans, moment
 from otel.stage import Stage
 
@@ -57,7 +58,7 @@ class Traces:
         spans = Spans(session, legacy=semconv == "legacy", content=content)
         self._stage = Stage(spans, traceparent, parent_mode)
         self._last_ns = 0
-        self._seen: dict[str, None] = {}
+        self._seen = Seen(SEEN_MAX)
 
     @property
     def open(self) -> bool:
@@ -68,14 +69,8 @@ class Traces:
         """Take the next event of the session. One that was taken already leads to nothing."""
         handler = HANDLERS.get(event.type)
         stage = self._stage
-        if handler is None:
+        if handler is None or self._seen.again(event.id):
             return Taken([], stage.around(event), self._agent(event))
-        seen = self._seen
-        if event.id in seen:
-            return Taken([], stage.around(event), self._agent(event))
-        seen[event.id] = None
-        if len(seen) > SEEN_MAX:
-            del seen[next(iter(seen))]
         now = self._last_ns = moment(event, self._last_ns)
         context = handler(stage, event, now)
         if event.type not in _PASSIVE:
