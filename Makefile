@@ -34,15 +34,18 @@ check: $(READY) ## lint, format, types, layers, and whatever can drift
 	$(BIN)/python -m pytest tests/redaction/test_fuzz.py || red="$$red fuzz"; \
 	test -z "$$red" || { echo "make check: red:$$red" >&2; exit 1; }
 
-real: $(READY) ## run the tests that drive the real Copilot CLI (installs it from npm)
+real: $(READY) ## run the tests that drive real programs (Copilot CLI from npm, promtool, Chromium, Phoenix from PyPI)
+	@missing=; for one in npm:npm promtool:prometheus chromium:chromium; do \
+	  command -v "$${one%%:*}" >/dev/null || missing="$$missing $${one#*:}"; \
+	done; \
+	if [ -n "$$missing" ] && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  apt-get -qq update && apt-get -qq install -y --no-install-recommends $$missing >/dev/null; \
+	fi
 	@command -v npm >/dev/null || { \
-	  if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
-	    apt-get -qq update && apt-get -qq install -y --no-install-recommends npm >/dev/null; \
-	  else \
-	    echo "make real: the Copilot CLI comes from npm, and npm is not here. Install Node.js with npm, then try again." >&2; exit 1; \
-	  fi; }
+	  echo "make real: the Copilot CLI comes from npm, and npm is not here. Install Node.js with npm, then try again." >&2; exit 1; }
 	@$(BIN)/python -m tests.real.install --old
-	@$(BIN)/python -m pytest -m real tests/real $(ARGS)
+	@$(BIN)/python -m pytest -m real $(ARGS)
+	@$(BIN)/python -m pytest tests/dashboards $(ARGS)
 
 bench: $(READY) ## measure speed and memory, and write the table of the README
 	@$(BIN)/python -m tests.bench $(ARGS)
