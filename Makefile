@@ -45,7 +45,7 @@ real: $(READY) ## run the tests that drive real programs (Copilot CLI from npm, 
 	@command -v npm >/dev/null || { \
 	  echo "make real: the Copilot CLI comes from npm, and npm is not here. Install Node.js with npm, then try again." >&2; exit 1; }
 	@$(BIN)/python -m tests.real.install --old
-	@$(BIN)/python -m pytest -m real $(ARGS)
+	@$(BIN)/python -m pytest -m real $(wildcard tests/real tests/browser) $(ARGS)
 	@$(BIN)/python -m pytest tests/dashboards $(ARGS)
 
 bench: $(READY) ## measure speed and memory, and write the table of the README
