@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from exporter.missioncontrol import ingest, metrics, queries
+from exporter.missioncontrol import finding, metrics, queries
 from exporter.missioncontrol.answers import ApiError, json_answer, tagged_answer
 from exporter.missioncontrol.live import TooManyWatchersError
 from exporter.missioncontrol.receiver import receiver_of
@@ -15,6 +15,7 @@ from exporter.missioncontrol.wire import checked_id
 
 _SESSIONS_DEFAULT, _SESSIONS_MAX = 100, 1000
 _EVENTS_DEFAULT, _EVENTS_MAX = 500, 5000
+_RESULTS_DEFAULT, _RESULTS_MAX = 50, 200
 
 
 async def sessions(request: Request) -> Response:
@@ -50,11 +51,7 @@ async def session(request: Request) -> Response:
 
 async def forget_session(request: Request) -> Response:
     """Delete a session for good."""
-    receiver = receiver_of(request)
-    session_id = checked_id(request.path_params["id"])
-    now = receiver.now()
-    await receiver.write(lambda database: ingest.forget_session(database, session_id, now))
-    receiver.live.publish_session(session_id, deleted=True)
+    await receiver_of(request).forget([checked_id(request.path_params["id"])])
     return Response(status_code=204)
 
 
@@ -89,6 +86,23 @@ async def digest(request: Request) -> Response:
     session_id = checked_id(request.path_params["id"])
     held = await receiver_of(request).read(lambda database: queries.held(database, session_id))
     return tagged_answer(request, msgspec.json.encode(held.ack))
+
+
+async def search(request: Request) -> Response:
+    """Find events by their words, newest first; see `finding.understand` for what a query means."""
+    receiver, asked = receiver_of(request), request.query_params
+    limit = _limit(request, _RESULTS_DEFAULT, _RESULTS_MAX)
+    query = finding.understand(asked.get("q", ""))
+    if query is None:
+        raise ApiError(400, "no_words", "There is nothing to look for in `q`.", hint="Send at least one word.")
+    below, session_id = asked.get("cursor"), asked.get("session")
+    if below is not None and not (below.isascii() and below.isdigit() and len(below) < 19):
+        raise _bad_cursor()
+    if session_id is not None:
+        checked_id(session_id)
+    start = None if below is None else int(below)
+    found, following = await receiver.find(query, start, session_id, limit)
+    return json_answer({"results": found, "next": None if following is None else str(following)})
 
 
 async def exporters(request: Request) -> Response:
@@ -152,6 +166,7 @@ ROUTES: Final = (
     Route("/api/v1/sessions/{id}", forget_session, methods=["DELETE"]),
     Route("/api/v1/sessions/{id}/events", events, methods=["GET"]),
     Route("/api/v1/sessions/{id}/digest", digest, methods=["GET"]),
+    Route("/api/v1/search", search, methods=["GET"]),
     Route("/api/v1/exporters", exporters, methods=["GET"]),
     Route("/api/v1/stream", stream, methods=["GET"]),
     Route("/healthz", alive, methods=["GET"]),

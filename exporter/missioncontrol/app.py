@@ -36,6 +36,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        receiver.search.wake()  # what an earlier run stored and did not index
         yield
         receiver.close()
 

@@ -137,12 +137,13 @@ def _hide(database: sqlite3.Connection, session: SessionRow, ids: list[str], now
 
 
 def _new_events(database: sqlite3.Connection, session: SessionRow, sequence: list[Event]) -> dict[str, Event]:
-    """Return the events to insert, by id; what was hidden and comes again is new, so its old row goes."""
+    """Return the events to insert, by id; what was hidden and comes again is new.
+
+    The old row is only put out of reach: the search index knows its words, and needs them to forget them.
+    """
     here = known(database, session.n, {event.envelope.id: event.key for event in sequence})
     hidden = [row for row, is_hidden, _ in here.values() if is_hidden]
-    if hidden:
-        raise_floor(database, "events")
-        database.executemany("DELETE FROM events WHERE n = ?", ((row,) for row in hidden))
+    database.executemany("UPDATE events SET hidden = 2, key = n WHERE n = ?", ((row,) for row in hidden))
     return {event.envelope.id: event for event in sequence if (row := here.get(event.envelope.id)) is None or row[1]}
 
 

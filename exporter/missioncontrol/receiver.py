@@ -7,22 +7,27 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from starlette.requests import Request
 
 from exporter.core.redacted import Masked, RedactEvent, Refused
+from exporter.missioncontrol import ingest
 from exporter.missioncontrol.answers import ApiError
 from exporter.missioncontrol.batch import BadBodyError, Batch, read_elements, sort_out
 from exporter.missioncontrol.body import read_body
+from exporter.missioncontrol.finding import Query, numbers, results
 from exporter.missioncontrol.live import Live
-from exporter.missioncontrol.session_row import DeletedSessionError, UnknownSessionError
+from exporter.missioncontrol.numbers import next_number
+from exporter.missioncontrol.search import Search
+from exporter.missioncontrol.session_row import DeletedSessionError, UnknownSessionError, number_of
 from exporter.missioncontrol.store import Job, Result, Store
 
 DECLARATION: Final = "session-exporter"
 """The request header that says: this client redacts before it sends."""
 
 _INLINE_BYTES_MAX: Final = 64 * 1024
+_FRESH_SECONDS: Final = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,7 @@ class Receiver:
         limits: Limits | None = None,
     ) -> None:
         self.store = store
+        self.search = Search(store)
         self.live = Live()
         self.limits = limits or Limits()
         self.counters = Counters()
@@ -91,6 +97,35 @@ class Receiver:
         """Run a read; an unknown session becomes an `ApiError`."""
         with _translated():
             return await self.store.read(job)
+
+    async def find(
+        self, query: Query, below: int | None, session_id: str | None, limit: int
+    ) -> tuple[list[dict[str, Any]], int | None]:
+        """Return events that hold the words, and where to go on; what was stored just now is waited for shortly."""
+
+        def look(database: sqlite3.Connection) -> tuple[list[dict[str, Any]], int | None]:
+            return self.search.read(
+                lambda index: results(database, query, numbers(index, query, below), session_id=session_id, limit=limit)
+            )
+
+        newest = await self.read(lambda database: next_number(database, "events") - 1)
+        await asyncio.to_thread(self.search.catch_up, newest, _FRESH_SECONDS)
+        return await self.read(look)
+
+    async def forget(self, session_ids: list[str]) -> None:
+        """Delete sessions for good: when this returns, no file of ours holds a word of them."""
+        numbers = await self.read(lambda database: [number_of(database, id) for id in session_ids])
+        await asyncio.wrap_future(self.search.forget(numbers))
+        now = self.now()
+
+        def forget(database: sqlite3.Connection) -> None:
+            for session_id in session_ids:
+                ingest.forget_session(database, session_id, now)
+
+        await self.write(forget)
+        await asyncio.wrap_future(self.store.cut_log())
+        for session_id in session_ids:
+            self.live.publish_session(session_id, deleted=True)
 
     async def read_batch(self, request: Request) -> Batch:
         """Return the events of a request, redacted unless the client declared that it has done so."""

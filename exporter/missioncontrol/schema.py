@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ _WAL_PAGES: Final = 1024
 _CACHE_KIBIBYTES: Final = 8000
 _CHECKED_BYTES_MAX: Final = 32 << 20
 _WAL_BYTES_KEPT: Final = 64 << 20
+_TRUNCATE_TRIES, _TRUNCATE_WAIT_SECONDS = 20, 0.05
 
 _FIRST: Final = (
     """CREATE TABLE sessions (
@@ -46,8 +48,10 @@ _PLACES: Final = (
     "CREATE TABLE orphans (session INTEGER NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (session, key)) WITHOUT ROWID",
     "CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
 )
+# By its identity the search index knows whether it belongs to this store.
+_IDENTITY: Final = ("INSERT INTO counters (name, value) VALUES ('identity', abs(random() / 2))",)
 # One entry per `PRAGMA user_version`; an entry is never changed once released.
-_MIGRATIONS: Final = (_FIRST, _PLACES)
+_MIGRATIONS: Final = (_FIRST, _PLACES, _IDENTITY)
 
 
 def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection:
@@ -59,6 +63,16 @@ def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection
     if read_only:
         database.execute("PRAGMA query_only = ON")
     return database
+
+
+def truncate_log(database: sqlite3.Connection) -> bool:
+    """Write the log into the file and cut it to nothing, so that no old page stays in it; False while it is read."""
+    for _ in range(_TRUNCATE_TRIES):
+        (busy, _, _) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if not busy:
+            return True
+        time.sleep(_TRUNCATE_WAIT_SECONDS)
+    return False
 
 
 def open_database(path: Path | None, notice: Callable[[str], None]) -> sqlite3.Connection:

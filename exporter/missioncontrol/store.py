@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from exporter.missioncontrol.schema import connect, open_database
+from exporter.missioncontrol.schema import connect, open_database, truncate_log
 
 Result = TypeVar("Result")
 Job = Callable[[sqlite3.Connection], Result]
@@ -28,6 +28,7 @@ _READERS: Final = 2
 class _Queued:
     job: Job[Any]
     answer: "Future[Any]"
+    alone: bool = False
 
 
 class Store:
@@ -42,6 +43,8 @@ class Store:
         self._own = threading.local()
         self._reading: list[sqlite3.Connection] = []
         self._closed = False
+        self._closing: list[Callable[[], None]] = []
+        self.after_commit: Callable[[], None] = lambda: None
         self._writer = threading.Thread(target=self._write_forever, name="store-write", daemon=True)
         self._writer.start()
 
@@ -50,6 +53,15 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def path(self) -> Path | None:
+        """Where the database file is; None in memory."""
+        return self._path
+
+    def before_close(self, call: Callable[[], None]) -> None:
+        """Call this once when the store is about to close, while it still answers."""
+        self._closing.append(call)
 
     @property
     def size_bytes(self) -> int:
@@ -78,10 +90,22 @@ class Store:
         """Run a write or a read and wait for it; not for use on an event loop."""
         return self.submit(job).result()
 
+    def read_now(self, job: Job[Result]) -> Result:
+        """Run a read from any thread but an event loop's, and wait for it."""
+        return self.do(job) if self._path is None else self._read(job)
+
+    def cut_log(self) -> "Future[bool]":
+        """Move all that is in the log into the file and empty the log, after what was handed in before."""
+        answer: Future[bool] = Future()
+        self._queue.put(_Queued(truncate_log, answer, alone=True))
+        return answer
+
     def close(self) -> None:
         """Finish what was handed in, then close every connection. A second call does nothing."""
         if self._closed:
             return
+        for call in self._closing:
+            call()
         self._closed = True
         self._queue.put(None)
         self._writer.join()
@@ -119,6 +143,9 @@ class Store:
 
         A savepoint per job would do the same, but SQLite then keeps a copy of every page that a job touches.
         """
+        if any(queued.alone for queued in jobs):
+            self._commit_apart(jobs)
+            return
         try:
             results = self._transaction(jobs)
         except Exception as error:  # a task's edge: who asked gets the error, the writer lives on
@@ -130,6 +157,18 @@ class Store:
             return
         for queued, result in zip(jobs, results, strict=True):
             _answer(queued, result, None)
+        self.after_commit()
+
+    def _commit_apart(self, jobs: list[_Queued]) -> None:
+        """Run each job by itself, and what must be alone outside any transaction."""
+        for queued in jobs:
+            if not queued.alone:
+                self._commit([queued])
+                continue
+            try:
+                _answer(queued, queued.job(self._database), None)
+            except sqlite3.Error as error:
+                _answer(queued, None, error)
 
     def _transaction(self, jobs: list[_Queued]) -> list[Any]:
         try:

@@ -29,4 +29,5 @@ def test_the_store_is_kept_where_store_says(machine: Machine, form: str) -> None
         process.communicate(timeout=20)
 
     assert "mc.db" in made
-    assert made <= {"mc.db", "mc.db-wal", "mc.db-shm"}
+    names = ("mc.db", "mc-search.db")
+    assert made <= {name + suffix for name in names for suffix in ("", "-wal", "-shm")}
