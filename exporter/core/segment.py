@@ -47,8 +47,8 @@ class Unsendable:
 class Segment:
     """Events between two positions of a file, or what a sink is sent for them.
 
-    `ids`, `lines` and `offsets` run in parallel. `masked` counts by day and rule. `last_id` is the last event's, where
-    `ids` are of something else.
+    `ids`, `lines` and `offsets` run in parallel. `masked` counts by day and rule. `events` and `last_id` tell of the
+    events, also where `ids` are of what was made of them.
     """
 
     start: Position
@@ -64,6 +64,7 @@ class Segment:
     ephemeral: int = 0
     skipped: int = 0
     size: int = 0
+    events: int = 0
     last_id: str | None = None
     _hashes: list[bytes] = field(default_factory=list)
     _hashed_for_digest: bool = False
@@ -177,6 +178,7 @@ class SegmentBuilder:
     def finish(self, tail: bytes) -> Segment:
         """Close the segment at the last line taken; `tail` are the raw bytes before that place."""
         self.segment.end = Position(self.offset, tail_hash(tail))
+        self.segment.events = len(self.segment.ids)
         self.segment.last_id = self.segment.ids[-1] if self.segment.ids else None
         return self.segment
 

@@ -207,7 +207,7 @@ class Lane:
             await self._handover.commit(mark, ids, hashes, segment.masked, counted)
         if counted and self.outlet.counting is not None:
             self.outlet.counting.counted()
-        self.progress.add(segment, len(ids))
+        self.progress.add(segment, len(ids) if self.outlet.mapping is None else segment.events)
         self.position = segment.end
         self._last_id = segment.last_id or self._last_id
         if self._reconciling is not None:

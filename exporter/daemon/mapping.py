@@ -73,6 +73,7 @@ class _Mapped:
             chain_breaks=source.chain_breaks,
             ephemeral=source.ephemeral,
             size=source.size,
+            events=source.events,
             last_id=source.last_id,
         )
 
