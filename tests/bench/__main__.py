@@ -7,7 +7,19 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from tests.bench import commands, delivery, idle, latency, measure, memory, profiling, redaction, report, syslog_ng
+from tests.bench import (
+    commands,
+    delivery,
+    idle,
+    latency,
+    measure,
+    memory,
+    profiling,
+    redaction,
+    report,
+    syslog_ng,
+    telemetry,
+)
 from tests.bench.latency import PACES, Pace
 from tests.bench.receiver import REPOSITORY
 from tests.bench.report import Row
@@ -29,13 +41,15 @@ def measurements(options: argparse.Namespace) -> dict[str, Callable[[], list[Row
         "idle": lambda: idle.rows(100 if quick else 1000, 5 if quick else 20),
         "new-session": latency.new_session_rows,
         "commands": lambda: commands.rows(5 if quick else 20),
+        "telemetry": lambda: telemetry.rows(quick=quick),
     }
 
 
 def parse() -> argparse.Namespace:
     """The arguments; `rows` is empty for all of them."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    names = ["redaction", "delivery", "memory", "latency", "idle", "new-session", "commands", "tune", "profile"]
+    names = ["redaction", "delivery", "memory", "latency", "idle", "new-session", "commands", "telemetry"]
+    names += ["tune", "profile"]
     parser.add_argument("rows", nargs="*", choices=[[], *names], metavar="ROW", help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, measures little")
     parser.add_argument("--size-mb", type=int, help="size of the file that is delivered (300)")

@@ -111,7 +111,7 @@ class EventStream:
     def __init__(self, seed: int, *, ephemeral_share: float = EPHEMERAL_SHARE) -> None:
         self._random = random.Random(seed)
         self._share = ephemeral_share
-        self._prose, self._code, self._output, self._nested = _corpora()
+        self._prose, self._code, self._output, self._nested = corpora()
         self._parent: str | None = None
         self._milliseconds = 0
         self.session_id = self._uuid()
@@ -187,7 +187,7 @@ class EventStream:
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
-class _Corpus:
+class Corpus:
     """Text to cut from, held as JSON-escaped lines so that a cut never falls inside an escape."""
 
     def __init__(self, lines: Iterator[str]) -> None:
@@ -205,10 +205,10 @@ class _Corpus:
 
 
 @cache
-def _corpora() -> tuple[_Corpus, _Corpus, _Corpus, _Corpus]:
+def corpora() -> tuple[Corpus, Corpus, Corpus, Corpus]:
     """The texts that all streams of this process cut from: prose, code, tool output, JSON."""
     makers = (_prose_lines, _code_lines, _output_lines, _nested_lines)
-    prose, code, output, nested = (_Corpus(make(random.Random(seed))) for seed, make in enumerate(makers, start=101))
+    prose, code, output, nested = (Corpus(make(random.Random(seed))) for seed, make in enumerate(makers, start=101))
     return prose, code, output, nested
 
 
