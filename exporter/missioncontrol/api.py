@@ -7,20 +7,22 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from exporter.missioncontrol import finding, metrics, queries
+from exporter.missioncontrol import metrics, queries
 from exporter.missioncontrol.answers import ApiError, json_answer, tagged_answer
+from exporter.missioncontrol.asked import bad_cursor, limit_of
 from exporter.missioncontrol.live import TooManyWatchersError
 from exporter.missioncontrol.receiver import receiver_of
+from exporter.missioncontrol.session_row import BadCursorError
+from exporter.missioncontrol.tree import tree as tree_of
 from exporter.missioncontrol.wire import checked_id
 
 _SESSIONS_DEFAULT, _SESSIONS_MAX = 100, 1000
 _EVENTS_DEFAULT, _EVENTS_MAX = 500, 5000
-_RESULTS_DEFAULT, _RESULTS_MAX = 50, 200
 
 
 async def sessions(request: Request) -> Response:
     """List sessions, newest activity first."""
-    page, following = await read_sessions(request, _limit(request, _SESSIONS_DEFAULT, _SESSIONS_MAX))
+    page, following = await read_sessions(request, limit_of(request, _SESSIONS_DEFAULT, _SESSIONS_MAX))
     return tagged_answer(request, msgspec.json.encode({"sessions": page, "next": following}))
 
 
@@ -38,8 +40,8 @@ async def read_sessions(request: Request, limit: int) -> tuple[list[dict[str, An
                 cursor=asked.get("cursor"),
             )
         )
-    except queries.BadCursorError as error:
-        raise _bad_cursor() from error
+    except BadCursorError as error:
+        raise bad_cursor() from error
 
 
 async def session(request: Request) -> Response:
@@ -57,7 +59,7 @@ async def forget_session(request: Request) -> Response:
 
 async def events(request: Request) -> Response:
     """Give events as delivered, byte for byte, in file order."""
-    page = await read_events(request, _limit(request, _EVENTS_DEFAULT, _EVENTS_MAX))
+    page = await read_events(request, limit_of(request, _EVENTS_DEFAULT, _EVENTS_MAX))
     content = b'{"events":[' + b",".join(page.bodies) + b'],"next":' + msgspec.json.encode(page.next) + b"}"
     return tagged_answer(request, content)
 
@@ -77,8 +79,8 @@ async def read_events(request: Request, limit: int) -> queries.EventPage:
                 limit=limit,
             )
         )
-    except queries.BadCursorError as error:
-        raise _bad_cursor() from error
+    except BadCursorError as error:
+        raise bad_cursor() from error
 
 
 async def digest(request: Request) -> Response:
@@ -88,27 +90,22 @@ async def digest(request: Request) -> Response:
     return tagged_answer(request, msgspec.json.encode(held.ack))
 
 
-async def search(request: Request) -> Response:
-    """Find events by their words, newest first; see `finding.understand` for what a query means."""
-    receiver, asked = receiver_of(request), request.query_params
-    limit = _limit(request, _RESULTS_DEFAULT, _RESULTS_MAX)
-    query = finding.understand(asked.get("q", ""))
-    if query is None:
-        raise ApiError(400, "no_words", "There is nothing to look for in `q`.", hint="Send at least one word.")
-    below, session_id = asked.get("cursor"), asked.get("session")
-    if below is not None and not (below.isascii() and below.isdigit() and len(below) < 19):
-        raise _bad_cursor()
-    if session_id is not None:
-        checked_id(session_id)
-    start = None if below is None else int(below)
-    found, following = await receiver.find(query, start, session_id, limit)
-    return json_answer({"results": found, "next": None if following is None else str(following)})
+async def tree(request: Request) -> Response:
+    """Show the sub-agents of a session and who started whom."""
+    session_id = checked_id(request.path_params["id"])
+    found = await receiver_of(request).read(lambda database: tree_of(database, session_id))
+    return tagged_answer(request, msgspec.json.encode(found))
 
 
-async def exporters(request: Request) -> Response:
-    """List who uploads and how they are doing."""
-    found = await receiver_of(request).read(queries.exporters)
-    return tagged_answer(request, msgspec.json.encode({"exporters": found, "next": None}))
+async def trace(request: Request) -> Response:
+    """Give the session's spans as OTLP JSON, made by whatever bridge the receiver was given."""
+    receiver = receiver_of(request)
+    session_id = checked_id(request.path_params["id"])
+    make = receiver.make_trace
+    if make is None:
+        raise ApiError(501, "no_bridge", "This receiver makes no traces.", hint="Run it with `exporter up`.")
+    content = await receiver.read(lambda database: make(session_id, queries.lines(database, session_id)))
+    return tagged_answer(request, content)
 
 
 async def stream(request: Request) -> Response:
@@ -149,25 +146,14 @@ async def figures(request: Request) -> Response:
     return PlainTextResponse(content, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def _limit(request: Request, default: int, maximum: int) -> int:
-    text = request.query_params.get("limit", str(default))
-    if not (text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0):
-        raise ApiError(400, "bad_limit", "`limit` is not a number from 1 up.", hint=f"At most {maximum} are given.")
-    return min(int(text), maximum)
-
-
-def _bad_cursor() -> ApiError:
-    return ApiError(400, "bad_cursor", "There is no such place to go on from.", hint="Begin at the first page again.")
-
-
 ROUTES: Final = (
     Route("/api/v1/sessions", sessions, methods=["GET"]),
     Route("/api/v1/sessions/{id}", session, methods=["GET"]),
     Route("/api/v1/sessions/{id}", forget_session, methods=["DELETE"]),
     Route("/api/v1/sessions/{id}/events", events, methods=["GET"]),
     Route("/api/v1/sessions/{id}/digest", digest, methods=["GET"]),
-    Route("/api/v1/search", search, methods=["GET"]),
-    Route("/api/v1/exporters", exporters, methods=["GET"]),
+    Route("/api/v1/sessions/{id}/tree", tree, methods=["GET"]),
+    Route("/api/v1/sessions/{id}/trace", trace, methods=["GET"]),
     Route("/api/v1/stream", stream, methods=["GET"]),
     Route("/healthz", alive, methods=["GET"]),
     Route("/readyz", ready, methods=["GET"]),

@@ -12,10 +12,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from exporter.core.redacted import RedactEvent
-from exporter.missioncontrol import api, pages, wire
+from exporter.missioncontrol import across, api, pages, wire
 from exporter.missioncontrol.answers import ApiError, answer_api_error, error_answer
 from exporter.missioncontrol.guard import Guard
-from exporter.missioncontrol.receiver import Counters, Limits, Receiver, utc_now
+from exporter.missioncontrol.receiver import Counters, Limits, MakeTrace, Receiver, utc_now
 from exporter.missioncontrol.store import Store
 
 
@@ -27,12 +27,14 @@ def create_app(
     trusted_hosts: Iterable[str] = (),
     clock: Callable[[], datetime] = utc_now,
     limits: Limits | None = None,
+    make_trace: MakeTrace | None = None,
 ) -> Starlette:
     """Return the application on this store, which stays the caller's to close.
 
-    In process it asks for the token only when there is one; `server.serve_http` adds the rules for the network.
+    `make_trace` answers `/trace`, which is 501 without it. In process the token is asked for only when there is one;
+    `server.serve_http` adds the rules for the network.
     """
-    receiver = Receiver(store, redactor, clock=clock, limits=limits)
+    receiver = Receiver(store, redactor, clock=clock, limits=limits, make_trace=make_trace)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -41,7 +43,7 @@ def create_app(
         receiver.close()
 
     app = Starlette(
-        routes=[*wire.ROUTES, *api.ROUTES, *pages.ROUTES],
+        routes=[*wire.ROUTES, *api.ROUTES, *across.ROUTES, *pages.ROUTES],
         middleware=[
             Middleware(_CountAnswers, counters=receiver.counters),
             Middleware(Guard, token=token, trusted_hosts=tuple(trusted_hosts)),

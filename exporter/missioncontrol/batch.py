@@ -48,7 +48,8 @@ class Event:
     item: int
     key: int
     parent: int | None = None
-    masked: bool = False
+    rules: tuple[str, ...] = ()
+    """The rules by which something was masked here, on arrival."""
 
 
 @dataclass(slots=True)
@@ -94,22 +95,25 @@ def _scan_elements(body: bytes) -> Elements:
 
 
 def sort_out(
-    found: Elements, *, event_bytes_max: int, redact: Callable[[bytes], tuple[bytes, bool] | None] | None = None
+    found: Elements,
+    *,
+    event_bytes_max: int,
+    redact: Callable[[bytes], tuple[bytes, tuple[str, ...]] | None] | None = None,
 ) -> Batch:
-    """Return what of the request is stored. `redact` gives (bytes, masked), or None for what must not be stored.
+    """Return what of the request is stored. `redact` gives (bytes, rules), or None for what must not be stored.
 
     An event without a usable id is rejected as `#INDEX`, since there is no other name for it.
     """
     batch = Batch(rewound=found.rewound)
     previous: Event | None = None
     for index, raw in enumerate(found.events):
-        body, was_masked = raw, False
+        body, rules = raw, tuple[str, ...]()
         if redact is not None:
             redacted = redact(raw)
             if redacted is None:
                 batch.rejected.append(_name(raw, index))
                 continue
-            body, was_masked = redacted
+            body, rules = redacted
         envelope = decode(body)
         if not isinstance(envelope, Envelope):
             batch.rejected.append(envelope.id or f"#{index}")
@@ -121,7 +125,7 @@ def sort_out(
             hashed = sha256(body).digest()
             parent = _parent_key(envelope.parentId, previous)
             item_ = item(envelope.id, hashed)
-            previous = Event(envelope, body, hashed, item_, key_of(envelope.id), parent, was_masked)
+            previous = Event(envelope, body, hashed, item_, key_of(envelope.id), parent, rules)
             batch.durable.append(previous)
     return batch
 

@@ -9,6 +9,7 @@ import msgspec
 from exporter.core import digest
 from exporter.core.envelope import Envelope, decode
 from exporter.core.summary import TELLING_TYPES, Summary
+from exporter.missioncontrol import feed, redactions
 from exporter.missioncontrol.batch import Batch, Event, key_of
 from exporter.missioncontrol.numbers import next_number, raise_floor
 from exporter.missioncontrol.placing import known, last_shown, place_new
@@ -70,14 +71,17 @@ def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now
     )
     session.count += len(new)
     session.digest = digest.add(session.digest, (event.item for event in events))
-    session.masked += sum(event.masked for event in events)
+    session.masked += sum(bool(event.rules) for event in events)
+    redactions.add(database, session.n, ((_day(event, now), rule) for event in events for rule in event.rules))
     if retell or not follows_on:
         session.last_event_id = last_shown(database, session.n)
         session.summary = _tell_again(database, session.n)
+        feed.follow_again(database, session.n)
     else:
         session.last_event_id = events[-1].envelope.id
         for event in events:
             session.summary.add(event.envelope)
+        feed.follow(database, session.n, ((n, event.envelope) for n, event in enumerate(events, first)))
     # The newest word on the state counts: a reported one holds until the next events arrive.
     session.report.pop("state", None)
     save(database, session, now)
@@ -90,6 +94,7 @@ def report_session(database: sqlite3.Connection, session_id: str, report: dict[s
     session = load(database, session_id)
     session.report = {**session.report, **report}
     save(database, session, now)
+    redactions.report(database, session.n, session.report.get("redactions") or {})
     database.execute("UPDATE sessions SET reported_at = ? WHERE n = ?", (now, session.n))
 
 
@@ -107,10 +112,15 @@ def forget_session(database: sqlite3.Connection, session_id: str, now: str) -> N
     session = load(database, session_id)
     raise_floor(database, "events")
     raise_floor(database, "sessions")
-    for table in ("events", "rewinds", "orphans"):
+    for table in ("events", "rewinds", "orphans", "notices", "redactions"):
         database.execute(f"DELETE FROM {table} WHERE session = ?", (session.n,))  # noqa: S608  constants
     database.execute("DELETE FROM sessions WHERE n = ?", (session.n,))
     database.execute("INSERT OR REPLACE INTO deleted_sessions (id, deleted_at) VALUES (?, ?)", (session_id, now))
+
+
+def _day(event: Event, now: str) -> str:
+    timestamp = event.envelope.timestamp
+    return (timestamp if timestamp[:2] == "20" else now)[:10]
 
 
 def _row(n: int, session: int, event: Event, place: int) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 import sqlite3
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,13 +10,9 @@ import msgspec
 
 from exporter.core.summary import Summary
 from exporter.missioncontrol.batch import key_of
-from exporter.missioncontrol.session_row import Ack, missing, number_of
+from exporter.missioncontrol.session_row import Ack, BadCursorError, missing, number_of
 
 _PAGE_BYTES_MAX: Final = 16 << 20
-
-
-class BadCursorError(ValueError):
-    """The cursor or event id to go on from is not one that was given out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +139,13 @@ def events(
         bodies.append(body)
         size, last = size + len(body), id
     return EventPage(bodies, None)
+
+
+def lines(database: sqlite3.Connection, session_id: str) -> Iterator[bytes]:
+    """Yield every event of a session in file order, without holding them all."""
+    session = number_of(database, session_id)
+    rows = database.execute("SELECT body FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (session,))
+    return (body for (body,) in rows)
 
 
 def exporters(database: sqlite3.Connection) -> list[dict[str, Any]]:

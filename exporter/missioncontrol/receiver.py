@@ -2,12 +2,12 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from starlette.requests import Request
 
@@ -28,6 +28,9 @@ DECLARATION: Final = "session-exporter"
 
 _INLINE_BYTES_MAX: Final = 64 * 1024
 _FRESH_SECONDS: Final = 0.15
+_NAMELESS: Final = "unknown"
+MakeTrace: TypeAlias = Callable[[str, Iterable[bytes]], bytes]
+"""Makes OTLP JSON of a session: its id, and its events as delivered, in file order. Called in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +71,10 @@ class Receiver:
         *,
         clock: Callable[[], datetime] = utc_now,
         limits: Limits | None = None,
+        make_trace: MakeTrace | None = None,
     ) -> None:
         self.store = store
+        self.make_trace = make_trace
         self.search = Search(store)
         self.live = Live()
         self.limits = limits or Limits()
@@ -147,7 +152,7 @@ class Receiver:
             batch = await loop.run_in_executor(self._redacting, self._sort_out, body, self._redact)
         self.counters.rejected += len(batch.rejected)
         self.counters.ephemeral += len(batch.ephemeral)
-        self.counters.masked += sum(event.masked for event in batch.durable)
+        self.counters.masked += sum(bool(event.rules) for event in batch.durable)
         return batch
 
     def _sort_out(self, body: bytes, redact: RedactEvent | None) -> Batch:
@@ -168,13 +173,15 @@ class Receiver:
         return sort_out(found, event_bytes_max=self.limits.event_bytes, redact=made_safe)
 
 
-def _without_secrets(redact: RedactEvent, counters: Counters) -> Callable[[bytes], tuple[bytes, bool] | None]:
-    def apply(raw: bytes) -> tuple[bytes, bool] | None:
+def _without_secrets(
+    redact: RedactEvent, counters: Counters
+) -> Callable[[bytes], tuple[bytes, tuple[str, ...]] | None]:
+    def apply(raw: bytes) -> tuple[bytes, tuple[str, ...]] | None:
         outcome = redact(raw)
         if isinstance(outcome, Refused):
             counters.refused += 1
             return None
-        return (outcome.line, True) if isinstance(outcome, Masked) else (outcome, False)
+        return (outcome.line, outcome.rules or (_NAMELESS,)) if isinstance(outcome, Masked) else (outcome, ())
 
     return apply
 

@@ -6,9 +6,12 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
+
+import msgspec
 
 from exporter.errors import StateError
+from exporter.missioncontrol import feed, redactions
 
 # Large pages hold several events of ordinary size each: twice as fast to write as 4 KB, measured with 1.8 KB events.
 _PAGE_BYTES: Final = 16384
@@ -17,6 +20,16 @@ _CACHE_KIBIBYTES: Final = 8000
 _CHECKED_BYTES_MAX: Final = 32 << 20
 _WAL_BYTES_KEPT: Final = 64 << 20
 _TRUNCATE_TRIES, _TRUNCATE_WAIT_SECONDS = 20, 0.05
+
+Statement: TypeAlias = str | Callable[[sqlite3.Connection], None]
+
+
+def _fill_feed(database: sqlite3.Connection) -> None:
+    """Take into the feed and the counts what was stored before there were any."""
+    for n, report in database.execute("SELECT n, report FROM sessions").fetchall():
+        feed.follow_again(database, n)
+        redactions.report(database, n, (msgspec.json.decode(report) if report else {}).get("redactions") or {})
+
 
 _FIRST: Final = (
     """CREATE TABLE sessions (
@@ -50,8 +63,19 @@ _PLACES: Final = (
 )
 # By its identity the search index knows whether it belongs to this store.
 _IDENTITY: Final = ("INSERT INTO counters (name, value) VALUES ('identity', abs(random() / 2))",)
+_FEED: Final = (
+    """CREATE TABLE notices (
+        event INTEGER PRIMARY KEY, session INTEGER NOT NULL, category TEXT NOT NULL, type TEXT NOT NULL, status TEXT,
+        timestamp TEXT NOT NULL, id TEXT NOT NULL, agent TEXT, text TEXT NOT NULL, request TEXT)""",
+    "CREATE INDEX notices_in_time ON notices (timestamp, event)",
+    "CREATE INDEX notices_by_session ON notices (session, request)",
+    """CREATE TABLE redactions (
+        session INTEGER NOT NULL, day TEXT NOT NULL, rule TEXT NOT NULL, source TEXT NOT NULL, count INTEGER NOT NULL,
+        PRIMARY KEY (session, day, rule, source)) WITHOUT ROWID""",
+    _fill_feed,
+)
 # One entry per `PRAGMA user_version`; an entry is never changed once released.
-_MIGRATIONS: Final = (_FIRST, _PLACES, _IDENTITY)
+_MIGRATIONS: Final[tuple[tuple[Statement, ...], ...]] = (_FIRST, _PLACES, _IDENTITY, _FEED)
 
 
 def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection:
@@ -163,6 +187,9 @@ def _migrate(database: sqlite3.Connection) -> None:
     for number, statements in enumerate(_MIGRATIONS[version:], start=version + 1):
         database.execute("BEGIN IMMEDIATE")
         for statement in statements:
-            database.execute(statement)
+            if isinstance(statement, str):
+                database.execute(statement)
+            else:
+                statement(database)
         database.execute(f"PRAGMA user_version = {number}")
         database.execute("COMMIT")

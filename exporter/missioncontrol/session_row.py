@@ -18,6 +18,10 @@ class DeletedSessionError(Exception):
     """The session with this id was deleted here."""
 
 
+class BadCursorError(ValueError):
+    """The cursor or event id to go on from is not one that was given out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ack:
     """What the store holds of a session: what an uploader compares its marks with."""

@@ -1,0 +1,85 @@
+"""The side of `/api/v1` that looks across sessions: search, the feed, what was masked, who uploads."""
+
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from exporter.missioncontrol import feed, finding, queries
+from exporter.missioncontrol.answers import ApiError, json_answer, tagged_answer
+from exporter.missioncontrol.asked import bad_cursor, limit_of, number_cursor
+from exporter.missioncontrol.receiver import receiver_of
+from exporter.missioncontrol.redactions import grouping, redactions
+from exporter.missioncontrol.session_row import BadCursorError
+from exporter.missioncontrol.wire import checked_id
+
+_RESULTS_DEFAULT, _RESULTS_MAX = 50, 200
+_LIST_DEFAULT, _LIST_MAX = 100, 1000
+
+
+async def search(request: Request) -> Response:
+    """Find events by their words, newest first; see `finding.understand` for what a query means."""
+    limit = limit_of(request, _RESULTS_DEFAULT, _RESULTS_MAX)
+    query = finding.understand(request.query_params.get("q", ""))
+    if query is None:
+        raise ApiError(400, "no_words", "There is nothing to look for in `q`.", hint="Send at least one word.")
+    session_id = request.query_params.get("session")
+    if session_id is not None:
+        checked_id(session_id)
+    found, following = await receiver_of(request).find(query, number_cursor(request), session_id, limit)
+    return json_answer({"results": found, "next": None if following is None else str(following)})
+
+
+async def notifications(request: Request) -> Response:
+    """List what agents told and what waits for a person, newest first."""
+    page, following = await read_notifications(request, limit_of(request, _LIST_DEFAULT, _LIST_MAX))
+    counted = await receiver_of(request).read(feed.counts)
+    content = {"notifications": page, "counts": counted, "next": following}
+    return tagged_answer(request, msgspec.json.encode(content))
+
+
+async def read_notifications(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the page of the feed that the request's query asks for, and the cursor of the next one."""
+    asked = request.query_params
+    try:
+        return await receiver_of(request).read(
+            lambda database: feed.notifications(
+                database,
+                type=asked.get("type"),
+                status=asked.get("status"),
+                session_id=asked.get("session"),
+                limit=limit,
+                cursor=asked.get("cursor"),
+            )
+        )
+    except BadCursorError as error:
+        raise bad_cursor() from error
+
+
+async def masked(request: Request) -> Response:
+    """Count what was masked by rule, session or day, or by several of them."""
+    names = grouping(request.query_params.get("by", "rule"))
+    if names is None:
+        raise ApiError(400, "bad_grouping", "`by` is none of rule, session, day.", hint="Join several with commas.")
+    limit, offset = limit_of(request, _LIST_DEFAULT, _LIST_MAX), number_cursor(request) or 0
+    page, following = await receiver_of(request).read(
+        lambda database: redactions(database, names, limit=limit, offset=offset)
+    )
+    content = {"redactions": page, "next": None if following is None else str(following)}
+    return tagged_answer(request, msgspec.json.encode(content))
+
+
+async def exporters(request: Request) -> Response:
+    """List who uploads and how they are doing."""
+    found = await receiver_of(request).read(queries.exporters)
+    return tagged_answer(request, msgspec.json.encode({"exporters": found, "next": None}))
+
+
+ROUTES: Final = (
+    Route("/api/v1/search", search, methods=["GET"]),
+    Route("/api/v1/notifications", notifications, methods=["GET"]),
+    Route("/api/v1/redactions", masked, methods=["GET"]),
+    Route("/api/v1/exporters", exporters, methods=["GET"]),
+)

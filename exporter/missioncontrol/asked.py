@@ -1,0 +1,28 @@
+"""What requests ask for by their query: how many, from where."""
+
+from starlette.requests import Request
+
+from exporter.missioncontrol.answers import ApiError
+
+
+def limit_of(request: Request, default: int, maximum: int) -> int:
+    """Return how many entries are wanted, at most `maximum`; raise `ApiError` 400 for what is no number."""
+    text = request.query_params.get("limit", str(default))
+    if not (text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0):
+        raise ApiError(400, "bad_limit", "`limit` is not a number from 1 up.", hint=f"At most {maximum} are given.")
+    return min(int(text), maximum)
+
+
+def number_cursor(request: Request) -> int | None:
+    """Return the cursor of a list whose cursors are numbers, None at its beginning; raise `ApiError` 400."""
+    text = request.query_params.get("cursor")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise bad_cursor()
+    return int(text)
+
+
+def bad_cursor() -> ApiError:
+    """Return what a cursor that was never given out is answered with."""
+    return ApiError(400, "bad_cursor", "There is no such place to go on from.", hint="Begin at the first page again.")
