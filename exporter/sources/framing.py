@@ -1,0 +1,122 @@
+"""Cuts a byte stream into the messages of LSP-style framing: headers with a Content-Length, an empty line, the body.
+
+It never holds more than `body_bytes_max` of a body and `HEADER_BYTES_MAX` of a header, whatever is announced: the
+body of a longer message is skipped as it comes in and reported by its size and beginning.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+HEADER_BYTES_MAX: Final = 8192
+HEAD_BYTES: Final = 256
+_SKIPPED_BYTES_MAX: Final = 1 << 40
+_DIGITS_MAX: Final = 13
+
+
+class FramingError(Exception):
+    """What came is no framing, so that nothing after it can be read. Says why, never what came."""
+
+
+@dataclass(frozen=True, slots=True)
+class TooLong:
+    """A message that was skipped because of its size, with its first bytes."""
+
+    size: int
+    head: bytes = field(repr=False)
+
+
+Message: TypeAlias = bytes | TooLong
+
+
+def frame(body: bytes) -> bytes:
+    """Return a message as it goes over the wire."""
+    return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+class Framer:
+    """Gives whole messages in order, however the chunks are cut; after a `FramingError` it is of no more use."""
+
+    __slots__ = ("_body_bytes_max", "_held", "_length", "_skipped")
+
+    def __init__(self, body_bytes_max: int) -> None:
+        self._body_bytes_max = body_bytes_max
+        self._held = bytearray()
+        self._length: int | None = None  # of the body that is being read; None while in the header
+        self._skipped = 0
+
+    @property
+    def held(self) -> int:
+        """Return how many bytes wait for the rest of their message."""
+        return len(self._held)
+
+    def feed(self, chunk: bytes) -> list[Message]:
+        """Return the messages that `chunk` completes. Raises `FramingError`."""
+        messages: list[Message] = []
+        view = memoryview(chunk)
+        while True:
+            if self._length is None:
+                taken = self._feed_header(view)
+                view = view[taken:]
+                if self._length is None:
+                    return messages
+            taken = self._feed_body(view)
+            view = view[taken:]
+            if self._skipped + len(self._held) < self._length:
+                return messages
+            messages.append(
+                bytes(self._held)
+                if self._length <= self._body_bytes_max
+                else TooLong(self._length, bytes(self._held[:HEAD_BYTES]))
+            )
+            self._held.clear()
+            self._length, self._skipped = None, 0
+
+    def _feed_body(self, view: memoryview) -> int:
+        assert self._length is not None
+        wanted = min(len(view), self._length - self._skipped - len(self._held))
+        kept = wanted
+        if self._length > self._body_bytes_max:
+            kept = max(0, min(wanted, HEAD_BYTES - len(self._held)))
+        self._held += view[:kept]
+        self._skipped += wanted - kept
+        return wanted
+
+    def _feed_header(self, view: memoryview) -> int:
+        before = len(self._held)
+        # What is fed beyond the header is given back: only a header's worth is ever looked at.
+        self._held += view[: HEADER_BYTES_MAX + 4 - before]
+        end = self._held.find(b"\r\n\r\n")
+        if end < 0:
+            if len(self._held) >= HEADER_BYTES_MAX:
+                raise FramingError("a header is longer than any header is")
+            if not _may_be_header(self._held):
+                raise FramingError("what came is no header")
+            return len(view)
+        self._length = _content_length(bytes(self._held[:end]))
+        self._held.clear()
+        return end + 4 - before
+
+
+def _may_be_header(held: bytearray) -> bool:
+    """Tell whether a header may begin so: another protocol is noticed at its first line, not after 8 KiB."""
+    line = held.partition(b"\r\n")[0]
+    return b"\n" not in line and (len(line) < 64 or b":" in line)
+
+
+def _content_length(header: bytes) -> int:
+    lengths = set()
+    for line in header.split(b"\r\n"):
+        name, colon, value = line.partition(b":")
+        if not colon:
+            raise FramingError("a line of a header has no colon")
+        if name.strip().lower() == b"content-length":
+            digits = value.strip()
+            if not digits.isdigit() or len(digits) > _DIGITS_MAX:
+                raise FramingError("a Content-Length is no length")
+            lengths.add(int(digits))
+    if len(lengths) != 1:
+        raise FramingError("a header has no Content-Length, or two of them")
+    (length,) = lengths
+    if length > _SKIPPED_BYTES_MAX:
+        raise FramingError("a Content-Length is no length")
+    return length

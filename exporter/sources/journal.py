@@ -1,0 +1,258 @@
+"""The file of a session that has none: redacted events, line by line, where the file source finds and follows them.
+
+A journal is `<root>/<session>/events.jsonl`. An event is in it, and on the disk, before whoever read it from its
+source lets the source go on. Space is given back from the front, behind the slowest mark, by making a hole in the
+file: offsets, identity and the bytes before a mark stay what they were, so nobody who follows it notices. Where the
+file system has no holes nothing is given back, and a full journal stays full until it is removed.
+"""
+
+import ctypes
+import os
+import sys
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import xxhash
+
+from exporter.core.envelope import Envelope, decode
+from exporter.core.position import TAIL_BYTES
+from exporter.sources.session_file import EVENTS_NAME
+
+OPEN_MAX: Final = 256
+_BLOCK_BYTES: Final = 4096
+_CHUNK_BYTES: Final = 1 << 20
+_KEEP_SIZE, _PUNCH_HOLE = 0x01, 0x02
+
+
+@dataclass(slots=True)
+class _Open:
+    """What is known of one journal: where its content begins and ends, and which events are in between."""
+
+    descriptor: int
+    begins: int
+    size: int
+    last: str | None = None
+    ids: set[int] = field(default_factory=set)
+
+
+class Journals:
+    """All journals below a directory of ours; for one thread at a time.
+
+    `problem` says why nothing is taken at the moment, None when it is. `bytes_max` bounds all journals together.
+    """
+
+    def __init__(self, root: Path, bytes_max: int) -> None:
+        self.problem: str | None = None
+        self._root = root
+        self._bytes_max = bytes_max
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._used = sum(_used_of(path) for path in root.glob(f"*/{EVENTS_NAME}"))
+
+    @property
+    def used_bytes(self) -> int:
+        """Return how much all journals hold."""
+        return self._used
+
+    def append(self, session: str, events: Sequence[tuple[str, bytes]]) -> bool:
+        """Write redacted events, ids with lines, and return once they are on the disk; False when they are not.
+
+        An event that is there already is not written again. All are written or none; `problem` then says why.
+        """
+        journal = self._journal(session)
+        new, seen = [], set()
+        for id, line in events:
+            key = _key(id)
+            if not id or (key not in journal.ids and key not in seen):
+                new.append(line)
+                seen.add(key)
+        content = b"".join(line + b"\n" for line in new)
+        if self._used + len(content) > self._bytes_max:
+            self.problem = f"the journals are full ({self._bytes_max >> 20} MiB): a sink has not taken what they hold"
+            return False
+        try:
+            _write(journal.descriptor, content, journal.size)
+        except OSError as error:
+            self.problem = f"a journal cannot be written: {error.strerror}"
+            os.ftruncate(journal.descriptor, journal.size)
+            return False
+        self.problem = None
+        journal.size += len(content)
+        self._used += len(content)
+        journal.ids |= seen
+        journal.last = next((id for id, _ in reversed(events) if id), journal.last)
+        return True
+
+    def mark(self, session: str) -> str | None:
+        """Return the id of the last event of a journal: where its source goes on."""
+        return self._journal(session).last if self._is_there(session) else None
+
+    def known(self, session: str, id: str) -> bool:
+        """Tell whether an event is in a journal; what was cut off may be forgotten."""
+        return self._is_there(session) and _key(id) in self._journal(session).ids
+
+    def begins(self, session: str) -> int:
+        """Return the offset of the first event that a journal still holds."""
+        return self._journal(session).begins
+
+    def cut(self, session: str, slowest: int) -> int:
+        """Give back the space before `slowest`, the least offset that a sink stands at; return how much that was.
+
+        What a sink needs to believe its mark, and the last event, stay.
+        """
+        journal = self._journal(session)
+        keep = min(slowest, _last_newline(journal.descriptor, journal.size - 1) + 1) - TAIL_BYTES
+        begins = _last_newline(journal.descriptor, keep) + 1
+        end = (begins - 1) // _BLOCK_BYTES * _BLOCK_BYTES
+        if begins - journal.begins < _BLOCK_BYTES or end <= 0:
+            return 0
+        if not _punch(journal.descriptor, end):
+            return 0
+        # What is left of the block must not be taken for an event; its newline stays, to end what is none.
+        os.pwrite(journal.descriptor, b"\0" * (begins - 1 - end), end)
+        freed, journal.begins = begins - journal.begins, begins
+        self._used -= freed
+        return freed
+
+    def remove(self, session: str) -> None:
+        """Remove a journal whose session is over and whose events every sink has."""
+        path = self._path(session)
+        self._used -= _used_of(path)
+        self._let_go(session)
+        path.unlink(missing_ok=True)
+        path.parent.rmdir()
+
+    def close(self) -> None:
+        """Close every file."""
+        for session in list(self._open):
+            self._let_go(session)
+
+    def _is_there(self, session: str) -> bool:
+        return session in self._open or self._path(session).exists()
+
+    def _path(self, session: str) -> Path:
+        return self._root / session / EVENTS_NAME
+
+    def _journal(self, session: str) -> _Open:
+        journal = self._open.get(session)
+        if journal is None:
+            while len(self._open) >= OPEN_MAX:
+                self._let_go(next(iter(self._open)))
+            journal = self._open[session] = self._read(session)
+        self._open.move_to_end(session)
+        return journal
+
+    def _read(self, session: str) -> _Open:
+        path = self._path(session)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        is_new = not path.exists()
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        if is_new:
+            _sync_directory(path.parent)
+            _sync_directory(self._root)
+        size = os.fstat(descriptor).st_size
+        whole = _last_newline(descriptor, size) + 1
+        if whole < size:  # a crash while it was written; the source was not told that it could go on
+            os.ftruncate(descriptor, whole)
+            self._used -= size - whole
+        journal = _Open(descriptor, _after_hole(descriptor, whole), whole)
+        for line in _lines(descriptor, journal.begins, whole):
+            envelope = decode(line)
+            if isinstance(envelope, Envelope):
+                journal.ids.add(_key(envelope.id))
+                journal.last = envelope.id
+        return journal
+
+    def _let_go(self, session: str) -> None:
+        journal = self._open.pop(session, None)
+        if journal is not None:
+            os.close(journal.descriptor)
+
+
+def _key(id: str) -> int:
+    return xxhash.xxh3_64_intdigest(id.encode(errors="surrogatepass"))
+
+
+def _write(descriptor: int, content: bytes, offset: int) -> None:
+    view = memoryview(content)
+    while view:
+        written = os.pwrite(descriptor, view, offset)
+        view, offset = view[written:], offset + written
+    if content:
+        os.fdatasync(descriptor) if hasattr(os, "fdatasync") else os.fsync(descriptor)
+
+
+def _sync_directory(path: Path) -> None:
+    if sys.platform == "win32":
+        return  # a directory cannot be opened there, and its entries are durable without
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _punch(descriptor: int, end: int) -> bool:
+    """Make the file a hole up to `end`; return whether that can be done here."""
+    if sys.platform != "linux":
+        return False
+    library = ctypes.CDLL(None, use_errno=True)
+    mode = _KEEP_SIZE | _PUNCH_HOLE
+    return int(library.fallocate(descriptor, mode, ctypes.c_longlong(0), ctypes.c_longlong(end))) == 0
+
+
+def _used_of(path: Path) -> int:
+    """Return how many bytes of a file are not in the hole at its front."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return 0
+    try:
+        size = os.fstat(descriptor).st_size
+        return size - _data_begins(descriptor, size)
+    finally:
+        os.close(descriptor)
+
+
+def _data_begins(descriptor: int, size: int) -> int:
+    if not size or not hasattr(os, "SEEK_DATA"):
+        return 0
+    try:
+        return os.lseek(descriptor, 0, os.SEEK_DATA)
+    except OSError:  # a file system that does not tell
+        return 0
+
+
+def _after_hole(descriptor: int, size: int) -> int:
+    """Return where the first whole line begins: behind a hole, and what is left of the line it ended in."""
+    position = _data_begins(descriptor, size)
+    while 0 < position < size:
+        chunk = os.pread(descriptor, _CHUNK_BYTES, position)
+        found = chunk.find(b"\n")
+        if found >= 0:
+            return position + found + 1
+        position += len(chunk)
+    return position
+
+
+def _last_newline(descriptor: int, end: int) -> int:
+    """Return the offset of the last newline before `end`, -1 when there is none."""
+    while end > 0:
+        start = max(0, end - _CHUNK_BYTES)
+        found = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found
+        end = start
+    return -1
+
+
+def _lines(descriptor: int, offset: int, end: int) -> Iterator[bytes]:
+    rest = b""
+    while offset < end:
+        chunk = os.pread(descriptor, min(_CHUNK_BYTES, end - offset), offset)
+        offset += len(chunk)
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from whole
