@@ -1,0 +1,58 @@
+"""What sources without a file have in common: what they give, to whom, and what they count."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, NamedTuple
+
+from exporter.core.event_types import KNOWN
+
+TYPES_MAX: Final = 256
+
+
+class Event(NamedTuple):
+    """One event as the server sent it, on one line."""
+
+    line: bytes
+    is_ephemeral: bool
+
+
+class Want(Enum):
+    """What is asked for of a session."""
+
+    NOTHING = "nothing"
+    LIVE = "live"  # ephemeral events only: another source has the durable ones
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """Where events go, and what is known of what went there. All of it is about one session by its id.
+
+    `take` returns whether it has taken all of a page for good (journal and fsync); the same page is offered again
+    until it has, and nothing more is read meanwhile. `mark` is the last durable event taken, `known` whether one was.
+    """
+
+    take: Callable[[str, Sequence[Event]], Awaitable[bool]]
+    mark: Callable[[str], str | None]
+    known: Callable[[str, str], bool]
+    want: Callable[[str, str], Want]  # with the time the session was changed last, empty if not told
+    gone: Callable[[str], None]  # the session was deleted
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a source has read, for the status and for `doctor --schema`."""
+
+    durable: int = 0
+    ephemeral: int = 0
+    repeats: int = 0
+    expired: int = 0
+    dropped: int = 0
+    unknown_types: Counter[str] = field(default_factory=Counter)
+
+    def saw(self, type: str) -> None:
+        """Count an event whose type is in no list of ours."""
+        if type not in KNOWN and (type in self.unknown_types or len(self.unknown_types) < TYPES_MAX):
+            self.unknown_types[type[:128]] += 1
