@@ -2,12 +2,11 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from otel.answer import Signal
 from otel.event import Event, read
 from otel.logs import record
-from otel.measured import pack
 from otel.metrics import Metering
 from otel.model import Span
 from otel.name import Content, Semconv
@@ -16,7 +15,7 @@ from otel.projection import TABLE
 from otel.traces import Traces
 from otel.wire import writer
 
-Records: TypeAlias = "dict[str, list[tuple[int, str, bytes]]]"
+Records: TypeAlias = "dict[str, list[tuple[int, str, Any]]]"
 SIGNALS: Final[tuple[Signal, ...]] = ("traces", "metrics", "logs")
 
 
@@ -52,8 +51,8 @@ class Tally:
 class Bridge:
     """Takes redacted events in file order. The same events always lead to the same records with the same ids.
 
-    Records come by signal: the number of the event among those given, the record's id in its session, and its bytes.
-    Those of `metrics` are packed measurements, which `otel.aggregate` adds up.
+    Records come by signal: the number of the event, the record's id in its session, and its bytes; those of `metrics`
+    have measurements in place of bytes, for `otel.measured` to pack and `otel.aggregate` to add up.
     """
 
     def __init__(self, session: str, telling: Telling, tally: Tally | None = None) -> None:
@@ -74,12 +73,12 @@ class Bridge:
         """Whether a span has begun that no event has ended yet."""
         return self._traces.open
 
-    def take(self, lines: Sequence[bytes], observed_ns: int) -> Records:
-        """Take events and return their records; lines that hold no event lead to none."""
+    def take(self, lines: Sequence[bytes], observed_ns: int, first: int = 0) -> Records:
+        """Take events, the first of which has this number; lines that hold no event lead to no records."""
         records: Records = {signal: [] for signal in self._telling.signals}
         traces, metrics, logs = map(records.get, SIGNALS)
         write_span, write_log, session = self._writer.span, self._writer.log, self._session
-        for index, line in enumerate(lines):
+        for index, line in enumerate(lines, first):
             event = read(line)
             if event is None:
                 continue
@@ -89,7 +88,7 @@ class Bridge:
                 for span in taken.spans:
                     traces.append((index, span.context.span_id.hex(), write_span(span)))
             if metrics is not None and (measured := self._metering.measure(event, taken)):
-                metrics.append((index, event.id, pack(measured)))
+                metrics.append((index, event.id, measured))
             if logs is not None:
                 logs.append((index, event.id, write_log(record(event, taken, line, session), observed_ns)))
         return records
@@ -108,7 +107,7 @@ class Bridge:
         measured = self._metering.ended(spans)
         records: Records = {
             "traces": [(0, span.context.span_id.hex(), self._writer.span(span)) for span in spans],
-            "metrics": [(0, f"{spans[0].opened_by}/ended", pack(measured))] if measured else [],
+            "metrics": [(0, f"{spans[0].opened_by}/ended", measured)] if measured else [],
             "logs": [],
         }
         return {signal: records[signal] for signal in self._telling.signals}

@@ -197,7 +197,7 @@ class Lane:
             ids = [identity for index, identity in enumerate(ids) if index not in refused]
             hashes = [one for index, one in enumerate(hashes) if index not in refused]
         mark = self.mark
-        counted = segment.lines if self.outlet.counting is not None else []
+        counted = [line for line in segment.lines if line] if self.outlet.counting is not None else []
         if still_here and self._reconciling is None:
             last = ids[-1] if ids else mark.last_id
             if self.outlet.mapping is not None:

@@ -9,23 +9,27 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol, TypeAlias
 
 from exporter.core.position import START, Position
-from exporter.core.segment import Segment
+from exporter.core.segment import BYTES_MAX, EVENTS_MAX, Segment
 from exporter.daemon.overview import has_crashed, is_locked
 from exporter.daemon.road import Road
 from exporter.sources.session_file import SessionFile
 
 _MACHINES_MAX: Final = 256
 _KEPT_BYTES_MAX: Final = 16 << 20
+_RECORD_BYTES: Final = 300
+_EVENTS_MAX: Final = 1_500
 _SLICE_EVENTS: Final = 64
 _CRASHED_SECONDS: Final = 5.0
 _LEFT_SECONDS: Final = 60.0
 
-Record: TypeAlias = tuple[int, str, bytes]
-"""The number of the event that led to it, its id, and its bytes as they will be sent."""
+Record: TypeAlias = tuple[int, str, Any]
+"""The number of the event that led to it, its id, and its bytes as they will be sent, or what a `Pack` takes."""
+Pack: TypeAlias = Callable[[Sequence[Any]], bytes]
+"""Makes the contents of many records into bytes, where that is better than bytes for each."""
 
 
 class Machine(Protocol):
@@ -35,7 +39,8 @@ class Machine(Protocol):
     def open(self) -> bool:
         """Tell whether something has begun that only a later event, or the end of the process, will finish."""
 
-    def take(self, lines: Sequence[bytes], observed_ns: int) -> Mapping[str, list[Record]]: ...
+    def take(self, lines: Sequence[bytes], observed_ns: int, first: int = 0) -> Mapping[str, list[Record]]:
+        """Return the records of events, the first of which has this number."""
 
     def pass_over(self, lines: Sequence[bytes]) -> None:
         """Take events whose records nobody needs."""
@@ -45,35 +50,35 @@ class Machine(Protocol):
 
 @dataclass(slots=True)
 class _Mapped:
-    """The records of one segment, by signal."""
+    """The records of one segment, by signal. `size` is about the memory that they take."""
 
     source: Segment
     records: dict[str, list[Record]] = field(default_factory=dict)
+    size: int = 0
 
-    def add(self, first: int, some: Mapping[str, list[Record]]) -> None:
+    def add(self, some: Mapping[str, list[Record]]) -> None:
         for signal, records in some.items():
-            self.records.setdefault(signal, []).extend((first + index, name, data) for index, name, data in records)
+            self.records.setdefault(signal, []).extend(records)
+            self.size += sum([_RECORD_BYTES + len(data) for _, _, data in records])
 
-    @property
-    def size(self) -> int:
-        return sum(len(data) for records in self.records.values() for _, _, data in records)
-
-    def segment(self, signal: str, skip: Container[str]) -> Segment:
+    def segment(self, signal: str, skip: Container[str], pack: Pack | None) -> Segment:
         source, records = self.source, self.records.get(signal, [])
-        chosen = [record for record in records if record[1] not in skip]
+        seen = {name for _, name, _ in records}
+        chosen = [record for record in records if record[1] not in skip] if skip else records
+        numbers, ids, contents = zip(*chosen, strict=True) if chosen else ((), (), ())
+        lines = list(contents) if pack is None or not chosen else [pack(contents), *[b""] * (len(chosen) - 1)]
         return Segment(
             source.start,
             source.end,
-            [name for _, name, _ in chosen],
-            [data for _, _, data in chosen],
-            [source.offsets[index] if source.offsets else source.start.offset for index, _, _ in chosen],
+            list(ids),
+            lines,
+            [source.offsets[index] if source.offsets else source.start.offset for index in numbers],
             source.unsendable,
-            seen={name for _, name, _ in records},
+            seen=seen,
             masked=source.masked,
             chain_breaks=source.chain_breaks,
             ephemeral=source.ephemeral,
             size=source.size,
-            events=source.events,
             last_id=source.last_id,
         )
 
@@ -95,18 +100,27 @@ class Mapper:
         self._locks: dict[SessionFile, asyncio.Lock] = {}
 
     async def segment(
-        self, signal: str, file: SessionFile, position: Position, last_id: str | None, skip: Container[str]
+        self,
+        signal: str,
+        file: SessionFile,
+        position: Position,
+        last_id: str | None,
+        skip: Container[str],
+        pack: Pack | None = None,
     ) -> Segment | None:
         """Return the records of the next events from `position`, like `Road.segment`; some segments hold none.
 
-        Records whose ids are in `skip` are left out, but named in the segment's `seen`.
+        Records whose ids are in `skip` are left out, but named in the segment's `seen`. What `pack` makes of them all
+        stands in the place of the first one, and nothing in the others'.
         """
         place = (file, file.generation, position.offset)
         async with self._locks.setdefault(file, asyncio.Lock()):
             mapped = self._kept.get(place) or await self._map(place, position, last_id)
-        return mapped.segment(signal, skip) if mapped is not None else None
+        return mapped.segment(signal, skip, pack) if mapped is not None else None
 
-    async def ending(self, signal: str, file: SessionFile, position: Position, skip: Container[str]) -> Segment | None:
+    async def ending(
+        self, signal: str, file: SessionFile, position: Position, skip: Container[str], pack: Pack | None = None
+    ) -> Segment | None:
         """Return the records of what is still open at the end of a file whose process has ended, if there are any."""
         place = (file, file.generation, position.offset)
         if place not in self._ended:
@@ -120,10 +134,10 @@ class Mapper:
                 if place not in self._ended:
                     mapped = _Mapped(Segment(position, position))
                     if machine.open:
-                        mapped.add(0, machine.process_died(time.time_ns()))
+                        mapped.add(machine.process_died(time.time_ns()))
                     self._ended = {other: one for other, one in self._ended.items() if other[0] is not file}
                     self._ended[place] = mapped
-        segment = self._ended[place].segment(signal, skip)
+        segment = self._ended[place].segment(signal, skip, pack)
         return segment if segment.ids else None
 
     def is_open(self, file: SessionFile) -> bool:
@@ -135,18 +149,22 @@ class Mapper:
         machine = await self._machine(place)
         if machine is None:
             return None
-        source = await self._road.segment(file, position, last_id, shared=self.shared)
+        source = await self._road.segment(file, position, last_id, shared=self.shared, limits=self._limits())
         if source is None or generation != file.generation:
             self._put_back(place, machine)
             return None
-        mapped = _Mapped(source)
+        mapped = _Mapped(replace(source, lines=[], live=[]))
         for first in range(0, len(source.lines), _SLICE_EVENTS):
             if first:
                 await asyncio.sleep(0)
-            mapped.add(first, machine.take(source.lines[first : first + _SLICE_EVENTS], time.time_ns()))
+            mapped.add(machine.take(source.lines[first : first + _SLICE_EVENTS], time.time_ns(), first))
         self._put_back((file, generation, source.end.offset), machine)
         self._keep(place, mapped)
         return mapped
+
+    def _limits(self) -> tuple[int, int]:
+        """Return how much to map at once: more than is read for others, as of many events only some become records."""
+        return (EVENTS_MAX, BYTES_MAX) if self.shared else (_EVENTS_MAX, BYTES_MAX)
 
     async def _machine(self, place: _Place) -> Machine | None:
         """Return the machine that stands at a place, and take it away from there; None when the file has changed."""
@@ -190,16 +208,17 @@ class SignalMapping:
     mapper: Mapper
     signal: str
     repeats: bool = True
+    pack: Pack | None = None
 
     async def segment(
         self, file: SessionFile, position: Position, last_id: str | None, skip: Container[str]
     ) -> Segment | None:
         """See `Mapper.segment`."""
-        return await self.mapper.segment(self.signal, file, position, last_id, skip)
+        return await self.mapper.segment(self.signal, file, position, last_id, skip, self.pack)
 
     async def ending(self, file: SessionFile, position: Position, skip: Container[str]) -> Segment | None:
         """See `Mapper.ending`."""
-        return await self.mapper.ending(self.signal, file, position, skip)
+        return await self.mapper.ending(self.signal, file, position, skip, self.pack)
 
 
 def has_ended(file: SessionFile) -> bool:

@@ -19,8 +19,10 @@ from exporter.version import VERSION
 if TYPE_CHECKING:
     from config.otel import Otel
     from otel.bridge import Tally, Telling
+    from otel.cells import AnyPoint
     from otel.endpoint import Endpoint
-    from otel.model import Attributes
+    from otel.model import Attributes, Measurement
+    from otel.name import Instrument
     from otel.send import Sender
 
 LANES: Final = 4
@@ -82,7 +84,15 @@ def otlp_sinks(
             if signal == "metrics"
             else None
         )
-        yield OtlpSink(sink, SignalMapping(mapper, signal, repeats=signal != "logs"), counting)
+        pack = _pack if signal == "metrics" else None
+        yield OtlpSink(sink, SignalMapping(mapper, signal, repeats=signal != "logs", pack=pack), counting)
+
+
+def _pack(measured: "Sequence[list[Measurement]]") -> bytes:
+    """Return what many events added as the bytes that are counted."""
+    from otel.measured import pack
+
+    return pack([one for some in measured for one in some])
 
 
 def _closing(sender: "Sender", open_sinks: set[str], signal: str) -> Callable[[], None]:
@@ -193,9 +203,13 @@ class _Sums:
 
         content, semconv = self._telling.content, self._telling.semconv
         temporality = self._one.temporality
+        # By instrument, and only then by time: a backend wants each series in its order, and nothing of the others.
+        gathered: dict[Instrument, list[AnyPoint]] = {}
+        for instrument, points in self._aggregate.points(until_ns):
+            gathered.setdefault(instrument, []).extend(points)
         return [
             metric_bytes(instrument, points[first : first + _POINTS_PER_METRIC], temporality, content, semconv)
-            for instrument, points in self._aggregate.points(until_ns)
+            for instrument, points in gathered.items()
             for first in range(0, len(points), _POINTS_PER_METRIC)
         ]
 

@@ -132,13 +132,14 @@ class Otlp:
         """
         token = self.token()
         body = self._assemble(remote_id, lines)
-        records = {(remote_id, one) for one in ids}
-        self.repeated += len(self._unanswered & records)
-        self._unanswered -= records
+        if self._unanswered:
+            records = {(remote_id, one) for one in ids}
+            self.repeated += len(self._unanswered & records)
+            self._unanswered -= records
         try:
             answer = await self._threads.call(lambda: self._post(body))
         except NoAnswerError as error:
-            self._unanswered |= records
+            self._unanswered.update((remote_id, one) for one in ids)
             return Sent(Later(str(error)))
         judged = _judge(answer)
         if answer.status in (401, 403):
