@@ -69,11 +69,11 @@ def happen(span: Span, time_ns: int, name: EventName, attributes: Attributes) ->
 def fill(attributes: Attributes, *pairs: tuple[Attribute, Value | None]) -> Attributes:
     """Set what is known and fits the type of its name; leave out None and empty texts. Returns the attributes."""
     for attribute, value in pairs:
-        if value is None or value == "":
+        if value is None:
             continue
         wanted = attribute.type
         if wanted is str:
-            if isinstance(value, str):
+            if isinstance(value, str) and value:
                 attributes[attribute] = cut(value)
         elif wanted is bool or isinstance(value, bool):
             if type(value) is wanted:

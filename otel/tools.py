@@ -1,5 +1,6 @@
 """The spans of tool calls, found by id, agent and order: the ids alone are not unique within a session."""
 
+import re
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -22,6 +23,8 @@ from otel.tool_payloads import (
 OPEN_MAX: Final = 1_024
 REMEMBERED_MAX: Final = 1_024
 _SHELL: Final = "bash"
+# How CLI 1.0.48 ends the result of a shell that ended; newer ones say it in a field.
+_EXITED: Final = re.compile(rb'<exited with exit code (-?[0-9]{1,9})>"')
 
 
 @dataclass(slots=True)
@@ -31,6 +34,7 @@ class Call:
     span: Span
     call_id: str
     agent: str | None
+    shell: bool
     external: Span | None = None
 
 
@@ -70,7 +74,7 @@ class Tools:
         if self._spans.content:
             _add_arguments(span, event)
         self._remember(call_id, span.context)
-        self.open[event.id] = Call(span, call_id, agent.agent)
+        self.open[event.id] = Call(span, call_id, agent.agent, name == _SHELL)
         if len(self.open) > OPEN_MAX:
             self._end(self.open.pop(next(iter(self.open))), now, "never_completed")
         return span.context
@@ -85,6 +89,8 @@ class Tools:
         span = call.span
         if complete.shell_execution is not None:
             fill(span.attributes, (names.EXIT_CODE, complete.shell_execution.exit_code))
+        elif call.shell and (exited := _EXITED.search(bytes(event.data))) is not None:
+            span.attributes[names.EXIT_CODE] = int(exited[1])
         if self._spans.content:
             fill(span.attributes, (names.TOOL_RESULT, payload(event, ToolResult).result.content))
         error = None

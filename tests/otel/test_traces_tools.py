@@ -25,6 +25,14 @@ def test_a_failed_tool_says_why() -> None:
     }  # fmt: skip
 
 
+def test_a_shell_of_cli_1_0_48_tells_its_exit_code_in_its_last_line() -> None:
+    story = _asked()
+    story.start("call-1")
+    story.complete("call-1", result={"content": "<exited with exit code 9>\n<exited with exit code 3>"})
+
+    assert value(story.one("execute_tool bash bash"), names.EXIT_CODE) == 3
+
+
 def test_a_detached_shell_is_run_by_another_program() -> None:
     story = _asked()
     story.start("call-1", arguments={"command": "x", "detach": True})

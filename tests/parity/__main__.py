@@ -7,6 +7,6 @@ from tests.parity.oracle import CAPTURES, captures
 from tests.parity.table import table
 
 sessions = captures()
-if not sessions:
-    sys.exit(f"There are no captures in {CAPTURES}.")
+if not sessions:  # neither captures nor fixtures
+    sys.exit(f"There are no captures in {CAPTURES}, and no fixtures.")
 print(table([compare(session) for session in sessions]))

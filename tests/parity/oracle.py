@@ -1,6 +1,7 @@
 """Reading what the CLI's own telemetry wrote about a session, and what we make of the session's events."""
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from otel.model import Span
 from otel.name import Semconv
 from otel.traces import Traces
 
-CAPTURES = Path(__file__).parents[3] / "shared" / "real"
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "parity"
+CAPTURES = Path(os.environ.get("EXPORTER_SHARED", Path(__file__).parents[3] / "shared")) / "real"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,14 @@ def load(name: str, version: str, events: Path, *telemetry: Path) -> Session:
 
 
 def captures() -> list[Session]:
-    """Every capture that has both records; none when this machine has no captures."""
-    found = []
-    for directory, version in (("captures", "1.0.102"), ("captures-1.0.48", "1.0.48")):
-        for telemetry in sorted((CAPTURES / directory).glob("*/otel.jsonl")):
-            found.append(load(telemetry.parent.name, version, telemetry.parent / "events.jsonl", telemetry))
-    return found
+    """Every capture that has both records, where this machine has captures, and the sessions of our own fixtures."""
+    places = [(CAPTURES / "captures", "1.0.102"), (CAPTURES / "captures-1.0.48", "1.0.48")]
+    places += [(FIXTURES / version, version) for version in ("1.0.102", "1.0.48")]
+    return [
+        load(path.parent.name, version, path.parent / "events.jsonl", path)
+        for directory, version in places
+        for path in sorted(directory.glob("*/otel.jsonl"))
+    ]
 
 
 def _span(item: dict[str, Any]) -> CliSpan:
