@@ -1,11 +1,20 @@
-"""`exporter mission-control serve`: the receiver and its web page alone."""
+"""`exporter mission-control`: the receiver and its web page alone, and the tokens that open it."""
 
 import asyncio
 from argparse import ArgumentParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from exporter.cli.commands import Example, Leaf
 from exporter.cli.invocation import Invocation
 from exporter.cli.parser import whole_number
+from exporter.cli.table import Cell, Column, table
+from exporter.errors import UsageError
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+
+_GIGABYTE = 1_000_000_000
 
 
 def _build(parser: ArgumentParser) -> None:
@@ -18,22 +27,117 @@ def _build(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=whole_number(0, 65_535), default=8411, metavar="N", help="port to listen on (default: 8411)"
     )
+    _add_store(parser)
+    parser.add_argument("--token-file", metavar="FILE", help="file with a token that uploaders and readers may send")
+    parser.add_argument("--certificate", metavar="FILE", help="serve https with this certificate (PEM, with its chain)")
+    parser.add_argument("--key", metavar="FILE", help="the certificate's key (PEM)")
+    parser.add_argument(
+        "--keep-days",
+        type=whole_number(0, 36_500),
+        default=365,
+        metavar="N",
+        help="forget a session when nothing of it happened for so many days (default: 365; 0: never)",
+    )
+    parser.add_argument(
+        "--keep-gb",
+        type=whole_number(0, 1_000_000),
+        default=20,
+        metavar="N",
+        help="forget the oldest sessions when all take more gigabytes than this (default: 20; 0: never)",
+    )
+
+
+def _add_store(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--store",
         metavar="URL",
-        help="where to keep the sessions, such as sqlite:///srv/mc.db (default: in the state directory)",
+        help="where the sessions are kept, such as sqlite:///srv/mc.db (default: in the state directory)",
     )
-    parser.add_argument("--token-file", metavar="FILE", help="file with the token that uploaders and readers must send")
 
 
 def _run(invocation: Invocation) -> int:
-    args = invocation.args
     settings = invocation.load(fallbacks=False).settings
-    from exporter import app
+    return asyncio.run(_serve(settings, invocation.args))
 
-    return asyncio.run(
-        app.serve(settings, host=args.host, port=args.port, store=args.store, token_file=args.token_file)
+
+async def _serve(settings: "Settings", args: Any) -> int:
+    import msgspec
+
+    from exporter import app
+    from exporter.daemon.serving import leave_no_core, stop_on_signals
+    from exporter.missioncontrol.opening import serve_alone
+    from exporter.missioncontrol.retention import Retention
+    from exporter.missioncontrol.server import Certificate
+
+    if bool(args.certificate) != bool(args.key):
+        raise UsageError("--certificate and --key go together.", hint="Give both, or neither for http.")
+    leave_no_core()
+    store = _store(settings, args)
+    if args.token_file:  # a token of ours, as those that the settings name
+        known = (*settings.redaction.known_files, args.token_file)
+        redaction = msgspec.structs.replace(settings.redaction, known_files=known)
+        settings = msgspec.structs.replace(settings, redaction=redaction)
+    await serve_alone(
+        store,
+        app.make_redaction(settings).event,
+        host=args.host,
+        port=args.port,
+        token_file=Path(args.token_file) if args.token_file else None,
+        stop=stop_on_signals(),
+        certificate=Certificate(Path(args.certificate), Path(args.key)) if args.certificate else None,
+        retention=Retention(args.keep_days or None, args.keep_gb * _GIGABYTE or None),
     )
+    return 0
+
+
+def _store(settings: "Settings", args: Any) -> Path:
+    from exporter.core.names import RECEIVER
+    from exporter.missioncontrol.opening import store_path
+    from exporter.store.lock import prepare_state_dir
+
+    state = Path(settings.state_dir)
+    prepare_state_dir(state)
+    return store_path(args.store) if args.store else state / RECEIVER
+
+
+def _build_token(parser: ArgumentParser) -> None:
+    parser.add_argument("action", choices=("create", "list", "revoke"), help="what to do")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="whose token it is: a machine, an exporter, a person")
+    parser.add_argument("--upload-only", action="store_true", help="the new token uploads and reads nothing else")
+    _add_store(parser)
+
+
+def _run_token(invocation: Invocation) -> int:
+    from exporter.missioncontrol import administration
+
+    args, out = invocation.args, invocation.out
+    store = _store(invocation.load(fallbacks=False).settings, args)
+    if args.action == "list":
+        found = administration.list_tokens(store)
+        out.result(found, lambda: _table(found["tokens"], invocation))
+        return 0
+    if not args.name:
+        raise UsageError(f"token {args.action} needs the NAME of the token.", hint="token list shows those there are")
+    if args.action == "create":
+        made = administration.create_token(store, args.name, upload_only=args.upload_only)
+        out.result(made, lambda: str(made["token"]))
+        out.notice(f"The token of {args.name} is shown this once; the receiver keeps only its hash.")
+    else:
+        gone = administration.revoke_token(store, args.name)
+        out.result(gone, lambda: f"revoked {args.name}")
+    return 0
+
+
+def _table(tokens: list[dict[str, Any]], invocation: Invocation) -> str:
+    if not tokens:
+        return "no token; make one with: exporter mission-control token create NAME"
+    rows = [
+        [Cell(row["name"]), Cell("uploads" if row["scope"] == "upload" else "everything"), Cell(row["created"][:19]),
+         Cell((row["last_used"] or "never")[:19]), Cell("revoked" if row["revoked"] else "in force")]
+        for row in tokens
+    ]  # fmt: skip
+    heads = [Column(name) for name in ("NAME", "OPENS", "CREATED", "LAST USED", "STATE")]
+    return table(heads, rows, width=invocation.out.width, palette=invocation.out.palette)
 
 
 LEAVES = {
@@ -45,8 +149,22 @@ LEAVES = {
         examples=(
             Example("exporter mission-control serve", "for this machine, at http://127.0.0.1:8411"),
             Example("exporter mission-control serve --host 0.0.0.0 --token-file mc.token", "for a team"),
+            Example("exporter mission-control serve --host 0.0.0.0 --certificate mc.pem --key mc.key", "with TLS"),
         ),
         build=_build,
         run=_run,
-    )
+    ),
+    "mission-control token": Leaf(
+        description=(
+            "One token per machine or person: create prints it once, list shows which there are, revoke makes one "
+            "worthless at once, also for a receiver that runs."
+        ),
+        examples=(
+            Example("exporter mission-control token create laptop --upload-only", "for one machine's exporter"),
+            Example("exporter mission-control token list", "who has one, and when it was used last"),
+            Example("exporter mission-control token revoke laptop", "from now on it opens nothing"),
+        ),
+        build=_build_token,
+        run=_run_token,
+    ),
 }

@@ -1,5 +1,6 @@
 """The receiver as one ASGI application; also what the uploader's tests talk to, so that the two cannot drift."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -12,10 +13,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from exporter.core.redacted import RedactEvent
-from exporter.missioncontrol import across, api, pages, wire
+from exporter.missioncontrol import across, api, pages, tokens, wire
 from exporter.missioncontrol.answers import ApiError, answer_api_error, error_answer
 from exporter.missioncontrol.guard import Guard
 from exporter.missioncontrol.receiver import Counters, Limits, MakeTrace, Receiver, utc_now
+from exporter.missioncontrol.retention import Retention
 from exporter.missioncontrol.store import Store
 
 
@@ -28,31 +30,34 @@ def create_app(
     clock: Callable[[], datetime] = utc_now,
     limits: Limits | None = None,
     make_trace: MakeTrace | None = None,
+    retention: Retention | None = None,
 ) -> Starlette:
     """Return the application on this store, which stays the caller's to close.
 
     `make_trace` answers `/trace`, which is 501 without it. In process the token is asked for only when there is one;
     `server.serve_http` adds the rules for the network.
     """
-    receiver = Receiver(store, redactor, clock=clock, limits=limits, make_trace=make_trace)
+    receiver = Receiver(store, redactor, clock=clock, limits=limits, make_trace=make_trace, retention=retention)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         receiver.search.wake()  # what an earlier run stored and did not index
+        house = asyncio.create_task(receiver.keep_house(), name="receiver-house")
         yield
+        house.cancel()
         receiver.close()
 
     app = Starlette(
         routes=[*wire.ROUTES, *api.ROUTES, *across.ROUTES, *pages.ROUTES],
         middleware=[
             Middleware(_CountAnswers, counters=receiver.counters),
-            Middleware(Guard, token=token, trusted_hosts=tuple(trusted_hosts)),
+            Middleware(Guard, token=token, trusted_hosts=tuple(trusted_hosts), find_holder=receiver.find_holder),
         ],
         exception_handlers={ApiError: answer_api_error, HTTPException: _answer_http_error},
         lifespan=lifespan,
     )
     app.state.receiver = receiver
-    app.state.has_token = bool(token)
+    app.state.has_token = bool(token) or store.do(tokens.any_in_force)
     return app
 
 

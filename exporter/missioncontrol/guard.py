@@ -1,18 +1,24 @@
 """Who may speak to the receiver: the right Host and Origin, and a token or the same user on loopback."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from hmac import compare_digest
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from exporter.missioncontrol.answers import ApiError, error_answer
+from exporter.missioncontrol.tokens import PREFIX, Holder
 
 PEER: Final = "peer"
 """The key in the scope's state for who is at the other end of a connection; absent in process. Set by `server`."""
+
+HOLDER: Final = "token_holder"
+"""The key in the scope's state for the name of the token that was presented; absent without one."""
+
+FindHolder: TypeAlias = Callable[[str], Awaitable[Holder | None]]
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1", "testserver"})
 _NETLOC: Final = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
@@ -22,23 +28,34 @@ _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip")
 class Guard:
     """Refuses what may not come in before any endpoint sees it. `/healthz` is open to everybody."""
 
-    def __init__(self, app: ASGIApp, *, token: str | None, trusted_hosts: Iterable[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, *, token: str | None, trusted_hosts: Iterable[str], find_holder: FindHolder | None = None
+    ) -> None:
         self._app = app
+        self._find_holder = find_holder
         self._token = token.encode() if token else None
         self._hosts = _LOOPBACK_NAMES | {host.lower() for host in trusted_hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] != "/healthz":
-            refusal = self._refusal(scope)
+            refusal = await self._refusal(scope)
             if refusal is not None:
                 await error_answer(refusal)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> ApiError | None:
+    async def _refusal(self, scope: Scope) -> ApiError | None:
         headers = Headers(scope=scope)
-        bearer = headers.get("authorization", "").removeprefix("Bearer ").strip().encode()
-        has_token = self._token is not None and compare_digest(bearer, self._token)
+        bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
+        has_token = self._token is not None and compare_digest(bearer.encode(), self._token)
+        holder = None
+        if not has_token and bearer.startswith(PREFIX) and self._find_holder is not None:
+            holder = await self._find_holder(bearer)
+        if holder is not None:
+            scope.setdefault("state", {})[HOLDER] = holder.name
+            if holder.scope == "upload" and not scope["path"].startswith("/agents/"):
+                return ApiError(403, "upload_only", "This token is for uploading.", hint="Use one that may read.")
+        has_token = has_token or holder is not None
         if (foreign := self._foreign(headers, has_token=has_token)) is not None:
             return foreign
         return None if has_token else self._stranger(scope, headers)

@@ -107,15 +107,17 @@ def report_exporter(database: sqlite3.Connection, exporter_id: str, report: dict
     )
 
 
-def forget_session(database: sqlite3.Connection, session_id: str, now: str) -> None:
-    """Delete a session with its events and facts, and remember only that it was deleted."""
+def forget_session(database: sqlite3.Connection, session_id: str, now: str, *, reason: str = "deleted") -> None:
+    """Delete a session with its events and facts, and remember only that it was deleted, and why."""
     session = load(database, session_id)
     raise_floor(database, "events")
     raise_floor(database, "sessions")
     for table in ("events", "rewinds", "orphans", "notices", "redactions"):
         database.execute(f"DELETE FROM {table} WHERE session = ?", (session.n,))  # noqa: S608  constants
     database.execute("DELETE FROM sessions WHERE n = ?", (session.n,))
-    database.execute("INSERT OR REPLACE INTO deleted_sessions (id, deleted_at) VALUES (?, ?)", (session_id, now))
+    database.execute(
+        "INSERT OR REPLACE INTO deleted_sessions (id, deleted_at, reason) VALUES (?, ?, ?)", (session_id, now, reason)
+    )
 
 
 def _day(event: Event, now: str) -> str:

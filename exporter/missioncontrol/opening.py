@@ -10,11 +10,15 @@ from exporter.core.names import RECEIVER
 from exporter.core.redacted import Redacted, RedactEvent
 from exporter.errors import UsageError
 from exporter.missioncontrol.app import create_app
-from exporter.missioncontrol.server import ServerHandle, serve_http
+from exporter.missioncontrol.receiver import MakeTrace
+from exporter.missioncontrol.retention import Retention
+from exporter.missioncontrol.server import Certificate, ServerHandle, serve_http
 from exporter.missioncontrol.store import Store
 
 
-def open_embedded(state_dir: Path, make_redactor: Callable[[], RedactEvent]) -> tuple[Store, Starlette]:
+def open_embedded(
+    state_dir: Path, make_redactor: Callable[[], RedactEvent], *, make_trace: MakeTrace | None = None
+) -> tuple[Store, Starlette]:
     """Open the receiver of this state directory; the caller closes the store.
 
     The redactor is made when another uploader than ours sends something, because an engine is for one thread only.
@@ -27,7 +31,7 @@ def open_embedded(state_dir: Path, make_redactor: Callable[[], RedactEvent]) -> 
         return made[0](line)
 
     store = Store(state_dir / RECEIVER)
-    return store, create_app(store, redactor=redact)
+    return store, create_app(store, redactor=redact, make_trace=make_trace)
 
 
 async def open_page(receiver: Starlette, port: int, *, explicit_port: bool) -> ServerHandle:
@@ -36,13 +40,24 @@ async def open_page(receiver: Starlette, port: int, *, explicit_port: bool) -> S
 
 
 async def serve_alone(
-    store: Path, redact: RedactEvent, *, host: str, port: int, token_file: Path | None, stop: asyncio.Event
+    store: Path,
+    redact: RedactEvent,
+    *,
+    host: str,
+    port: int,
+    token_file: Path | None,
+    stop: asyncio.Event,
+    certificate: Certificate | None = None,
+    make_trace: MakeTrace | None = None,
+    retention: Retention | None = None,
 ) -> None:
     """Serve a receiver until `stop`, and print its address on stdout once it listens."""
     token = _token_in(token_file) if token_file is not None else None
     with Store(store) as opened:
-        app = create_app(opened, redactor=redact, token=token, trusted_hosts=[host])
-        server = await serve_http(app, host, port, explicit_port=True)
+        app = create_app(
+            opened, redactor=redact, token=token, trusted_hosts=[host], make_trace=make_trace, retention=retention
+        )
+        server = await serve_http(app, host, port, explicit_port=True, certificate=certificate)
         print(f"{server.url}/", flush=True)  # noqa: T201  the one result of this command
         try:
             await stop.wait()

@@ -1,6 +1,7 @@
 """What the endpoints share: the store, who watches, the redactor, the clock, the limits and the counters."""
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,22 +13,32 @@ from typing import Any, Final, TypeAlias
 from starlette.requests import Request
 
 from exporter.core.redacted import Masked, RedactEvent, Refused
-from exporter.missioncontrol import ingest
+from exporter.missioncontrol import ingest, tokens
 from exporter.missioncontrol.answers import ApiError
 from exporter.missioncontrol.batch import BadBodyError, Batch, read_elements, sort_out
 from exporter.missioncontrol.body import read_body
 from exporter.missioncontrol.finding import Query, numbers, results
 from exporter.missioncontrol.live import Live
 from exporter.missioncontrol.numbers import next_number
+from exporter.missioncontrol.retention import Retention, due
 from exporter.missioncontrol.search import Search
-from exporter.missioncontrol.session_row import DeletedSessionError, UnknownSessionError, number_of
+from exporter.missioncontrol.session_row import (
+    EXPIRED,
+    DeletedSessionError,
+    ExpiredSessionError,
+    UnknownSessionError,
+    number_of,
+)
 from exporter.missioncontrol.store import Job, Result, Store
+from exporter.missioncontrol.tokens import Holder
 
 DECLARATION: Final = "session-exporter"
 """The request header that says: this client redacts before it sends."""
 
 _INLINE_BYTES_MAX: Final = 64 * 1024
 _FRESH_SECONDS: Final = 0.15
+_FIRST_CLEANING_SECONDS, _CLEANING_SECONDS = 60.0, 3600.0
+_log: Final = logging.getLogger(__name__)
 _NAMELESS: Final = "unknown"
 MakeTrace: TypeAlias = Callable[[str, Iterable[bytes]], bytes]
 """Makes OTLP JSON of a session: its id, and its events as delivered, in file order. Called in a thread."""
@@ -72,7 +83,9 @@ class Receiver:
         clock: Callable[[], datetime] = utc_now,
         limits: Limits | None = None,
         make_trace: MakeTrace | None = None,
+        retention: Retention | None = None,
     ) -> None:
+        self.retention = retention or Retention()
         self.store = store
         self.make_trace = make_trace
         self.search = Search(store)
@@ -80,6 +93,7 @@ class Receiver:
         self.limits = limits or Limits()
         self.counters = Counters()
         self._clock = clock
+        self._noted: dict[str, str] = {}
         self._redact = redact
         # A redactor belongs to one thread, so all redaction of undeclared clients happens on this one.
         self._redacting = ThreadPoolExecutor(1, thread_name_prefix="receiver-redact")
@@ -103,6 +117,17 @@ class Receiver:
         with _translated():
             return await self.store.read(job)
 
+    async def find_holder(self, token: str) -> Holder | None:
+        """Return whose token this is, or None; notes now and then that it is in use."""
+        found = await self.store.read(lambda database: tokens.holder(database, token))
+        if found is not None:
+            now = self.now()
+            minute = now[:16]
+            if self._noted.get(found.name) != minute:
+                self._noted[found.name] = minute
+                self.store.submit(lambda database: tokens.used(database, found.name, now))
+        return found
+
     async def find(
         self, query: Query, below: int | None, session_id: str | None, limit: int
     ) -> tuple[list[dict[str, Any]], int | None]:
@@ -117,7 +142,28 @@ class Receiver:
         await asyncio.to_thread(self.search.catch_up, newest, _FRESH_SECONDS)
         return await self.read(look)
 
-    async def forget(self, session_ids: list[str]) -> None:
+    async def keep_house(self) -> None:
+        """Forget what is too old or too much, now and then, until cancelled."""
+        await asyncio.sleep(_FIRST_CLEANING_SECONDS)
+        while True:
+            try:
+                await self.expire()
+            except (ApiError, sqlite3.Error) as error:  # the next round tries again
+                _log.warning("old sessions could not be forgotten", extra={"reason": str(error)})
+            await asyncio.sleep(_CLEANING_SECONDS)
+
+    async def expire(self) -> int:
+        """Forget every session that is past its time; return how many they were."""
+        gone = 0
+        while True:
+            now, index_bytes = self._clock(), self.search.size_bytes
+            ids = await self.read(lambda database: due(database, self.retention, now, index_bytes))  # noqa: B023
+            if not ids:
+                return gone
+            await self.forget(ids, reason=EXPIRED)
+            gone += len(ids)
+
+    async def forget(self, session_ids: list[str], *, reason: str = "deleted") -> None:
         """Delete sessions for good: when this returns, no file of ours holds a word of them."""
         numbers = await self.read(lambda database: [number_of(database, id) for id in session_ids])
         await asyncio.wrap_future(self.search.forget(numbers))
@@ -125,7 +171,7 @@ class Receiver:
 
         def forget(database: sqlite3.Connection) -> None:
             for session_id in session_ids:
-                ingest.forget_session(database, session_id, now)
+                ingest.forget_session(database, session_id, now, reason=reason)
 
         await self.write(forget)
         await asyncio.wrap_future(self.store.cut_log())
@@ -193,6 +239,10 @@ def _translated() -> Iterator[None]:
     except UnknownSessionError as error:
         raise ApiError(
             404, "unknown_session", f"There is no session {error}.", hint="Register it with POST /agents/sessions."
+        ) from error
+    except ExpiredSessionError as error:
+        raise ApiError(
+            410, "expired_session", f"Session {error} is past its time here.", hint="Only a restore brings it back."
         ) from error
     except DeletedSessionError as error:
         raise ApiError(

@@ -74,8 +74,16 @@ _FEED: Final = (
         PRIMARY KEY (session, day, rule, source)) WITHOUT ROWID""",
     _fill_feed,
 )
+_TOKENS: Final = (
+    """CREATE TABLE tokens (
+        name TEXT PRIMARY KEY, hash BLOB NOT NULL UNIQUE, scope TEXT NOT NULL, created TEXT NOT NULL, last_used TEXT,
+        revoked TEXT)""",
+    "CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",
+    "INSERT INTO secrets (name, value) VALUES ('tokens', randomblob(32))",
+)
+_EXPIRED: Final = ("ALTER TABLE deleted_sessions ADD COLUMN reason TEXT NOT NULL DEFAULT 'deleted'",)
 # One entry per `PRAGMA user_version`; an entry is never changed once released.
-_MIGRATIONS: Final[tuple[tuple[Statement, ...], ...]] = (_FIRST, _PLACES, _IDENTITY, _FEED)
+_MIGRATIONS: Final[tuple[tuple[Statement, ...], ...]] = (_FIRST, _PLACES, _IDENTITY, _FEED, _TOKENS, _EXPIRED)
 
 
 def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection:

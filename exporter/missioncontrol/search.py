@@ -25,6 +25,7 @@ _ROWS_MAX, _BYTES_MAX = 2000, 4 << 20
 _GATHER_SECONDS: Final = 0.1
 _GATHER_ROWS: Final = 500
 _RETRY_SECONDS: Final = 5.0
+_OPEN_SECONDS: Final = 5.0
 _log: Final = logging.getLogger(__name__)
 
 _SCHEMA: Final = (
@@ -49,7 +50,7 @@ class Search:
         self._requests: queue.SimpleQueue[tuple[Sequence[int], Future[None]]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._until = 0
+        self._until = -1
         self._reached = threading.Condition()
         self._memory: sqlite3.Connection | None = None
         store.after_commit = self.wake
@@ -75,6 +76,8 @@ class Search:
         """Wait until events up to this number can be found; tell whether they can."""
         self.wake()
         with self._reached:
+            if self._until < 0:  # it is being opened, which a busy machine may take its time for
+                self._reached.wait_for(lambda: self._until >= 0 or self._closed, _OPEN_SECONDS)
             return self._reached.wait_for(lambda: self._until >= until or self._closed, seconds)
 
     def read(self, job: Callable[[sqlite3.Connection], Result]) -> Result:

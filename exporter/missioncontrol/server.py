@@ -4,10 +4,12 @@ import asyncio
 import errno
 import ipaddress
 import socket
+import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import uvicorn
@@ -35,12 +37,13 @@ class ServerHandle:
     _receiver: Receiver
     _server: uvicorn.Server
     _serving: "asyncio.Task[None]"
+    scheme: str = "http"
 
     @property
     def url(self) -> str:
         """The address a person opens."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
+        return f"{self.scheme}://{host}:{self.port}"
 
     async def stop(self) -> None:
         """Stop listening. A second call does nothing."""
@@ -54,7 +57,29 @@ class ServerHandle:
         await asyncio.shield(self._serving)
 
 
-async def serve_http(app: Starlette, host: str, port: int, *, explicit_port: bool) -> ServerHandle:
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The files of a certificate (with its chain) and of its key, both PEM."""
+
+    certificate: Path
+    key: Path
+
+    def check(self) -> None:
+        """Raise `SettingsError` when they cannot be read or do not belong together."""
+        try:
+            ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
+                self.certificate, self.key, password=lambda: ""
+            )
+        except (OSError, ValueError) as error:  # an SSLError is an OSError
+            raise SettingsError(
+                f"The certificate {self.certificate} with the key {self.key} cannot be used: {error}.",
+                hint="Both are PEM files, the key without a passphrase.",
+            ) from error
+
+
+async def serve_http(
+    app: Starlette, host: str, port: int, *, explicit_port: bool, certificate: Certificate | None = None
+) -> ServerHandle:
     """Serve the application from the running loop, without touching signal handlers, and return once it listens.
 
     A port that is taken is replaced by the next free one, or with `explicit_port` raises `ExporterError`. An address
@@ -63,8 +88,10 @@ async def serve_http(app: Starlette, host: str, port: int, *, explicit_port: boo
     if not is_loopback(host) and not app.state.has_token:
         raise SettingsError(
             f"The receiver will not listen on {host} without a token.",
-            hint="Give --token-file, or listen on 127.0.0.1.",
+            hint="Make one with `exporter mission-control token create NAME`, or listen on 127.0.0.1.",
         )
+    if certificate is not None:
+        certificate.check()
     listener = _listen(host, port, explicit_port=explicit_port)
     bound: int = listener.getsockname()[1]
     config = uvicorn.Config(
@@ -78,6 +105,8 @@ async def serve_http(app: Starlette, host: str, port: int, *, explicit_port: boo
         ws="none",
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(_STOP_SECONDS),
+        ssl_certfile=certificate.certificate if certificate is not None else None,
+        ssl_keyfile=certificate.key if certificate is not None else None,
     )
     server = _QuietServer(config)
     serving = asyncio.get_running_loop().create_task(server.serve(sockets=[listener]), name="receiver-http")
@@ -87,7 +116,8 @@ async def serve_http(app: Starlette, host: str, port: int, *, explicit_port: boo
             await serving
             raise ExporterError("The receiver did not start.", hint="Run with --json to see its errors.")
         await asyncio.sleep(0.002)
-    return ServerHandle(host, bound, app.state.receiver, server, serving)
+    scheme = "http" if certificate is None else "https"
+    return ServerHandle(host, bound, app.state.receiver, server, serving, scheme)
 
 
 class _QuietServer(uvicorn.Server):

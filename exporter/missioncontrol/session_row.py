@@ -2,12 +2,15 @@
 
 import sqlite3
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from exporter.core import digest
 from exporter.core.summary import Summary
+
+EXPIRED: Final = "expired"
+"""Why a session was deleted, when it was by its age or size and not by a person."""
 
 
 class UnknownSessionError(Exception):
@@ -16,6 +19,10 @@ class UnknownSessionError(Exception):
 
 class DeletedSessionError(Exception):
     """The session with this id was deleted here."""
+
+
+class ExpiredSessionError(DeletedSessionError):
+    """The session with this id was older than sessions are kept here."""
 
 
 class BadCursorError(ValueError):
@@ -54,8 +61,10 @@ class SessionRow:
 
 def missing(database: sqlite3.Connection, session_id: str) -> Exception:
     """Return what to raise for a session that is not there."""
-    deleted = database.execute("SELECT 1 FROM deleted_sessions WHERE id = ?", (session_id,)).fetchone()
-    return DeletedSessionError(session_id) if deleted else UnknownSessionError(session_id)
+    row = database.execute("SELECT reason FROM deleted_sessions WHERE id = ?", (session_id,)).fetchone()
+    if row is None:
+        return UnknownSessionError(session_id)
+    return ExpiredSessionError(session_id) if row[0] == EXPIRED else DeletedSessionError(session_id)
 
 
 def number_of(database: sqlite3.Connection, session_id: str) -> int:

@@ -13,6 +13,7 @@ from exporter.core.envelope import REFUSALS
 from exporter.missioncontrol import ingest, queries
 from exporter.missioncontrol.answers import ApiError, json_answer
 from exporter.missioncontrol.body import ENCODINGS, read_body
+from exporter.missioncontrol.guard import HOLDER
 from exporter.missioncontrol.receiver import DECLARATION, Receiver, receiver_of
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,199}")
@@ -112,6 +113,7 @@ async def report_exporter(request: Request) -> Response:
     _needs_declaration(request)
     exporter_id = checked_id(request.path_params["id"])
     report = _decoded(await read_body(request, _REPORT_BYTES_MAX), dict[str, Any])
+    report["token"] = getattr(request.state, HOLDER, None)
     now = receiver.now()
     await receiver.write(lambda database: ingest.report_exporter(database, exporter_id, report, now))
     return json_answer({})

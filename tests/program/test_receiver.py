@@ -30,4 +30,4 @@ def test_the_store_is_kept_where_store_says(machine: Machine, form: str) -> None
 
     assert "mc.db" in made
     names = ("mc.db", "mc-search.db")
-    assert made <= {name + suffix for name in names for suffix in ("", "-wal", "-shm")}
+    assert made <= {name + suffix for name in names for suffix in ("", "-wal", "-shm", "-journal")}

@@ -1,0 +1,83 @@
+"""Tokens of a receiver: one per exporter or person, shown once, kept as a keyed hash, and revoked by name.
+
+A token is 256 random bits, so nobody can try out what its hash came from; the key, which never leaves the store, makes
+hashes of two stores differ. Whoever presents a token is looked up in the store, so a revocation holds at once.
+"""
+
+import secrets
+import sqlite3
+from dataclasses import dataclass
+from hashlib import blake2b
+from hmac import compare_digest
+from typing import Any, Final, Literal
+
+PREFIX: Final = "xmc_"
+NAME_LENGTH_MAX: Final = 100
+Scope = Literal["all", "upload"]
+
+
+class TokenError(Exception):
+    """The name is taken, unknown, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Whose token it is, and what it opens: everything, or only `/agents` for uploading."""
+
+    name: str
+    scope: Scope
+
+
+def create(database: sqlite3.Connection, name: str, now: str, *, scope: Scope = "all") -> str:
+    """Return a new token under this name; it cannot be shown again. Raises `TokenError`."""
+    if not (0 < len(name) <= NAME_LENGTH_MAX and name.isprintable() and name.strip() == name):
+        raise TokenError(f"A name is 1 to {NAME_LENGTH_MAX} printable characters.")
+    if database.execute("SELECT 1 FROM tokens WHERE name = ? AND revoked IS NULL", (name,)).fetchone():
+        raise TokenError(f"There is a token {name} already.")
+    token = PREFIX + secrets.token_urlsafe(32)
+    database.execute("DELETE FROM tokens WHERE name = ?", (name,))
+    database.execute(
+        "INSERT INTO tokens (name, hash, scope, created) VALUES (?, ?, ?, ?)",
+        (name, _hash(database, token), scope, now),
+    )
+    return token
+
+
+def revoke(database: sqlite3.Connection, name: str, now: str) -> None:
+    """Make the token of this name worthless; raises `TokenError` when there is none in force."""
+    changed = database.execute("UPDATE tokens SET revoked = ? WHERE name = ? AND revoked IS NULL", (now, name))
+    if changed.rowcount == 0:
+        raise TokenError(f"There is no token {name} in force.")
+
+
+def listed(database: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Return every token without its secret, the newest first."""
+    names = ("name", "scope", "created", "last_used", "revoked")
+    rows = database.execute(f"SELECT {', '.join(names)} FROM tokens ORDER BY created DESC, name")  # noqa: S608
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def any_in_force(database: sqlite3.Connection) -> bool:
+    """Tell whether somebody can present a token."""
+    return database.execute("SELECT 1 FROM tokens WHERE revoked IS NULL LIMIT 1").fetchone() is not None
+
+
+def holder(database: sqlite3.Connection, token: str) -> Holder | None:
+    """Return whose token it is, or None."""
+    if not token.startswith(PREFIX) or not token.isascii():
+        return None
+    hashed = _hash(database, token)
+    row = database.execute(
+        "SELECT hash, name, scope FROM tokens WHERE hash = ? AND revoked IS NULL", (hashed,)
+    ).fetchone()
+    return Holder(row[1], row[2]) if row is not None and compare_digest(row[0], hashed) else None
+
+
+def used(database: sqlite3.Connection, name: str, now: str) -> None:
+    """Note when a token was last presented."""
+    database.execute("UPDATE tokens SET last_used = ? WHERE name = ?", (now, name))
+
+
+def _hash(database: sqlite3.Connection, token: str) -> bytes:
+    (key,) = database.execute("SELECT value FROM secrets WHERE name = 'tokens'").fetchone()
+    return blake2b(token.encode(), key=key, digest_size=32).digest()

@@ -1,0 +1,198 @@
+"""Tokens of their own for exporters, certificates, and how long sessions are kept."""
+
+import shutil
+import ssl
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from exporter.errors import SettingsError, UsageError
+from exporter.missioncontrol import tokens
+from exporter.missioncontrol.administration import create_token, list_tokens, revoke_token
+from exporter.missioncontrol.app import create_app
+from exporter.missioncontrol.retention import Retention
+from exporter.missioncontrol.server import Certificate, serve_http
+from exporter.missioncontrol.store import Store
+
+pytestmark = pytest.mark.anyio
+Make = Callable[..., bytes]
+
+
+async def ask(url: str, token: str | None, path: str = "/api/v1/sessions", **options: Any) -> int:
+    # A forwarding header makes us strangers although we come from the same user.
+    headers = {"X-Forwarded-For": "203.0.113.5"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    async with httpx.AsyncClient(**options) as client:
+        return (await client.get(url + path, headers=headers)).status_code
+
+
+async def test_a_token_opens_until_it_is_revoked_while_the_receiver_runs(store_path: Path) -> None:
+    with Store(store_path) as store:
+        server = await serve_http(create_app(store, token="shared"), "127.0.0.1", 0, explicit_port=True)
+        made = create_token(store_path, "laptop", upload_only=False)["token"]
+
+        answers = [await ask(server.url, token) for token in (made, "shared", made + "x", "xmc_", None)]
+        revoke_token(store_path, "laptop")
+        revoked = await ask(server.url, made)
+        await server.stop()
+
+    assert (answers, revoked) == ([200, 200, 401, 401, 401], 401)
+
+
+async def test_an_upload_token_reads_nothing(store_path: Path) -> None:
+    with Store(store_path) as store:
+        made = create_token(store_path, "laptop", upload_only=True)["token"]
+        server = await serve_http(create_app(store, token="shared"), "127.0.0.1", 0, explicit_port=True)
+
+        answers = [await ask(server.url, made, path) for path in ("/agents/sessions/s", "/api/v1/sessions", "/")]
+        await server.stop()
+
+    assert answers == [404, 403, 403]
+
+
+def test_the_store_keeps_no_token(store_path: Path) -> None:
+    made = create_token(store_path, "laptop", upload_only=False)["token"]
+
+    assert all(made[4:20].encode() not in path.read_bytes() for path in store_path.parent.iterdir())
+    assert made not in str(list_tokens(store_path))
+    with Store(store_path) as store:
+        (length,) = store.do(lambda database: database.execute("SELECT length(hash) FROM tokens").fetchone())
+        assert length == 32
+
+
+def test_tokens_are_listed_and_names_are_taken_once(store_path: Path) -> None:
+    create_token(store_path, "laptop", upload_only=True)
+    with pytest.raises(UsageError, match="already"):
+        create_token(store_path, "laptop", upload_only=False)
+    revoke_token(store_path, "laptop")
+    with pytest.raises(UsageError, match="in force"):
+        revoke_token(store_path, "laptop")
+    again = create_token(store_path, "laptop", upload_only=False)["token"]
+
+    (listed,) = list_tokens(store_path)["tokens"]
+
+    assert (listed["name"], listed["scope"], listed["revoked"], listed["last_used"]) == ("laptop", "all", None, None)
+    with Store(store_path) as store:
+        assert store.do(lambda database: tokens.holder(database, again)) == tokens.Holder("laptop", "all")
+
+
+@pytest.mark.parametrize("name", ["", " x", "x\n", "x" * 101])
+def test_a_name_that_is_none_is_refused(store_path: Path, name: str) -> None:
+    with pytest.raises(UsageError):
+        create_token(store_path, name, upload_only=False)
+
+
+async def test_a_token_of_its_own_is_enough_to_listen_beyond_loopback(store_path: Path) -> None:
+    create_token(store_path, "laptop", upload_only=False)
+    with Store(store_path) as store:
+        server = await serve_http(create_app(store), "0.0.0.0", 0, explicit_port=True)
+        await server.stop()
+
+
+async def test_a_report_says_whose_token_it_came_with(store: Store, open_client: Any) -> None:
+    made = store.do(lambda database: tokens.create(database, "laptop", "now"))
+    async with open_client(store) as client:
+        headers = {"Authorization": f"Bearer {made}"}
+        await client.post("/agents/exporters/x1", json={"version": "1", "token": "forged"}, headers=headers)
+        await client.post("/agents/exporters/x2", json={"version": "1", "token": "forged"})
+        found = (await client.get("/api/v1/exporters")).json()["exporters"]
+
+    assert {exporter["id"]: exporter["token"] for exporter in found} == {"x1": "laptop", "x2": None}
+
+
+def make_certificate(certificate: Path, key: Path) -> None:
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-out", certificate, "-keyout", key],
+        check=True, capture_output=True,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+async def test_with_a_certificate_it_serves_https_and_nothing_else(tmp_path: Path) -> None:
+    files = [tmp_path / "cert.pem", tmp_path / "key.pem"]
+    make_certificate(*files)
+    trusting = ssl.create_default_context(cafile=str(files[0]))
+    with Store(":memory:") as store:
+        app = create_app(store, token="shared")
+        server = await serve_http(app, "127.0.0.1", 0, explicit_port=True, certificate=Certificate(*files))
+
+        answers = [await ask(server.url, token, verify=trusting) for token in ("shared", None)]
+        with pytest.raises(httpx.TransportError):
+            await ask(server.url.replace("https", "http"), "shared")
+        with pytest.raises(httpx.ConnectError):
+            await ask(server.url, "shared")
+        await server.stop()
+
+    assert server.url.startswith("https://")
+    assert answers == [200, 401]
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+async def test_a_certificate_that_cannot_be_used_is_refused_with_a_hint(tmp_path: Path, content: str | None) -> None:
+    files = [tmp_path / "cert.pem", tmp_path / "key.pem"]
+    for file in files:
+        if content is not None:
+            file.write_text(content)
+
+    with Store(":memory:") as store, pytest.raises(SettingsError) as raised:
+        await serve_http(create_app(store), "127.0.0.1", 0, explicit_port=True, certificate=Certificate(*files))
+
+    assert raised.value.hint
+
+
+async def fill(client: httpx.AsyncClient, make_event: Make, make_body: Make, days: list[int]) -> None:
+    for day in days:
+        await client.post("/agents/sessions", json={"id": f"d{day}"})
+        event = make_event("e", "x", timestamp=f"2026-11-{day:02}T10:00:00.000Z", data={"text": f"word{day} " * 2000})
+        await client.post(f"/agents/sessions/d{day}/events", content=make_body(event))
+
+
+async def ids(client: httpx.AsyncClient) -> list[str]:
+    return [session["id"] for session in (await client.get("/api/v1/sessions")).json()["sessions"]]
+
+
+async def test_what_is_too_old_is_forgotten_for_good(
+    store: Store, open_client: Any, make_event: Make, make_body: Make
+) -> None:
+    clock = [datetime(2026, 11, 1, tzinfo=UTC)]
+    async with open_client(store, clock=lambda: clock[0], retention=Retention(10, None)) as client:
+        receiver = client._transport.app.state.receiver
+        await fill(client, make_event, make_body, [1, 2, 15])
+        clock[0] = datetime(2026, 11, 18, tzinfo=UTC)
+        await fill(client, make_event, make_body, [3])
+
+        gone = await receiver.expire()
+
+        assert gone == 2
+        assert await ids(client) == ["d15", "d3"]  # d3 is old and came today
+        answer = await client.post("/agents/sessions/d1/events", content=make_body(make_event("f")))
+        assert (answer.status_code, answer.json()["error"]["kind"]) == (410, "expired_session")
+        assert (await client.get("/api/v1/search?q=word1")).json()["results"][0]["session"] == "d15"
+        assert (await client.post("/agents/sessions", json={"id": "d1", "restore": True})).status_code == 200
+
+
+async def test_when_all_take_too_much_the_oldest_go(
+    store_path: Path, open_client: Any, make_event: Make, make_body: Make
+) -> None:
+    with Store(store_path) as store:
+        async with open_client(store, retention=Retention(None, 3_000_000)) as client:
+            receiver = client._transport.app.state.receiver
+            await fill(client, make_event, make_body, [1])
+            kept = await receiver.expire()
+            text = "many words " * 40_000
+            for number in range(8):
+                await client.post("/agents/sessions", json={"id": f"s{number}"})
+                event = make_event("e", timestamp=f"2026-11-1{number}T10:00:00.000Z", data={"t": text})
+                await client.post(f"/agents/sessions/s{number}/events", content=make_body(event))
+
+            gone = await receiver.expire()
+
+            assert kept == 0
+            assert 2 <= gone <= 7
+            assert await ids(client) == [f"s{number}" for number in reversed(range(gone - 1, 8))]
+            assert await receiver.expire() == 0
