@@ -63,6 +63,7 @@ COMMANDS: Final = (
     Command("config example", "an annotated configuration file", "exporter.cli.config"),
     Command("config schema", "the JSON Schema of the configuration file", "exporter.cli.config"),
     Command("mission-control serve", "the receiver and its web page alone, for a team", "exporter.cli.mission_control"),
+    Command("mission-control token", "who may use it: create, list and revoke tokens", "exporter.cli.mission_control"),
     Command("dashboards export", "write Grafana dashboards and alert rules", "exporter.cli.dashboards"),
     Command("completion bash", "completion script for bash", "exporter.cli.completion"),
     Command("completion zsh", "completion script for zsh", "exporter.cli.completion"),
