@@ -14,8 +14,8 @@ from redaction.rule import Family, Rule
 
 Owner: TypeAlias = Rule | Family
 # How far from such a place a costly gate may begin and end.
-_BEFORE: Final = 600
-_AFTER: Final = 800
+_BEFORE: Final = 160
+_AFTER: Final = 400
 _NOBODY: Final[tuple[Owner, ...]] = ()
 
 
