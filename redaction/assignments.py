@@ -14,7 +14,7 @@ from redaction.extent import Extent, extent
 from redaction.judge import Stand, is_secret
 from redaction.names import Demand, demand_of
 from redaction.raw import unescaped
-from redaction.rule import Rule, Spans
+from redaction.rule import Rule, Spans, opened
 from redaction.words import is_scrambled_member
 
 HEAD_LENGTH_MAX = 160
@@ -295,4 +295,4 @@ _RULES = (
 
 def rules() -> tuple[Rule, ...]:
     """The rules of this module."""
-    return _RULES + passphrases.rules()
+    return (*map(opened, _RULES), *passphrases.rules())

@@ -8,7 +8,7 @@ class OutOfTimeError(Exception):
     """The time budget ended."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Deadline:
     """The moment after which work on an event stops."""
 

@@ -6,23 +6,37 @@ every line that concerns them; only around such places a line is read a second t
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from redaction.gate import EngineName, Hit, make_gate
-from redaction.rule import Family, Rule
+from redaction.gate import EngineName, Gate, Hit, best_engine, make_gate
+from redaction.rule import OPENED_REACH, Family, Reach, Rule
 
 Owner: TypeAlias = Rule | Family
-# How far from such a place a costly gate may begin and end.
-_BEFORE: Final = 160
-_AFTER: Final = 400
 _NOBODY: Final[tuple[Owner, ...]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A second reading: of what, around which hits of the first, and from which number on its own hits count."""
+
+    gate: Gate
+    triggers: frozenset[int]
+    reach: Reach
+    offset: int
+
+    def hits(self, data: bytes, ends: Sequence[int]) -> Iterator[Hit]:
+        """The numbers and ends of all matches around these places, which are in order."""
+        for start, end in _windows(ends, self.reach):
+            for number, to in self.gate.hits(data[start:end]):
+                yield number + self.offset, start + to
 
 
 class Gatekeeper:
     """The gates of all rules, compiled; one per thread."""
 
-    __slots__ = ("_first", "_first_count", "_second", "_triggers", "owners")
+    __slots__ = ("_first", "_readings", "_triggers", "owners")
 
     def __init__(
         self,
@@ -33,51 +47,67 @@ class Gatekeeper:
         engine: EngineName | None = None,
     ) -> None:
         """`own` are expressions that are nobody's; their hits have the numbers from 0 on."""
+        engine = engine or best_engine()
         first: dict[str, list[Owner]] = {gate: [] for gate in own}
-        second: dict[str, list[Owner]] = {}
-        every = list(rules)
-        first.update((gate, []) for rule in every if isinstance(rule, Rule) for gate in rule.when)
-        self._triggers = range(len(own), len(first))
-        for rule in every:
-            owners = second if isinstance(rule, Rule) and rule.when else first
-            for gate in rule.gates:
-                owners.setdefault(gate, []).append(rule)
-        self.owners = [tuple(owners) or _NOBODY for owners in (*first.values(), *second.values())]
+        second: dict[Reach, list[Owner]] = {}
+        for rule in rules:
+            # Only Hyperscan is fast with open counts.
+            if rule.when and (engine == "hyperscan" or rule.reach != OPENED_REACH):
+                second.setdefault(rule.reach, []).append(rule)
+            else:
+                _own(first, rule)
+        numbers = {gate: number for number, gate in enumerate(first)}
+        self._triggers = len(numbers)
+        for gate in (gate for rules_of_one in second.values() for rule in rules_of_one for gate in rule.when):
+            numbers.setdefault(gate, len(numbers))
+        self.owners = [tuple(owners) for owners in first.values()] + [_NOBODY] * (len(numbers) - len(first))
         """Who is to look at a hit, by its number."""
-        self._first_count = len(first)
-        self._first = make_gate([gate.encode() for gate in first], cache_dir=cache_dir, engine=engine)
-        expressions = [gate.encode() for gate in second]
-        self._second = make_gate(expressions, cache_dir=cache_dir, engine=engine) if second else None
+        self._first = make_gate([gate.encode() for gate in numbers], cache_dir=cache_dir, engine=engine)
+        readings: list[_Reading] = []
+        for reach, again in second.items():
+            gates: dict[str, list[Owner]] = {}
+            for rule in again:
+                _own(gates, rule)
+            gate = make_gate([expression.encode() for expression in gates], cache_dir=cache_dir, engine=engine)
+            triggers = frozenset(numbers[trigger] for rule in again for trigger in rule.when)
+            readings.append(_Reading(gate, triggers, reach, len(self.owners)))
+            self.owners += map(tuple, gates.values())
+        self._readings = tuple(readings)
 
     def another(self) -> "Gatekeeper":
         """The same for any one other thread; nothing is compiled."""
         other = copy(self)
         other._first = self._first.another()
-        other._second = self._second.another() if self._second is not None else None
+        other._readings = tuple(replace(reading, gate=reading.gate.another()) for reading in self._readings)
         return other
 
     def hits(self, data: bytes) -> Sequence[Hit]:
         """The numbers and ends of all matches."""
         hits = self._first.hits(data)
-        if not hits or self._second is None:
+        if not hits:
             return hits
         triggers = self._triggers
-        ends = sorted(to for number, to in hits if number in triggers)
-        if not ends:
-            return hits
-        again = [hit for hit in hits if hit[0] not in triggers]
-        offset = self._first_count
-        for start, end in _windows(ends):
-            again += ((number + offset, start + to) for number, to in self._second.hits(data[start:end]))
-        return again
+        found = [hit for hit in hits if hit[0] < triggers]
+        if len(found) < len(hits):
+            for reading in self._readings:
+                ends = sorted([to for number, to in hits if number in reading.triggers])
+                if ends:
+                    found += reading.hits(data, ends)
+        return found
 
 
-def _windows(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _own(gates: dict[str, list[Owner]], rule: Owner) -> None:
+    for gate in rule.gates:
+        gates.setdefault(gate, []).append(rule)
+
+
+def _windows(ends: Sequence[int], reach: Reach) -> Iterator[tuple[int, int]]:
     """What lies around these places, without overlaps; they are in order."""
-    start, end = max(0, ends[0] - _BEFORE), ends[0] + _AFTER
+    before, after = reach
+    start, end = max(0, ends[0] - before), ends[0] + after
     for to in ends:
-        if to - _BEFORE > end:
+        if to - before > end:
             yield start, end
-            start = to - _BEFORE
-        end = to + _AFTER
+            start = to - before
+        end = to + after
     yield start, end

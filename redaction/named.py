@@ -13,7 +13,7 @@ from redaction.assignments import ASSIGNMENT_GATES
 from redaction.cut import cut_end, looks_drawn
 from redaction.extent_of import TokenReader
 from redaction.placeholders import only_dummies
-from redaction.rule import Family, Rule, RuleSpan
+from redaction.rule import Family, Rule, RuleSpan, opened
 from redaction.shape import CUT_RANDOM, Shape
 from redaction.words import share_of_words
 
@@ -201,7 +201,7 @@ def _assigned(gate: str, length: int, rules: tuple[Rule, ...], owners: Callable[
                 return spans, spans[-1][1]
         return (), to
 
-    return Family(rules, (gate,), look)
+    return opened(Family(rules, (gate,), look))
 
 
 def _family(gate: str, members: Sequence[Member]) -> Family:

@@ -1,8 +1,9 @@
 """What a rule is: where a secret of its kind may be, and how to tell its extent there."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, TypeAlias, TypeVar
 
 Confidence: TypeAlias = Literal["high", "medium", "low"]
 # How sure a single finding is: a proof says more than any shape.
@@ -10,6 +11,12 @@ Certainty: TypeAlias = Literal["proven", "high", "medium", "low"]
 Spans: TypeAlias = Sequence[tuple[int, int]]
 # Where the secrets are, and up to where the rule need not look again.
 Look: TypeAlias = Callable[[bytes, int], tuple[Spans, int]]
+# How many bytes before and behind the end of what is in every line that concerns a rule its gates may begin and end.
+Reach: TypeAlias = tuple[int, int]
+AROUND: Final[Reach] = (160, 400)
+# Of gates that are looked for with open counts first: no match of one is longer.
+OPENED_REACH: Final[Reach] = (256, 0)
+_COUNT: Final = re.compile(r"\{([01]),\d+\}")
 
 
 _RAISED: Final[Mapping[Confidence, Confidence]] = {"high": "high", "medium": "high", "low": "medium"}
@@ -31,8 +38,8 @@ class Rule:
     of this kind or shortly before it. `look(line, to)` is asked about each such end and answers with the spans of
     secrets in the raw line (escapes not resolved) and with `seen`: ends up to there hold nothing new. `example` and
     `counter` are templates of a text that must be found and of one that must not. A rule with costly gates says in
-    `when` what one of is in every line that concerns it: only there the gates are tried. `check` says how sure a
-    finding is, not whether it is one.
+    `when` what one of is in every line that concerns it: only within `reach` of there the gates are tried. `check`
+    says how sure a finding is, not whether it is one.
     """
 
     id: str
@@ -44,6 +51,7 @@ class Rule:
     example: str = ""
     counter: str = ""
     when: tuple[str, ...] = ()
+    reach: Reach = AROUND
     check: Check | None = None
     is_borrowed: bool = field(init=False)
     """It is detect-secrets': a rule of ours says better what a secret is."""
@@ -71,3 +79,17 @@ class Family:
     rules: tuple[Rule, ...]
     gates: tuple[str, ...]
     look: Callable[[bytes, int], tuple[Sequence[RuleSpan], int]]
+    when: tuple[str, ...] = ()
+    reach: Reach = AROUND
+
+
+_Owner = TypeVar("_Owner", Rule, Family)
+
+
+def opened(rule: _Owner) -> _Owner:
+    """The rule with its gates looked for with open counts first, which Hyperscan is much faster with.
+
+    What a gate matches its open form matches, too. None of the gates may match more than the reach says.
+    """
+    counts = (_COUNT.sub(lambda count: "*" if count[1] == "0" else "+", gate) for gate in rule.gates)
+    return replace(rule, when=tuple(counts), reach=OPENED_REACH)

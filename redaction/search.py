@@ -95,7 +95,7 @@ class Search:
             # What another redactor would see; so there is nothing left for it to find.
             view = View(data, self.replacements(data, found))
             deadline.check()
-            more = self._round(view.data, self._gates.hits(view.data), deadline)
+            more = self._unmarked_round(_MARKER.sub(self._without_marker, view.data), deadline)
             if not more:
                 break
             found = merged_spans([*found, *(Span(*view.origin(span.start, span.end), span.rule) for span in more)])
@@ -117,7 +117,7 @@ class Search:
         if 0 in own:
             unmarked = _MARKER.sub(self._without_marker, data)
             if unmarked != data:
-                return self._round(unmarked, self._gates.hits(unmarked), deadline)
+                return self._unmarked_round(unmarked, deadline)
         found = self._looked(data, hits, deadline)
         if own:
             for numbers, view_of in _VIEWS:
@@ -126,6 +126,9 @@ class Search:
                     for span in self._looked(view.data, self._gates.hits(view.data), deadline):
                         found.append(Span(*view.origin(span.start, span.end), span.rule))
         return self._kept(data, found) if found else found
+
+    def _unmarked_round(self, data: bytes, deadline: Deadline) -> list[Span]:
+        return self._round(data, self._gates.hits(data), deadline)
 
     def _without_marker(self, marker: re.Match[bytes]) -> bytes:
         return nothing(len(marker[0])) if marker[1] in self._names else marker[0]
