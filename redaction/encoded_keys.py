@@ -16,7 +16,11 @@ _BACKWARDS = re.compile(rb"[A-Za-z0-9+/_-]*+")
 _FORWARDS = re.compile(rb"[A-Za-z0-9+/=_-]*+" + LINES.pattern)
 
 _MEMBER_BYTES = 32
-_MEMBER = rf"{_QUOTE}(?:d|p|q|dp|dq|qi|k){_QUOTE}\s{{0,2}}:\s{{0,2}}{_QUOTE}[A-Za-z0-9_-]{{{_MEMBER_BYTES}}}"
+# One gate for each name: as alternatives of one they make the first reading measurably slower.
+_MEMBERS = tuple(
+    rf"[\"']{name}{_QUOTE}\s{{0,2}}:\s{{0,2}}{_QUOTE}[A-Za-z0-9_-]{{{_MEMBER_BYTES}}}"
+    for name in ("d", "p", "q", "dp", "dq", "qi", "k")
+)
 _VALUE = re.compile(rb"[A-Za-z0-9_-]*+={0,2}(?=\\{0,15}[\"']|\Z|\.\.\.)")
 _KIND = re.compile(rb"kty\\{0,15}[\"']\s{0,2}:\s{0,2}\\{0,15}[\"'](?:RSA|EC|OKP|oct|AKP)")
 
@@ -69,7 +73,7 @@ def rules() -> tuple[Rule, ...]:
             "jwk-private",
             "JSON web key",
             "private member",
-            (_MEMBER,),
+            _MEMBERS,
             find_jwk_member,
             example='{"kty":"EC","crv":"P-256","d":"<base64url:43>"}',
             counter='{"name":"EC","d":"<base64url:43>"}',

@@ -160,8 +160,7 @@ _HEAD = re.compile(rb"[\w .\-/+:()#]{0,60}")
 # A name with what may come after it in these layouts.
 _WHEN = (
     *WHEN,
-    r"(?i)(?:pass|pwd|secret|token|key|credential)\w{0,24}(?:\(\\{0,15}[\"']|: \(string\))",
-    r"(?i)(?:pass|pwd|secret|token|key|credential)[\w.\-]{0,24}(?::\*|\*{1,2}:)",
+    r"(?i)(?:pass|pwd|secret|token|key|credential)[\w.\-]*(?:\([\"'\\]|: \(string\)|:\*|\*{1,2}:)",
 )
 
 _RULES = (

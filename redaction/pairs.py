@@ -23,14 +23,17 @@ _WORDS = (
     *(f"{name} ?key" for name in ("application", "consumer", "deploy", "webhook")),
 )
 # Open counts: bounded ones make the first reading a quarter slower.
-_BLANK_AFTER = r"""[,<>\t|]|[ ](?:[ "'`\\|]|(?:is|was|equals|ist|lautet)[ :*])"""
+_BLANK_AFTER = r"""[,<>\t|]|[ ][ "'`\\|]"""
 _AFTER = rf"""[\w.\-]*(?:["'`\\]|{_BLANK_AFTER})"""
 # Numbers of tokens are in every answer of a model.
 _AFTER_TOKEN = rf"""[\w.\-]*(?:["'`\\]+[ ,;}}\])>\s\\nrt]|{_BLANK_AFTER})"""
+# A sentence, and the beginning of a value that is no word.
+_SAID = r"""[ ](?:is|was|equals|ist|lautet))[ :*]+["'`\\]*[^\s"'`\\]{0,5}[0-9A-Z!@#$%^&*_+=~]"""
 WHEN = (
     *(f"(?i){word}{_AFTER}" for word in _WORDS),
     f"(?i)token{_AFTER_TOKEN}",
-    r"(?i)passw[\w' \-.]*[ ](?:is|was|equals|ist|lautet)[ :*]",
+    rf"(?i:passw[\w' \-.]*{_SAID}",
+    rf"(?i:(?:{'|'.join(_WORDS)}|token)[\w.\-]*{_SAID}",
     *("ENV[ ]", "ARG[ ]", "setx[ ]", "setenv[ ]", "#define[ ]"),
 )
 QUOTES = r"""["'`\\]{0,17}"""
