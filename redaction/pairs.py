@@ -4,6 +4,7 @@ import re
 
 from redaction.assignments import SECRET_LENGTH, SECRET_NAMES, judged
 from redaction.names import Demand, demand_of
+from redaction.passphrases import NO_WORD, SAYS, WHEN_SAID
 from redaction.rule import Rule, Spans
 
 HEAD_LENGTH_MAX = 240
@@ -22,18 +23,16 @@ _WORDS = (
     *(f"{name} ?key" for name in ("encrypt", "encryption", "signing", "master", "admin", "shared", "license")),
     *(f"{name} ?key" for name in ("application", "consumer", "deploy", "webhook")),
 )
-# Open counts: bounded ones make the first reading a quarter slower.
+# Each an expression of its own, which costs least. Open counts: bounded ones make the first reading a quarter slower.
 _BLANK_AFTER = r"""[,<>\t|]|[ ][ "'`\\|]"""
 _AFTER = rf"""[\w.\-]*(?:["'`\\]|{_BLANK_AFTER})"""
 # Numbers of tokens are in every answer of a model.
 _AFTER_TOKEN = rf"""[\w.\-]*(?:["'`\\]+[ ,;}}\])>\s\\nrt]|{_BLANK_AFTER})"""
-# A sentence, and the beginning of a value that is no word.
-_SAID = r"""[ ](?:is|was|equals|ist|lautet))[ :*]+["'`\\]*[^\s"'`\\]{0,5}[0-9A-Z!@#$%^&*_+=~]"""
 WHEN = (
     *(f"(?i){word}{_AFTER}" for word in _WORDS),
     f"(?i)token{_AFTER_TOKEN}",
-    rf"(?i:passw[\w' \-.]*{_SAID}",
-    rf"(?i:(?:{'|'.join(_WORDS)}|token)[\w.\-]*{_SAID}",
+    WHEN_SAID,
+    *(rf"(?i:{word}[\w.\-]*){SAYS}{NO_WORD}" for word in (*_WORDS, "token")),
     *("ENV[ ]", "ARG[ ]", "setx[ ]", "setenv[ ]", "#define[ ]"),
 )
 QUOTES = r"""["'`\\]{0,17}"""

@@ -12,6 +12,11 @@ _GATES = (
     f"(?i:{_SAID}){_OPENED}[A-Z][a-z]{{2,12}}[A-Z][a-z]{{2}}",
     f"(?i:{_SAID}){_OPENED}[A-Za-z]{{3,12}}[_.][A-Za-z]{{3}}",
 )
+# A sentence, and the beginning of a value that is no word.
+SAYS = r"""[ ](?i:is|was|equals|ist|lautet)[ :*]+["'`\\]*"""
+NO_WORD = r"""[^\s"'`\\]{0,5}[0-9A-Z!@#$%^&*_+=~]"""
+# What is in every such sentence, with open counts.
+WHEN_SAID = rf"(?i:pass(?:w|phrase)[\w' \-.]*){SAYS}(?:{NO_WORD}|[A-Za-z]+-[A-Za-z]+-)"
 _BEFORE_LENGTH_MAX = 60
 _BEGUN = re.compile(rb"(?<=[\s*:\"'`])[A-Za-z_.-]{6,40}\Z")
 _WORDS = re.compile(rb"[A-Za-z]{3,12}(?:-[A-Za-z]{3,12}){2,7}(?:-?\d{1,6}[!?_]?)(?![\w/-])")
@@ -43,6 +48,7 @@ _RULES = (
         "medium",
         "The password is amber-nickel-candle-<digits:3>",
         "The password is machine-generated-daily.",
+        (WHEN_SAID,),
     ),
 )
 

@@ -19,6 +19,8 @@ UNBOUNDED: Final = 1 << 20
 CUT_RANDOM: Final = 12
 CUT_TELLING: Final = 4  # a character that is no letter or digit counts twice
 CUT_SHORT_MAX: Final = 4
+# So much of the run at its end is enough for a gate; Hyperscan counts longer ones at many times the cost.
+GATE_RUN_MAX: Final = 14
 
 
 class ShapeError(ValueError):
@@ -97,7 +99,8 @@ def _cut_short(items: tuple[_Item, ...]) -> tuple[_Item, ...]:
     last = items[-1]
     if last.alternatives and last.most == 1:
         return (*items[:-1], replace(last, alternatives=tuple(map(_cut_short, last.alternatives))))
-    return (*items[:-1], replace(last, most=last.least))
+    least = min(last.least, GATE_RUN_MAX)
+    return (*items[:-1], replace(last, least=least, most=least))
 
 
 def _last_class(items: tuple[_Item, ...]) -> str | None:
