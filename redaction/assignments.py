@@ -13,9 +13,9 @@ from redaction.digests import is_digest, is_padding, is_salt
 from redaction.extent import Extent, extent
 from redaction.judge import Stand, is_secret
 from redaction.names import Demand, demand_of
+from redaction.plain import is_plain, is_plain_anyhow
 from redaction.raw import unescaped
 from redaction.rule import Rule, Spans, opened
-from redaction.words import is_scrambled_member
 
 HEAD_LENGTH_MAX = 160
 SECRET_LENGTH = 6
@@ -107,11 +107,6 @@ SETTER = re.compile(
     rb"(?:(?i:set|with|use|put|add|new|verify|check|validate|compare|encode|encrypt|hash|change|update|login)(?![a-z])"
     rb"|(?i:pass(?:word|wd|phrase)?|pwd|secret|token|api_?key|auth|access|client|bearer|basic))"
 )
-# What most looks end with: a call or a member, where there is no quote, and words.
-CODE = re.compile(rb"[A-Za-z_$][\w$]+(?:\.[A-Za-z_]\w*)*[(\[]|(?:[A-Za-z_]+\.)+[A-Za-z_]+(?=[\s,;)\]}\\\"'?:])")
-_WORDS = rb"[A-Za-z]?[a-z]{1,11}(?:(?:[ :.,_-]{1,2}|[!?] )[A-Za-z]?[a-z]{1,11}){0,8}[ :.,!?=]{0,3}"
-WORDS = re.compile(_WORDS + rb"(?=[\s\"'`\\,;)}\]<])")
-QUOTED_WORDS = re.compile(_WORDS + rb"(?=[\"'`\\])")
 LINE_END = re.compile(
     rb" {0,2}\.?(?:[\r\n&\"'`]|\\{1,15}[nrt\"]|#|</|\Z|;[\w ]{1,30}=| \||\||\xe2\x94\x82)"
     rb"| (?=--?\w|[a-z]{2,12} |[a-z_]{2,20}=[^\s=])"
@@ -225,16 +220,9 @@ def _is_item(line: bytes, value: Extent, quote: bytes) -> bool:
     )
 
 
-def _is_code(line: bytes, start: int, demand: Demand) -> bool:
-    found = CODE.match(line, start)
-    if found is None or demand < Demand.PASSWORD or found.group().endswith((b"(", b"[")):
-        return found is not None
-    return not is_scrambled_member(found.group().decode("ascii"))
-
-
 def judged(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> tuple[Spans, int]:
     """The span of the value at `start`, if it is a secret, and up to where need not be looked again."""
-    if QUOTED_WORDS.match(line, start) if quote else WORDS.match(line, start) or _is_code(line, start, demand):
+    if is_plain(line, start, demand, is_quoted=bool(quote)):
         return (), to
     if not quote and (tag := TAGGED.match(line, start)) is not None:
         return judged(line, tag.end(), tag["quote"] or b"", demand, to) if tag["plain"] else ((), to)
@@ -255,6 +243,8 @@ def _look(length: int, line: bytes, to: int) -> tuple[Spans, int]:
     start = to - length
     if line[to - 2 : to] == b"\\/" and (escaped := ESCAPED_SLASH.search(line, max(0, to - 32), to)):
         start = escaped.start()
+    if is_plain_anyhow(line, start):
+        return (), to
     demand, quote = _given(line, start)
     return judged(line, start, quote, demand, to) if demand != Demand.NONE else ((), to)
 

@@ -84,9 +84,16 @@ class Search:
         return self._gates.hits(data)
 
     def spans(self, data: bytes, deadline: Deadline) -> Sequence[Span]:
-        """The stretches to mask, in order and apart; usually none, and then this is all that it costs."""
-        hits = self._gates.hits(data)
-        if not hits and not (self.known and self.known.hits(data)):
+        """The stretches to mask, in order and apart."""
+        return self.spans_of(data, self._gates.hits(data), deadline)
+
+    def is_unknown(self, data: bytes) -> bool:
+        """Whether no known value is in the data; data without hits in which there is none has no spans."""
+        return not self.known.hits(data)
+
+    def spans_of(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> Sequence[Span]:
+        """The stretches to mask in data with these hits."""
+        if not hits and self.is_unknown(data):
             return ()
         found = merged_spans(self._round(data, hits, deadline))
         for _ in range(_ROUNDS_MAX):
