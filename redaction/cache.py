@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 _OTHERS: Final = 0o077
-_KEPT_MAX: Final = 4
+_KEPT_MAX: Final = 8
 
 
 def cached(expressions: Sequence[bytes], directory: Path, compile_all: Callable[[], Any]) -> Any:

@@ -111,7 +111,6 @@ def detector_rules() -> tuple[Rule, ...]:
 
 def plugin_rules(files: Iterable[Path]) -> Iterator[Rule]:
     """A rule for each regex detector in users' plugin files; raises `RuleError` for a file that cannot be loaded."""
-    base = _base()
     for file in files:
         spec = importlib.util.spec_from_file_location(f"redaction_plugin_{file.stem}", file)
         if spec is None or spec.loader is None:
@@ -121,7 +120,7 @@ def plugin_rules(files: Iterable[Path]) -> Iterator[Rule]:
             spec.loader.exec_module(module)
         except Exception as error:
             raise RuleError(file.name, "", f"cannot be loaded: {type(error).__name__}: {error}") from error
-        for detector in _detectors_of(module, base):
+        for detector in _detectors_of(module, _base()):
             patterns = tuple(pattern for pattern in detector.denylist)
             for pattern in patterns:
                 yield _plugin_rule(file, detector, pattern)

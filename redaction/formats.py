@@ -120,8 +120,8 @@ def _extent(row: Format, shape: Shape) -> TokenReader:
 def _look(extent: TokenReader, shape: Shape) -> Look:
     """Return what tells the extent of a token whose shortest form, or enough of it, ends at `to`."""
     if shape.cut is not None:
-        return _look_cut(extent, shape.cut)
-    reach = min(shape.longest, _REACH_MAX) if shape.longest < UNBOUNDED else _reach(shape.gate)
+        return _look_cut(extent, shape.cut, min(shape.reach, _REACH_MAX))
+    reach = min(shape.longest if shape.longest < UNBOUNDED else shape.reach, _REACH_MAX)
     # What goes on longer is for the extent to say.
     ahead = min(shape.longest, _REACH_MAX) if shape.longest < UNBOUNDED else shape.shortest
 
@@ -132,9 +132,8 @@ def _look(extent: TokenReader, shape: Shape) -> Look:
     return look
 
 
-def _look_cut(extent: TokenReader, pattern: str) -> Look:
+def _look_cut(extent: TokenReader, pattern: str, reach: int) -> Look:
     """Return what tells the extent of a token whose beginning ends at `to`; the rest may be cut off."""
-    reach = _reach(pattern)
     beginning = cache(lambda: re.compile(pattern.encode()))
 
     def look(line: bytes, to: int) -> tuple[Spans, int]:
@@ -150,11 +149,6 @@ def _look_cut(extent: TokenReader, pattern: str) -> Look:
         return ((begun.span(begun.re.groups)[0], end),), end
 
     return look
-
-
-def _reach(gate: str) -> int:
-    """How far before its end the match of a gate may begin."""
-    return min(parsed(gate).longest, _REACH_MAX)
 
 
 def _ending_at(pattern: re.Pattern[bytes], line: bytes, to: int, start: int, end: int) -> re.Match[bytes] | None:

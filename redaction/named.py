@@ -103,13 +103,14 @@ class Member:
         self.rule = rule
         self.extent = extent
         self.shape = shape
-        self._names = _BEGIN + b"(?i:" + b"|".join(_spelt(name).encode() for name in names) + b")" + _REST
+        self._names = names
         self._compiled: re.Pattern[bytes] | None = None
 
     def is_named(self, name: bytes) -> bool:
         """Whether this text ends with one of the names, as a word or words of their own."""
         if self._compiled is None:
-            self._compiled = re.compile(self._names)
+            spelt = "|".join(map(_spelt, self._names)).encode()
+            self._compiled = re.compile(_BEGIN + b"(?i:" + spelt + b")" + _REST)
         return self._compiled.search(name) is not None
 
     def of(self, line: bytes, start: int) -> Sequence[RuleSpan]:

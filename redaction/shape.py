@@ -15,7 +15,7 @@ _LITERALS: Final = frozenset(string.ascii_letters + string.digits + " _-/:=.,;@!
 _NEED_ESCAPE: Final = frozenset(".$+*?()[]{}|^")
 _COUNT: Final = re.compile(r"\{(\d{1,4})(?:(,)(\d{0,4}))?\}")
 UNBOUNDED: Final = 1 << 20
-# As much of a token is enough where the text ends in the middle of it, if so many characters say what it is.
+# So much of a token is enough where the text ends in the middle of it, if so many characters say what it is.
 CUT_RANDOM: Final = 12
 CUT_TELLING: Final = 4  # a character that is no letter or digit counts twice
 CUT_SHORT_MAX: Final = 4
@@ -35,13 +35,15 @@ class Shape:
     shortest: int
     longest: int
     gate: str
-    """The pattern cut so that it ends once, at the shortest match of its last item."""
+    """The pattern cut so that it ends once."""
     last_class: str | None
     """The class at its end, of which a longer secret would have more."""
     prefix: str
     """The characters that every match begins with."""
     cut: str | None
     """The pattern up to where it is certain, to find a token that was cut off; None where it never is."""
+    reach: int
+    """The longest that `cut`, or without it `gate`, matches."""
 
 
 class _Chooser(Protocol):
@@ -70,15 +72,13 @@ def parsed(pattern: str) -> Shape:
     shortest, longest = _lengths((items,))
     if not shortest:
         raise ShapeError("it matches the empty text")
-    gate = _gate(_cut_short(items))
-    return Shape(pattern, shortest, longest, gate, _last_class(items), _prefix(items), _cut_off(items))
+    short, off = _cut_short(items), _cut_off(items)
+    reach = _lengths((off or short,))[1]
+    return Shape(pattern, shortest, longest, _gate(short), _last_class(items), _prefix(items), off and _gate(off), reach)
 
 
 def _gate(items: tuple[_Item, ...]) -> str:
-    """The expression of the items.
-
-    Hexadecimal digits are given as digits and letters: Hyperscan is several times faster with the larger class.
-    """
+    """The expression of the items, with letters for hexadecimal digits: Hyperscan is faster with the larger class."""
     return "".join(map(_written, items)).replace("[0-9a-f]", "[0-9a-z]")
 
 
@@ -99,8 +99,7 @@ def _cut_short(items: tuple[_Item, ...]) -> tuple[_Item, ...]:
     last = items[-1]
     if last.alternatives and last.most == 1:
         return (*items[:-1], replace(last, alternatives=tuple(map(_cut_short, last.alternatives))))
-    least = min(last.least, GATE_RUN_MAX)
-    return (*items[:-1], replace(last, least=least, most=least))
+    return (*items[:-1], replace(last, least=min(last.least, GATE_RUN_MAX), most=min(last.least, GATE_RUN_MAX)))
 
 
 def _last_class(items: tuple[_Item, ...]) -> str | None:
@@ -154,11 +153,11 @@ class _Cutter:
         return True
 
 
-def _cut_off(items: tuple[_Item, ...]) -> str | None:
+def _cut_off(items: tuple[_Item, ...]) -> tuple[_Item, ...] | None:
     cutter = _Cutter()
     cut = cutter.of(items)
     # What many addresses and all zeros in base64 begin with says nothing.
-    return _gate(cut) if cut and len(cutter.told) > 1 and _prefix(items) != "http" else None
+    return cut if cut and len(cutter.told) > 1 and _prefix(items) != "http" else None
 
 
 def sample(pattern: str, chooser: _Chooser) -> str:
