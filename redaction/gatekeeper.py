@@ -68,9 +68,9 @@ class Gatekeeper:
             gates: dict[str, list[Owner]] = {}
             for rule in again:
                 _own(gates, rule)
-            gate = make_gate([expression.encode() for expression in gates], cache_dir=cache_dir, engine=engine)
+            compiled = make_gate([gate.encode() for gate in gates], cache_dir=cache_dir, engine=engine)
             triggers = frozenset(numbers[trigger] for rule in again for trigger in rule.when)
-            readings.append(_Reading(gate, triggers, reach, len(self.owners)))
+            readings.append(_Reading(compiled, triggers, reach, len(self.owners)))
             self.owners += map(tuple, gates.values())
         self._readings = tuple(readings)
 

@@ -12,6 +12,12 @@ import msgspec
 # A string and, for a member's key, its colon. An unterminated one ends with the line, so that a flood of quotes is
 # read once.
 _STRING: Final = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)("(?:[ \t\r\n]*+:)?|\\?\Z)', re.DOTALL)
+# Of a string that ended, and of the member that a string is the value of: a simple key.
+_CLOSED: Final = re.compile(rb"[ \t\r\n]*+(?:[,\]}:]|\Z)")
+_KEY: Final = re.compile(rb'(?<!\\)"([^"\\]*)"[ \t\r\n]*:\Z')
+_KEY_LENGTH: Final = 160
+_QUOTES_TRIED: Final = 64
+_BACKSLASH: Final = 0x5C
 _TOKEN: Final = re.compile(
     rb'[ \t\r\n]*+(?:("(?:[^"\\]*+(?:\\.[^"\\]*+)*+)")|([{}\[\],:])|([^\s{}\[\],:"]++))', re.DOTALL
 )
@@ -102,8 +108,9 @@ def strings(line: bytes, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[Str
     """The strings of a checked line that overlap a span, with the number of the first such span; spans are in order
     and apart."""
     number = 0
+    begin, key = _near(line, spans[0][0]) if spans else (0, None)
     before: re.Match[bytes] | None = None
-    for found in _STRING.finditer(line):
+    for found in _STRING.finditer(line, begin):
         start, end = found.span(1)
         while number < len(spans) and spans[number][1] <= start:
             number += 1
@@ -111,12 +118,35 @@ def strings(line: bytes, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[Str
             return
         if spans[number][0] < end:
             is_key = len(found[2]) > 1
-            yield String(start, end, is_key, None if is_key else _key_of(line, before, found)), number
+            yield String(start, end, is_key, None if is_key else _key_of(line, before, found) if before else key), number
         before = found
 
 
-def _key_of(line: bytes, before: re.Match[bytes] | None, found: re.Match[bytes]) -> bytes | None:
-    if before is None or len(before[2]) < 2 or line[before.end() : found.start()].strip():
+def _near(line: bytes, place: int) -> tuple[int, bytes | None]:
+    """Where the string begins that holds this place, and its key; the line's beginning if that is not easily told."""
+    at = place
+    for _ in range(_QUOTES_TRIED):
+        at = line.rfind(b'"', 0, at)
+        run = at
+        while run > 0 and line[run - 1] == _BACKSLASH:
+            run -= 1
+        if (at - run) % 2 == 0:
+            break
+        at = run
+    else:
+        return 0, None
+    # A quote that cannot close a string opens one.
+    if at < 0 or _CLOSED.match(line, at + 1):
+        return 0, None
+    head = line[max(0, at - _KEY_LENGTH) : at].rstrip()
+    if not head.endswith(b":"):
+        return at, None
+    key = _KEY.search(head)
+    return (at, key[1]) if key is not None else (0, None)
+
+
+def _key_of(line: bytes, before: re.Match[bytes], found: re.Match[bytes]) -> bytes | None:
+    if len(before[2]) < 2 or line[before.end() : found.start()].strip():
         return None
     return before[1]
 

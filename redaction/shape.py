@@ -74,7 +74,8 @@ def parsed(pattern: str) -> Shape:
         raise ShapeError("it matches the empty text")
     short, off = _cut_short(items), _cut_off(items)
     reach = _lengths((off or short,))[1]
-    return Shape(pattern, shortest, longest, _gate(short), _last_class(items), _prefix(items), off and _gate(off), reach)
+    cut = _gate(off) if off else None
+    return Shape(pattern, shortest, longest, _gate(short), _last_class(items), _prefix(items), cut, reach)
 
 
 def _gate(items: tuple[_Item, ...]) -> str:
