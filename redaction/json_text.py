@@ -118,7 +118,9 @@ def strings(line: bytes, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[Str
             return
         if spans[number][0] < end:
             is_key = len(found[2]) > 1
-            yield String(start, end, is_key, None if is_key else _key_of(line, before, found) if before else key), number
+            if before is not None:
+                key = _key_of(line, before, found)
+            yield String(start, end, is_key, None if is_key else key), number
         before = found
 
 

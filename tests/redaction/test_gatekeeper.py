@@ -1,0 +1,69 @@
+"""The second reading loses nothing: what a gate matches, the first reading sees, and nothing matches farther than it
+reaches."""
+
+import random
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from redaction.examples import expanded
+from redaction.gate import EngineName, make_gate
+from redaction.gatekeeper import Gatekeeper
+from redaction.rule import AROUND, OPENED_REACH, Family, Rule, opened
+from redaction.rule_set import all_rules
+
+RULES, _ = all_rules((), (), drop_opaque=False)
+WAITING = [rule for rule in RULES if rule.when]
+
+
+def _width(gate: str) -> int:
+    """The longest text that the gate matches."""
+    parser = re._parser  # type: ignore[attr-defined]
+    return int(parser.parse(gate).getwidth()[1])
+
+
+def _examples() -> Iterator[str]:
+    for rule in WAITING:
+        for one in rule.rules if isinstance(rule, Family) else (rule,):
+            for seed in range(3):
+                for template in filter(None, (one.example, one.counter)):
+                    yield expanded(template, f"{one.id} {seed}")
+
+
+def test_no_gate_reaches_farther_than_it_is_read_again() -> None:
+    assert {rule.reach for rule in WAITING} == {AROUND, OPENED_REACH}
+    for rule in WAITING:
+        for gate in rule.gates:
+            assert _width(gate) <= sum(rule.reach), gate
+
+
+def test_both_readings_find_what_one_reading_of_all_gates_finds() -> None:
+    chooser = random.Random(5)
+    keeper = Gatekeeper((), WAITING)
+    gates = list(dict.fromkeys(gate for rule in WAITING if rule.reach == OPENED_REACH for gate in rule.gates))
+    exact = make_gate([gate.encode() for gate in gates])
+    examples = [example for example in _examples() if len(example) < 400]
+    for _ in range(200):
+        line = "\n".join(chooser.choices(examples, k=12)).encode()
+        found = {(rule, to) for number, to in keeper.hits(line) for rule in keeper.owners[number]}
+        for number, to in exact.hits(line):
+            assert all((rule, to) in found for rule in WAITING if gates[number] in rule.gates)
+
+
+@pytest.mark.parametrize("engine", ["re", "re2"])
+def test_slow_engines_are_not_given_open_counts(engine: EngineName) -> None:
+    rule = opened(Rule("a", "b", "c", (r"key[a-z]{0,3}=[0-9]{4}",), lambda _, to: ((), to)))
+
+    keeper = Gatekeeper((), (rule,), engine=engine)
+
+    assert list(keeper.hits(b"keyabc=1234 keyabcd=1234")) == [(0, 11)]
+
+
+def test_open_counts_match_more_only_in_the_first_reading() -> None:
+    rule = opened(Rule("a", "b", "c", (r"key[a-z]{0,3}=[0-9]{4}",), lambda _, to: ((), to)))
+
+    keeper = Gatekeeper((), (rule,), engine="hyperscan")
+
+    assert rule.when == (r"key[a-z]*=[0-9]{4}",)
+    assert [(keeper.owners[number], to) for number, to in keeper.hits(b"keyabc=1234 keyabcd=1234")] == [((rule,), 11)]
