@@ -157,12 +157,6 @@ _QUOTE = re.compile(rb"\\{0,15}[\"']\Z")
 _CODE_CELL = re.compile(rb"\A[ \t]{0,40}[A-Za-z_][\w.]{0,60}(?: ?=[^=\s]| = |\()|::|[\[{(]\s{0,2}\Z")
 _HEAD = re.compile(rb"[\w .\-/+:()#]{0,60}")
 
-# A name with what may come after it in these layouts.
-_WHEN = (
-    *WHEN,
-    r"(?i)(?:pass|pwd|secret|token|key|credential)[\w.\-]*(?:\([\"'\\]|: \(string\)|:\*|\*{1,2}:)",
-)
-
 _RULES = (
     Rule(
         "paired-secret.below",
@@ -186,7 +180,7 @@ _RULES = (
         "medium",
         "a.yml:7: - name: DB_PASSWORD\na.yml:8:   value: <base62:14>",
         "a.yml:7: - name: DB_PASSWORD\na.yml:8:   value: ${DB_PASSWORD}",
-        _WHEN,
+        WHEN,
     ),
     Rule(
         "tagged-secret.next",
@@ -205,7 +199,7 @@ _RULES = (
         "medium",
         "<param-name>DBPassword</param-name>\n<param-value><base62:14></param-value>",
         "<param-name>DBPassword</param-name>\n<param-value>${DB_PASSWORD}</param-value>",
-        _WHEN,
+        WHEN,
     ),
     Rule(
         "dumped-secret",
@@ -216,7 +210,7 @@ _RULES = (
         "medium",
         'DBPassword: (string) (len=14) "<base62:14>"',
         'DBPassword: (string) (len=14) "${DB_PASSWORD}"',
-        _WHEN,
+        WHEN,
     ),
     Rule(
         "built-secret",
@@ -227,7 +221,7 @@ _RULES = (
         "medium",
         '.spotifyClientSecret("<base62:24>")',
         '.getClientSecret("<base62:24>")',
-        _WHEN,
+        WHEN,
     ),
     Rule(
         "cell-secret",
@@ -242,7 +236,7 @@ _RULES = (
         "medium",
         "| `DB_PASSWORD` | `<base62:14>` |",
         "| `DB_PASSWORD` | `${DB_PASSWORD}` |",
-        _WHEN,
+        WHEN,
     ),
     Rule(
         "column-secret",
@@ -257,7 +251,7 @@ _RULES = (
         "medium",
         "host,db_password,port\nh1,<base62:14>,1\n",
         "host,db_password,port\nh1,required,1\n",
-        _WHEN,
+        WHEN,
     ),
     Rule(
         "column-secret.pair",
@@ -268,7 +262,7 @@ _RULES = (
         "medium",
         "key,value\nDB_PASSWORD,<base62:14>\n",
         "key,value\nDB_PASSWORD,required\n",
-        _WHEN,
+        WHEN,
     ),
 )
 

@@ -24,7 +24,7 @@ _WORDS = (
     *(f"{name} ?key" for name in ("application", "consumer", "deploy", "webhook")),
 )
 # Each an expression of its own, which costs least. Open counts: bounded ones make the first reading a quarter slower.
-_BLANK_AFTER = r"""[,<>\t|]|[ ][ "'`\\|]"""
+_BLANK_AFTER = r"""[,<>\t|]|[ ][ "'`\\|]|\(["'\\]|: \(string\)|:\*|\*{1,2}:"""
 _AFTER = rf"""[\w.\-]*(?:["'`\\]|{_BLANK_AFTER})"""
 # Numbers of tokens are in every answer of a model.
 _AFTER_TOKEN = rf"""[\w.\-]*(?:["'`\\]+[ ,;}}\])>\s\\nrt]|{_BLANK_AFTER})"""
