@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 from redaction.raw import starts_word
@@ -20,6 +21,11 @@ _BASE64: Final = re.compile(
 _BASE64_LENGTH: Final = 32
 # A token that is glued to what stands before is part of a name if its words are no longer than this.
 _WORD_LENGTH_MIN: Final = 10
+# In the language of `shape`: what may hold a bracket that groups nothing, and one that captures.
+_NO_GROUP: Final = re.compile(rb"\\.|\[[^\]]*\]")
+_GROUP: Final = re.compile(rb"\((?!\?)")
+# Hundreds of formats end with the same few classes.
+_compiled_rest = cache(re.compile)
 
 
 class TokenReader:
@@ -45,9 +51,9 @@ class TokenReader:
     def pattern(self) -> re.Pattern[bytes]:
         """What to match; its group is the secret."""
         if self._compiled is None:
-            whole = re.compile(self._source)
-            secret = whole if whole.groups else re.compile(b"(%b)" % self._source)
-            self._compiled = secret, re.compile(self._rest) if self._rest else None
+            has_group = _GROUP.search(_NO_GROUP.sub(b"", self._source)) is not None
+            secret = re.compile(self._source if has_group else b"(%b)" % self._source)
+            self._compiled = secret, _compiled_rest(self._rest) if self._rest else None
         return self._compiled[0]
 
     def of(self, line: bytes, found: re.Match[bytes]) -> tuple[Spans, int]:

@@ -198,8 +198,9 @@ def _borrowed(
     starts = [span.start for span in covered]
     seen: dict[Rule, int] = {}
     for rule, to in hits:
-        before = bisect_left(starts, to) - 1
-        if to <= seen.get(rule, -1) or (before >= 0 and to <= covered[before].end):
+        end = to - data.startswith(b"@", to - 1)  # which is behind the password in an address
+        before = bisect_left(starts, end) - 1
+        if to <= seen.get(rule, -1) or (before >= 0 and end <= covered[before].end):
             continue
         deadline.check()
         spans, seen[rule] = rule.look(data, to)
