@@ -16,7 +16,7 @@ _GATES = (
 SAYS = r"""[ ](?i:is|was|equals|ist|lautet)[ :*]+["'`\\]*"""
 NO_WORD = r"""[^\s"'`\\]{0,5}[0-9A-Z!@#$%^&*_+=~]"""
 # What is in every such sentence, with open counts.
-WHEN_SAID = rf"(?i:pass(?:w|phrase)[\w' \-.]*){SAYS}(?:{NO_WORD}|[A-Za-z]+-[A-Za-z]+-)"
+WHEN_SAID = rf"(?i:pass(?:w|phrase)[\w' \-.]*){SAYS}(?:{NO_WORD}|[A-Za-z]+(?:-[A-Za-z]+-|[_.][A-Za-z]{{3}}))"
 _BEFORE_LENGTH_MAX = 60
 _BEGUN = re.compile(rb"(?<=[\s*:\"'`])[A-Za-z_.-]{6,40}\Z")
 _WORDS = re.compile(rb"[A-Za-z]{3,12}(?:-[A-Za-z]{3,12}){2,7}(?:-?\d{1,6}[!?_]?)(?![\w/-])")
