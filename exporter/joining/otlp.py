@@ -62,9 +62,7 @@ def otlp_sinks(
         sender = sender_for(endpoint, connections=LANES)
     except EndpointError as error:
         raise ConfigError(f"[{otlp_name(name)}] {error}", key=otlp_name(name)) from None
-    telling = _telling(one)
-    streams = Streams(exporter_id)
-    open_sinks: set[str] = set(one.signals)
+    telling, streams, open_sinks = _telling(one), Streams(exporter_id), set[str](one.signals)
     mapper = Mapper(road, lambda session: Bridge(session, telling, tally))
     for signal in one.signals:
         sink = Otlp(
@@ -79,20 +77,12 @@ def otlp_sinks(
             stream_per_session=signal == "logs",
             close=_closing(sender, open_sinks, signal),
         )
-        counting = (
-            Counting(lambda state: _Sums(state, one, telling, notice), _METRICS_SECONDS)
-            if signal == "metrics"
-            else None
-        )
-        pack = _pack if signal == "metrics" else None
-        yield OtlpSink(sink, SignalMapping(mapper, signal, repeats=signal != "logs", pack=pack), counting)
+        counting = _counting(one, telling, notice) if signal == "metrics" else None
+        yield OtlpSink(sink, SignalMapping(mapper, signal, repeats=signal != "logs"), counting)
 
 
-def _pack(measured: "Sequence[list[Measurement]]") -> bytes:
-    """Return what many events added as the bytes that are counted."""
-    from otel.measured import pack
-
-    return pack([one for some in measured for one in some])
+def _counting(one: "Otel", telling: "Telling", notice: Callable[[Notice], None]) -> Counting:
+    return Counting(lambda state: _Sums(state, one, telling, notice), _METRICS_SECONDS)
 
 
 def _closing(sender: "Sender", open_sinks: set[str], signal: str) -> Callable[[], None]:

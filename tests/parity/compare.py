@@ -16,6 +16,8 @@ TOKENS = (names.INPUT_TOKENS, names.OUTPUT_TOKENS, names.CACHE_READ_TOKENS, name
           names.REASONING_TOKENS)  # fmt: skip
 _AGENT, _TURN, _INTERACTION = names.AGENT_NAME.latest, names.TURN_ID.latest, names.INTERACTION_ID.latest
 NOTIFICATION = names.SYSTEM_NOTIFICATION.name
+CUT_OFF = "query"
+"""The CLI's error type of what it ended because a sub-agent failed."""
 
 
 @dataclass(slots=True)
@@ -37,7 +39,12 @@ class Comparison:
 
     def apart_ms(self, operation: str, edge: str) -> list[float]:
         """Return how far apart the starts or ends of an operation's spans are."""
-        pairs = [(cli, ours) for cli, ours in self.matched if cli.operation == operation]
+        cut = reasons.was_cut(self.session)
+        pairs = [
+            (cli, ours)
+            for cli, ours in self.matched
+            if cli.operation == operation and not (cut and cli.attributes.get(names.ERROR_TYPE.latest) == CUT_OFF)
+        ]
         return [abs(getattr(cli, edge) - getattr(ours, edge)) / 1e6 for cli, ours in pairs]
 
 
@@ -57,7 +64,28 @@ def compare(session: Session) -> Comparison:
         _compare_place(result, cli, span, own)
         _compare_tokens(result, cli, span)
         _compare_notifications(result, cli, span)
+    if reasons.was_cut(session):
+        _explain_cut(result)
     return result
+
+
+def _explain_cut(result: Comparison) -> None:
+    """Take out what differs because the CLI cut an interaction in two; what both parts tell must be the same still."""
+    second = {cli.id for cli, reason in result.underivable if reason == "(cut)"}
+    named = {f"{result.session.name}: {cli.name}" for cli, _ in result.matched if cli.parent in second}
+    result.explained_parents += [where for where in result.other_parents if where in named]
+    result.other_parents = [where for where in result.other_parents if where not in named]
+    if any(cli.attributes.get(names.ERROR_TYPE.latest) == CUT_OFF for cli, _ in result.matched):
+        result.other_names = []  # a tool that was ended before it was known what it runs
+    root = f"{result.session.name}: invoke_agent: "
+    result.other_tokens = [where for where in result.other_tokens if not where.startswith(root)]
+    theirs = [_typed(one) for cli in result.session.cli for name, one in cli.events if name == NOTIFICATION]
+    mine = [_typed(_spelled(one.attributes)) for span in result.ours for one in span.events
+            if one.name.name == NOTIFICATION]  # fmt: skip
+    for item in (*theirs, *mine):
+        item.pop("github.copilot.message", None)
+    if theirs == mine:
+        result.notifications, result.other_notifications = len(theirs), []
 
 
 def _match(result: Comparison, derivable: list[CliSpan]) -> None:

@@ -9,6 +9,8 @@ SPANS = {
     "elicitation": "elicitation events are ephemeral",
     "chat (failed)": "a failed call of a model is not recorded; the session.error after the last try is",
     "(rewound)": "the events of the interaction were taken out of the log by a rewind or a truncation",
+    "(cut)": "CLI 1.0.102 ends the trace with the error of a background sub-agent, what runs in it too, and begins"
+    " another for the rest of the turn; here the interaction goes on until its last turn ends",
     "(other session)": "the telemetry file holds a second session too",
 }
 
@@ -24,6 +26,13 @@ TOKENS = {
 }
 
 
+def was_cut(session: Session) -> bool:
+    """Tell whether a sub-agent failed while the main agent was at work, which the CLI takes for the end of both."""
+    return session.version == "1.0.102" and any(
+        b'"type":"session.error"' in line and b'"agentId":' in line for line in session.lines
+    )
+
+
 def why_not(session: Session, span: CliSpan) -> str | None:
     """Return the name in `SPANS` under which a span of the CLI cannot be derived, or None when it must be."""
     if span.attributes.get("gen_ai.conversation.id", session.id) != session.id:
@@ -32,6 +41,8 @@ def why_not(session: Session, span: CliSpan) -> str | None:
         return span.operation
     if span.operation == "chat" and "error" in span.attributes.get("gen_ai.response.finish_reasons", ()):
         return "chat (failed)"
+    if span.parent is None and not _interactions(session, span) and was_cut(session):
+        return "(cut)"
     if _interactions(session, span) - _recorded(session):
         return "(rewound)"
     return None

@@ -56,12 +56,16 @@ def _total(all_of_them: list[Comparison]) -> tuple[str, ...]:
     )
 
 
+def _why(one: Comparison, where: str) -> str:
+    return PARENTS.get((one.session.version, where.split(": ")[1].split(maxsplit=1)[0]), SPANS["(cut)"])
+
+
 def _notes(comparisons: list[Comparison]) -> list[str]:
     reasons = Counter(reason for one in comparisons for _, reason in one.underivable)
     notes = [f"not derivable: {reason} ({count}): {SPANS[reason]}" for reason, count in sorted(reasons.items())]
     for one in comparisons:
         notes += [f"missing: {one.session.name}: {span.name}" for span in one.missing]
-        notes += [f"other parent, explained: {where}: {PARENTS[one.session.version, where.split(': ')[1].split()[0]]}"
+        notes += [f"other parent, explained: {where}: {_why(one, where)}"
                   for where in one.explained_parents]  # fmt: skip
         notes += [f"other parent: {where}" for where in one.other_parents]
         notes += [f"other name: {where}" for where in one.other_names]

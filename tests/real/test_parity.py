@@ -19,7 +19,7 @@ from tests.real.conftest import MakeCopilot
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-NEW_ONLY = ("sub_nest", "edit", "badtool", "many", "err500", "reason")
+NEW_ONLY = ("sub_nest", "edit", "badtool", "many", "err500", "reason", "sub_fail")
 PLAYED = [
     *((version, name) for version in (install.NEW, install.OLD) for name in
       ("hello", "bash", "bgshell", "bgboth", "sub_bg", "sub_sync", "sub_two", "instr", "resume", "kill9", "term")),
