@@ -78,7 +78,15 @@ def otlp_sinks(
             close=_closing(sender, open_sinks, signal),
         )
         counting = _counting(one, telling, notice) if signal == "metrics" else None
-        yield OtlpSink(sink, SignalMapping(mapper, signal, repeats=signal != "logs"), counting)
+        pack = _pack if signal == "metrics" else None
+        yield OtlpSink(sink, SignalMapping(mapper, signal, repeats=signal != "logs", pack=pack), counting)
+
+
+def _pack(measured: "Sequence[list[Measurement]]") -> bytes:
+    """Return what many events added as the bytes that are counted."""
+    from otel.measured import pack
+
+    return pack([one for some in measured for one in some])
 
 
 def _counting(one: "Otel", telling: "Telling", notice: Callable[[Notice], None]) -> Counting:
