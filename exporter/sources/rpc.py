@@ -170,6 +170,8 @@ class RpcSource:
             given: dict[str, Any] = {} if token is None else {"token": token}
             result = await connection.call("connect", **given)
         except CallError as error:
+            if error.code == _WRONG_TOKEN and token is None:
+                raise CallError(_NO_TOKEN) from None
             if error.code != METHOD_NOT_FOUND:
                 raise
             result = await connection.call("ping")

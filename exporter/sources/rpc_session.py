@@ -4,7 +4,8 @@ What the server does, as measured with 1.0.102, and what follows from it:
 
 - A bare event id is a cursor, but reading from one gives every ephemeral event that the server still has. So what is
   missing is read without ephemeral events, and live reading goes on from the server's own tail.
-- The server repeats an agent's `system.message` in every turn; the CLI's file holds it once. So do we.
+- The server repeats an agent's `system.message` in every turn; the CLI's file holds it once, and once more after its
+  history was rewritten. So do we; when in doubt it is taken once too often.
 - `session.usage_record` is in the file only. It comes with what is read from the file, which is what follows the last
   known event, so that the order is always the file's.
 """
@@ -30,6 +31,8 @@ QUEUE_EVENTS_MAX: Final = 10_000
 QUEUE_BYTES_MAX: Final = 16 << 20
 EXPIRED_MAX: Final = 5
 AGENTS_MAX: Final = 1024
+
+_REWRITES: Final = frozenset(("session.snapshot_rewind", "session.truncation", "session.compaction_complete"))
 
 
 class State(Enum):
@@ -116,6 +119,7 @@ class Follower:
             asked = loop.time()
             page = await self._reading.events(self._cursor, wait_ms=WAIT_MS)
             if page.expired:
+                self._counts.expired += 1
                 await self._catch_up(None, expired=True)
                 continue
             await self._give(page.events)
@@ -146,16 +150,18 @@ class Follower:
                 # each from behind the last event that was taken, so that the order stays that of the history.
                 await self._read_file()
                 cursor = await self._last_known(self._reading.active())
-            if await self._read_to_tail(cursor):
+            if await self._read_to_tail(cursor, is_rewritten=expired):
                 self.state = State.LIVE
                 return
             expired = True
             self._counts.expired += 1
         raise BadMessageError("every cursor has expired")
 
-    async def _read_to_tail(self, cursor: str | None) -> bool:
+    async def _read_to_tail(self, cursor: str | None, *, is_rewritten: bool) -> bool:
         """Take what follows a cursor; return False when the server does not know it."""
-        if not self._live_only:
+        if is_rewritten:
+            self._prompts.clear()
+        elif not self._live_only:
             await self._learn_prompts(cursor)
         while True:
             tail = await self._reading.tail()
@@ -237,6 +243,8 @@ class Follower:
                 if self._repeats(envelope):
                     self._counts.repeats += 1
                     continue
+            if envelope.type in _REWRITES:
+                self._prompts.clear()
             self._counts.saw(envelope.type)
             page.append(Event(line, envelope.ephemeral))
         await self._offer(page)
