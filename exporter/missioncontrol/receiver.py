@@ -16,7 +16,7 @@ from exporter.core.redacted import Masked, RedactEvent, Refused
 from exporter.missioncontrol import ingest, tokens
 from exporter.missioncontrol.answers import ApiError
 from exporter.missioncontrol.batch import BadBodyError, Batch, read_elements, sort_out
-from exporter.missioncontrol.body import read_body
+from exporter.missioncontrol.body import Room, read_body
 from exporter.missioncontrol.finding import Query, numbers, results
 from exporter.missioncontrol.live import Live
 from exporter.missioncontrol.numbers import next_number
@@ -48,7 +48,8 @@ MakeTrace: TypeAlias = Callable[[str, Iterable[bytes]], bytes]
 class Limits:
     """What one request may hold."""
 
-    body_bytes: int = 64 << 20
+    body_bytes: int = 32 << 20
+    bodies_bytes: int = 128 << 20
     events: int = 5000
     event_bytes: int = 16 << 20
 
@@ -92,6 +93,7 @@ class Receiver:
         self.live = Live()
         self.limits = limits or Limits()
         self.counters = Counters()
+        self._room = Room(self.limits.bodies_bytes)
         self._clock = clock
         self._noted: dict[str, str] = {}
         self._redact = redact
@@ -178,6 +180,10 @@ class Receiver:
         for session_id in session_ids:
             self.live.publish_session(session_id, deleted=True)
 
+    async def read_body(self, request: Request, bytes_max: int | None = None) -> bytes:
+        """Return the body of a request, within the limits; raise `ApiError`."""
+        return await read_body(request, min(bytes_max or self.limits.body_bytes, self.limits.body_bytes), self._room)
+
     async def read_batch(self, request: Request) -> Batch:
         """Return the events of a request, redacted unless the client declared that it has done so."""
         declared = DECLARATION in request.headers
@@ -188,7 +194,7 @@ class Receiver:
                 "This client does not say that it redacts, and no redactor is configured here.",
                 hint="Send the header Session-Exporter from a client that redacts, or run the receiver with one.",
             )
-        body = await read_body(request, self.limits.body_bytes)
+        body = await self.read_body(request)
         if declared and len(body) <= _INLINE_BYTES_MAX:
             batch = self._sort_out(body, None)
         elif declared:

@@ -22,8 +22,8 @@ from exporter.missioncontrol.texts import FORMAT, text_of
 
 Result = TypeVar("Result")
 _ROWS_MAX, _BYTES_MAX = 2000, 4 << 20
-_GATHER_SECONDS: Final = 0.1
-_GATHER_ROWS: Final = 500
+_PAUSE_SECONDS: Final = 0.04
+_BURST_SECONDS: Final = 3.0
 _RETRY_SECONDS: Final = 5.0
 _OPEN_SECONDS: Final = 5.0
 _log: Final = logging.getLogger(__name__)
@@ -46,10 +46,12 @@ class Search:
         self._store = store
         self._path = store.path and store.path.with_name(f"{store.path.stem}-search{store.path.suffix}")
         self._wake = threading.Event()
+        self._hurry = threading.Event()
         self._lock = threading.Lock()
         self._requests: queue.SimpleQueue[tuple[Sequence[int], Future[None]]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._last_wake = 0.0
         self._until = -1
         self._reached = threading.Condition()
         self._memory: sqlite3.Connection | None = None
@@ -57,7 +59,8 @@ class Search:
         store.before_close(self.close)
 
     def wake(self) -> None:
-        """Look for new events soon."""
+        """Look for new events soon; at once when no more come, else within some seconds."""
+        self._last_wake = time.monotonic()
         if self._thread is None and not self._closed:
             with self._lock:
                 if self._thread is None:
@@ -75,6 +78,7 @@ class Search:
     def catch_up(self, until: int, seconds: float) -> bool:
         """Wait until events up to this number can be found; tell whether they can."""
         self.wake()
+        self._hurry.set()
         with self._reached:
             if self._until < 0:  # it is being opened, which a busy machine may take its time for
                 self._reached.wait_for(lambda: self._until >= 0 or self._closed, _OPEN_SECONDS)
@@ -127,14 +131,22 @@ class Search:
                 self._wake.clear()
                 while not self._requests.empty():
                     self._forget(index, *self._requests.get())
-                rows = self._step(index)
-                if rows == 0:
+                if self._step(index) == 0:
                     self._wake.wait()
-                elif rows < _GATHER_ROWS:
-                    time.sleep(_GATHER_SECONDS if not self._closed else 0)
+                    self._let_the_burst_pass()
         finally:
             if self._path is not None:
                 index.close()
+
+    def _let_the_burst_pass(self) -> None:
+        """Leave the processor to who stores, while it goes on; what has come by then is soon caught up with."""
+        end = time.monotonic() + _BURST_SECONDS
+        while not self._closed and self._requests.empty() and not self._hurry.is_set():
+            now = time.monotonic()
+            if now >= end or now - self._last_wake >= _PAUSE_SECONDS:
+                break
+            self._hurry.wait(_PAUSE_SECONDS / 2)
+        self._hurry.clear()
 
     def _open(self) -> sqlite3.Connection:
         identity = self._store.read_now(

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from exporter.core.envelope import REFUSALS
 from exporter.missioncontrol import ingest, queries
 from exporter.missioncontrol.answers import ApiError, json_answer
-from exporter.missioncontrol.body import ENCODINGS, read_body
+from exporter.missioncontrol.body import ENCODINGS
 from exporter.missioncontrol.guard import HOLDER
 from exporter.missioncontrol.receiver import DECLARATION, Receiver, receiver_of
 
@@ -49,7 +49,7 @@ def checked_id(text: str) -> str:
 async def register(request: Request) -> Response:
     """Make a session known; the same registration again gives the same answer."""
     receiver = receiver_of(request)
-    body = await read_body(request, receiver.limits.body_bytes)
+    body = await receiver.read_body(request)
     wanted = _decoded(body, _Registration)
     session_id = checked_id(wanted.id or wanted.agent_task_id or wanted.task_id or str(uuid4()))
     task_id = checked_id(wanted.agent_task_id or wanted.task_id or session_id)
@@ -97,7 +97,7 @@ async def report_session(request: Request) -> Response:
     receiver = receiver_of(request)
     _needs_declaration(request)
     session_id = checked_id(request.path_params["id"])
-    report = _decoded(await read_body(request, _REPORT_BYTES_MAX), _SessionReport)
+    report = _decoded(await receiver.read_body(request, _REPORT_BYTES_MAX), _SessionReport)
     if report.state is not None and report.state not in _STATES:
         raise ApiError(400, "bad_state", "The state is not one.", hint=f"States are {', '.join(_STATES)}.")
     fields = msgspec.to_builtins(report)
@@ -112,7 +112,7 @@ async def report_exporter(request: Request) -> Response:
     receiver = receiver_of(request)
     _needs_declaration(request)
     exporter_id = checked_id(request.path_params["id"])
-    report = _decoded(await read_body(request, _REPORT_BYTES_MAX), dict[str, Any])
+    report = _decoded(await receiver.read_body(request, _REPORT_BYTES_MAX), dict[str, Any])
     report["token"] = getattr(request.state, HOLDER, None)
     now = receiver.now()
     await receiver.write(lambda database: ingest.report_exporter(database, exporter_id, report, now))

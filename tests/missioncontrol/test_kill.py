@@ -15,11 +15,13 @@ import pytest
 
 from exporter.core import digest
 from exporter.missioncontrol import queries
+from exporter.missioncontrol.finding import numbers, understand
+from exporter.missioncontrol.search import Search
 from exporter.missioncontrol.store import Store
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
-KILLS = 12
+KILLS, MANY_KILLS = 30, 100
 SERVE = """
 import asyncio, sys
 from exporter.missioncontrol.app import create_app
@@ -49,7 +51,7 @@ class Uploader:
 
     def __init__(self, session: str, make_event: Callable[..., bytes]) -> None:
         self.session = session
-        self.events = [make_event(f"{session}-{n}", data={"text": "x" * (n % 2000)}) for n in range(20_000)]
+        self.events = [make_event(f"{session}-{n}", data={"text": "marked " + "x" * (n % 2000)}) for n in range(60_000)]
         self.acknowledged = 0
         self.kill_at = 0
         self.reached = asyncio.Event()
@@ -72,12 +74,14 @@ class Uploader:
                 return
 
 
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("kills", [KILLS, pytest.param(MANY_KILLS, marks=pytest.mark.slow)])
 async def test_killed_under_load_it_keeps_all_it_acknowledged(
-    store_path: Path, make_event: Callable[..., bytes]
+    store_path: Path, make_event: Callable[..., bytes], kills: int
 ) -> None:
     chance = random.Random(20261118)
     uploaders = [Uploader(f"s{number}", make_event) for number in range(4)]
-    for _ in range(KILLS):
+    for _ in range(kills):
         process, url = await start(store_path)
         watched = chance.choice(uploaders)
         watched.kill_at = watched.acknowledged + chance.randrange(50, 800)
@@ -89,6 +93,7 @@ async def test_killed_under_load_it_keeps_all_it_acknowledged(
         await process.wait()
         await sending
         check(store_path, uploaders)
+    everything_is_found_once(store_path, uploaders)
 
 
 def check(store_path: Path, uploaders: list[Uploader]) -> None:
@@ -106,3 +111,16 @@ def check(store_path: Path, uploaders: list[Uploader]) -> None:
             # The lost answer's batch is there whole, so the uploader may go on behind it.
             assert stored in (uploader.acknowledged, uploader.acknowledged + 50)
             uploader.acknowledged = stored
+
+
+def everything_is_found_once(store_path: Path, uploaders: list[Uploader]) -> None:
+    """The index, which was killed as often, holds each event once and no other."""
+    with Store(store_path) as store:
+        search = Search(store)
+        rows = store.do(lambda database: database.execute("SELECT n FROM events ORDER BY n DESC").fetchall())
+        stored = [n for (n,) in rows]
+        assert search.catch_up(stored[0], 30)
+        query = understand("marked")
+        assert query is not None
+        assert search.read(lambda index: list(numbers(index, query, None))) == stored
+        assert len(stored) == sum(uploader.acknowledged for uploader in uploaders)
