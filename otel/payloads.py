@@ -55,6 +55,12 @@ class Turn(Struct, gc=False, rename="camel"):
     parent_tool_call_id: str | None = None
 
 
+class Charged(Struct, gc=False, rename="camel"):
+    """What one call was charged."""
+
+    total_nano_aiu: Number | None = None
+
+
 class Usage(Struct, gc=False, rename="camel"):
     """What one answered call of a model took."""
 
@@ -65,7 +71,7 @@ class Usage(Struct, gc=False, rename="camel"):
     cache_write_tokens: Number | None = None
     reasoning_tokens: Number | None = None
     cost: Number | None = None
-    nano_aiu: Number | None = None
+    copilot_usage: Charged | None = None
     duration: Number | None = None
     time_to_first_token_ms: Number | None = None
     initiator: str | None = None
@@ -75,6 +81,11 @@ class Usage(Struct, gc=False, rename="camel"):
     service_request_id: str | None = None
     finish_reason: str | None = None
     reasoning_effort: str | None = None
+
+    @property
+    def nano_aiu(self) -> Number | None:
+        """The AI units of the call, times a billion, where they are told."""
+        return self.copilot_usage.total_nano_aiu if self.copilot_usage is not None else None
 
 
 class UsageRecord(Struct, gc=False):
