@@ -9,27 +9,21 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 from exporter.core.position import START, Position
 from exporter.core.segment import BYTES_MAX, EVENTS_MAX, Segment
+from exporter.daemon.kept import Kept, Mapped, Pack, Place, Record
 from exporter.daemon.overview import has_crashed, is_locked
 from exporter.daemon.road import Road
 from exporter.sources.session_file import SessionFile
 
 _MACHINES_MAX: Final = 256
-_KEPT_BYTES_MAX: Final = 16 << 20
-_RECORD_BYTES: Final = 300
 _EVENTS_MAX: Final = 1_500
 _SLICE_EVENTS: Final = 64
 _CRASHED_SECONDS: Final = 5.0
 _LEFT_SECONDS: Final = 60.0
-
-Record: TypeAlias = tuple[int, str, Any]
-"""The number of the event that led to it, its id, and its bytes as they will be sent, or what a `Pack` takes."""
-Pack: TypeAlias = Callable[[Sequence[Any]], bytes]
-"""Makes the contents of many records into bytes, where that is better than bytes for each."""
 
 
 class Machine(Protocol):
@@ -48,44 +42,6 @@ class Machine(Protocol):
     def process_died(self, observed_ns: int) -> Mapping[str, list[Record]]: ...
 
 
-@dataclass(slots=True)
-class _Mapped:
-    """The records of one segment, by signal. `size` is about the memory that they take."""
-
-    source: Segment
-    records: dict[str, list[Record]] = field(default_factory=dict)
-    size: int = 0
-
-    def add(self, some: Mapping[str, list[Record]]) -> None:
-        for signal, records in some.items():
-            self.records.setdefault(signal, []).extend(records)
-            self.size += sum([_RECORD_BYTES + len(data) for _, _, data in records])
-
-    def segment(self, signal: str, skip: Container[str], pack: Pack | None) -> Segment:
-        source, records = self.source, self.records.get(signal, [])
-        seen = {name for _, name, _ in records}
-        chosen = [record for record in records if record[1] not in skip] if skip else records
-        numbers, ids, contents = zip(*chosen, strict=True) if chosen else ((), (), ())
-        lines = list(contents) if pack is None or not chosen else [pack(contents), *[b""] * (len(chosen) - 1)]
-        return Segment(
-            source.start,
-            source.end,
-            list(ids),
-            lines,
-            [source.offsets[index] if source.offsets else source.start.offset for index in numbers],
-            source.unsendable,
-            seen=seen,
-            masked=source.masked,
-            chain_breaks=source.chain_breaks,
-            ephemeral=source.ephemeral,
-            size=source.size,
-            last_id=source.last_id,
-        )
-
-
-_Place: TypeAlias = tuple[SessionFile, int, int]
-
-
 class Mapper:
     """The machines of all sessions for the signals of one endpoint, which share what was mapped already."""
 
@@ -93,11 +49,14 @@ class Mapper:
         self.shared = False
         self._road = road
         self._make = make
-        self._machines: OrderedDict[_Place, Machine] = OrderedDict()
-        self._kept: OrderedDict[_Place, _Mapped] = OrderedDict()
-        self._kept_bytes = 0
-        self._ended: dict[_Place, _Mapped] = {}
+        self._machines: OrderedDict[Place, Machine] = OrderedDict()
+        self._kept = Kept()
+        self._ended: dict[Place, Mapped] = {}
         self._locks: dict[SessionFile, asyncio.Lock] = {}
+
+    def join(self, signal: str) -> None:
+        """Note that somebody will want the records of a signal."""
+        self._kept.join(signal)
 
     async def segment(
         self,
@@ -114,8 +73,12 @@ class Mapper:
         stands in the place of the first one, and nothing in the others'.
         """
         place = (file, file.generation, position.offset)
+        if not self._kept.holds(place):
+            await self._kept.wait(signal)
         async with self._locks.setdefault(file, asyncio.Lock()):
-            mapped = self._kept.get(place) or await self._map(place, position, last_id)
+            mapped = self._kept.get(place, signal)
+            if mapped is None and await self._map(place, position, last_id):
+                mapped = self._kept.get(place, signal)
         return mapped.segment(signal, skip, pack) if mapped is not None else None
 
     async def ending(
@@ -132,7 +95,7 @@ class Mapper:
                     return None
                 self._put_back(place, machine)
                 if place not in self._ended:
-                    mapped = _Mapped(Segment(position, position))
+                    mapped = Mapped(Segment(position, position))
                     if machine.open:
                         mapped.add(machine.process_died(time.time_ns()))
                     self._ended = {other: one for other, one in self._ended.items() if other[0] is not file}
@@ -144,29 +107,30 @@ class Mapper:
         """Tell whether a session has begun something that its process did not finish yet."""
         return any(place[0] is file and machine.open for place, machine in self._machines.items())
 
-    async def _map(self, place: _Place, position: Position, last_id: str | None) -> _Mapped | None:
+    async def _map(self, place: Place, position: Position, last_id: str | None) -> bool:
+        """Map the segment at a place and keep its records; return whether there is one."""
         file, generation, _ = place
         machine = await self._machine(place)
         if machine is None:
-            return None
+            return False
         source = await self._road.segment(file, position, last_id, shared=self.shared, limits=self._limits())
         if source is None or generation != file.generation:
             self._put_back(place, machine)
-            return None
-        mapped = _Mapped(replace(source, lines=[], live=[]))
+            return False
+        mapped = Mapped(replace(source, lines=[], live=[]))
         for first in range(0, len(source.lines), _SLICE_EVENTS):
             if first:
                 await asyncio.sleep(0)
             mapped.add(machine.take(source.lines[first : first + _SLICE_EVENTS], time.time_ns(), first))
         self._put_back((file, generation, source.end.offset), machine)
-        self._keep(place, mapped)
-        return mapped
+        self._kept.put(place, mapped)
+        return True
 
     def _limits(self) -> tuple[int, int]:
         """Return how much to map at once: more than is read for others, as of many events only some become records."""
         return (EVENTS_MAX, BYTES_MAX) if self.shared else (_EVENTS_MAX, BYTES_MAX)
 
-    async def _machine(self, place: _Place) -> Machine | None:
+    async def _machine(self, place: Place) -> Machine | None:
         """Return the machine that stands at a place, and take it away from there; None when the file has changed."""
         machine = self._machines.pop(place, None)
         if machine is not None:
@@ -184,18 +148,12 @@ class Mapper:
             position, last_id = source.end, source.last_id or last_id
         return machine
 
-    def _put_back(self, place: _Place, machine: Machine) -> None:
+    def _put_back(self, place: Place, machine: Machine) -> None:
         self._machines[place] = machine
         while len(self._machines) > _MACHINES_MAX:
             left = self._machines.popitem(last=False)[0][0]
             if not any(other[0] is left for other in self._machines):
                 self._locks.pop(left, None)
-
-    def _keep(self, place: _Place, mapped: _Mapped) -> None:
-        self._kept[place] = mapped
-        self._kept_bytes += mapped.size
-        while self._kept_bytes > _KEPT_BYTES_MAX and len(self._kept) > 1:
-            self._kept_bytes -= self._kept.popitem(last=False)[1].size
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +167,10 @@ class SignalMapping:
     signal: str
     repeats: bool = True
     pack: Pack | None = None
+
+    def __post_init__(self) -> None:
+        """Let the mapper know who wants records of it."""
+        self.mapper.join(self.signal)
 
     async def segment(
         self, file: SessionFile, position: Position, last_id: str | None, skip: Container[str]
