@@ -57,7 +57,7 @@ COMMANDS: Final = (
     Command("quarantine show", "one of them in detail", "exporter.cli.quarantine"),
     Command("quarantine replay", "try to send them again", "exporter.cli.quarantine"),
     Command("quarantine drop", "forget them for good", "exporter.cli.quarantine"),
-    Command("tap install", "show live what is never on disk: an extension of the CLI", "exporter.cli.tap"),
+    Command("tap install", "show live what is never on disk", "exporter.cli.tap"),
     Command("tap status", "is the extension there, and is it ours", "exporter.cli.tap"),
     Command("tap uninstall", "take it away again", "exporter.cli.tap"),
     Command("doctor", "check everything; a remedy for each problem", "exporter.cli.doctor"),

@@ -19,7 +19,7 @@ PROGRAM: Final = "extension.mjs"
 MARKER: Final = "session-exporter.json"
 POINTER: Final = "tap.json"
 """Says to the extension of one user where that user's exporter keeps its state; never in a project."""
-EXPERIMENTAL: Final = "The CLI loads extensions only when it is started with --experimental."
+EXPERIMENTAL: Final = "The CLI loads extensions only when started with --experimental, which it then remembers."
 _PROMPT_MODE: Final = (
     "With `copilot -p` a project's extension is loaded only in a trusted folder and with "
     "GITHUB_COPILOT_PROMPT_MODE_EXTENSIONS=true."
