@@ -58,7 +58,7 @@ async def forget_session(request: Request) -> Response:
 
 
 async def events(request: Request) -> Response:
-    """Give events as delivered, byte for byte, in file order."""
+    """Give events as delivered, byte for byte, in file order; with `large=omit` without their large strings."""
     page = await read_events(request, limit_of(request, _EVENTS_DEFAULT, _EVENTS_MAX))
     content = b'{"events":[' + b",".join(page.bodies) + b'],"next":' + msgspec.json.encode(page.next) + b"}"
     return tagged_answer(request, content)
@@ -77,10 +77,20 @@ async def read_events(request: Request, limit: int) -> queries.EventPage:
                 type=asked.get("type"),
                 agent=asked.get("agent"),
                 limit=limit,
+                large=asked.get("large") != "omit",
             )
         )
     except BadCursorError as error:
         raise bad_cursor() from error
+
+
+async def event(request: Request) -> Response:
+    """Give one event as delivered, whole."""
+    session_id, event_id = checked_id(request.path_params["id"]), request.path_params["event"]
+    found = await receiver_of(request).read(lambda database: queries.event(database, session_id, event_id))
+    if found is None:
+        raise ApiError(404, "unknown_event", "The session has no such event.", hint="It may have been rewound.")
+    return tagged_answer(request, found)
 
 
 async def digest(request: Request) -> Response:
@@ -151,6 +161,7 @@ ROUTES: Final = (
     Route("/api/v1/sessions/{id}", session, methods=["GET"]),
     Route("/api/v1/sessions/{id}", forget_session, methods=["DELETE"]),
     Route("/api/v1/sessions/{id}/events", events, methods=["GET"]),
+    Route("/api/v1/sessions/{id}/events/{event:path}", event, methods=["GET"]),
     Route("/api/v1/sessions/{id}/digest", digest, methods=["GET"]),
     Route("/api/v1/sessions/{id}/tree", tree, methods=["GET"]),
     Route("/api/v1/sessions/{id}/trace", trace, methods=["GET"]),

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from exporter.core.envelope import REFUSALS, Envelope, decode
+from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.session_row import BadCursorError
 
 _TEXT_LENGTH_MAX: Final = 500
@@ -56,11 +57,11 @@ def follow_again(database: sqlite3.Connection, session: int) -> None:
     database.execute("DELETE FROM notices WHERE session = ?", (session,))
     marks = ",".join("?" * len(FEED_TYPES))
     rows = database.execute(
-        f"SELECT n, body FROM events WHERE session = ? AND hidden = 0 AND type IN ({marks})"  # noqa: S608  marks only
+        f"SELECT n, body, cuts FROM events WHERE session = ? AND hidden = 0 AND type IN ({marks})"  # noqa: S608  marks only
         " ORDER BY place, n",
         (session, *FEED_TYPES),
     )
-    decoded = ((number, decode(body)) for number, body in rows.fetchall())
+    decoded = ((number, decode(whole(database, body, cuts))) for number, body, cuts in rows.fetchall())
     follow(database, session, ((number, found) for number, found in decoded if isinstance(found, Envelope)))
 
 

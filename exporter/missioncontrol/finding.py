@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from exporter.core.envelope import Envelope, decode
+from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.session_row import number_of
 from exporter.missioncontrol.texts import text_of
 
@@ -80,12 +81,12 @@ def results(
 
 
 def _row(database: sqlite3.Connection, number: int) -> tuple[str, str | None, bytes] | None:
-    row: tuple[str, str | None, bytes] | None = database.execute(
-        "SELECT sessions.id, coalesce(json_extract(report, '$.title'), json_extract(summary, '$.title')), body"
+    row: tuple[str, str | None, bytes, bytes | None] | None = database.execute(
+        "SELECT sessions.id, coalesce(json_extract(report, '$.title'), json_extract(summary, '$.title')), body, cuts"
         " FROM events JOIN sessions ON sessions.n = events.session WHERE events.n = ? AND hidden = 0",
         (number,),
     ).fetchone()
-    return row
+    return row and (row[0], row[1], whole(database, row[2], row[3]))
 
 
 def _result(query: Query, session_id: str, title: str | None, body: bytes) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ import msgspec
 from exporter.core import digest
 from exporter.core.envelope import Envelope, decode
 from exporter.core.summary import TELLING_TYPES, Summary
-from exporter.missioncontrol import feed, redactions
+from exporter.missioncontrol import feed, payloads, redactions
 from exporter.missioncontrol.batch import Batch, Event, key_of
 from exporter.missioncontrol.numbers import next_number, raise_floor
 from exporter.missioncontrol.placing import known, last_shown, place_new
@@ -19,8 +19,8 @@ from exporter.missioncontrol.session_row import Ack, DeletedSessionError, Sessio
 __all__ = ("Ack", "DeletedSessionError", "UnknownSessionError")
 
 _INSERT: Final = (
-    "INSERT INTO events (n, session, hidden, key, id, type, timestamp, agent_id, sha256, body, place, parent)"
-    " VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO events (n, session, hidden, key, id, type, timestamp, agent_id, sha256, body, cuts, place, parent)"
+    " VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -67,7 +67,10 @@ def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now
     events = list(new.values())
     database.executemany(
         _INSERT,
-        (_row(n, session.n, event, place) for n, (event, place) in enumerate(zip(events, placed, strict=True), first)),
+        (
+            _row(database, n, session.n, event, place)
+            for n, (event, place) in enumerate(zip(events, placed, strict=True), first)
+        ),
     )
     session.count += len(new)
     session.digest = digest.add(session.digest, (event.item for event in events))
@@ -114,6 +117,7 @@ def forget_session(database: sqlite3.Connection, session_id: str, now: str, *, r
     raise_floor(database, "sessions")
     for table in ("events", "rewinds", "orphans", "notices", "redactions"):
         database.execute(f"DELETE FROM {table} WHERE session = ?", (session.n,))  # noqa: S608  constants
+    payloads.forget(database, session.n)
     database.execute("DELETE FROM sessions WHERE n = ?", (session.n,))
     database.execute(
         "INSERT OR REPLACE INTO deleted_sessions (id, deleted_at, reason) VALUES (?, ?, ?)", (session_id, now, reason)
@@ -125,10 +129,19 @@ def _day(event: Event, now: str) -> str:
     return (timestamp if timestamp[:2] == "20" else now)[:10]
 
 
-def _row(n: int, session: int, event: Event, place: int) -> tuple[Any, ...]:
+def _row(database: sqlite3.Connection, n: int, session: int, event: Event, place: int) -> tuple[Any, ...]:
     envelope = event.envelope
     told = (envelope.id, envelope.type, envelope.timestamp, envelope.agentId)
-    return (n, session, event.key, *told, event.sha256, event.body, place, event.parent)
+    return (
+        n,
+        session,
+        event.key,
+        *told,
+        event.sha256,
+        *payloads.put(database, session, event.body),
+        place,
+        event.parent,
+    )
 
 
 def _hide(database: sqlite3.Connection, session: SessionRow, ids: list[str], now: str) -> int:
@@ -168,8 +181,8 @@ def _tell_again(database: sqlite3.Connection, n: int) -> Summary:
     for row, type, timestamp, agent_id in rows:
         envelope = Envelope(id="", type=type, timestamp=timestamp, agentId=agent_id)
         if type in TELLING_TYPES:
-            (body,) = database.execute("SELECT body FROM events WHERE n = ?", (row,)).fetchone()
-            decoded = decode(body)
+            stored = database.execute("SELECT body, cuts FROM events WHERE n = ?", (row,)).fetchone()
+            decoded = decode(payloads.whole(database, *stored))
             envelope = decoded if isinstance(decoded, Envelope) else envelope
         summary.add(envelope)
     return summary

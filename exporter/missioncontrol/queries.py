@@ -10,6 +10,7 @@ import msgspec
 
 from exporter.core.summary import Summary
 from exporter.missioncontrol.batch import key_of
+from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.session_row import Ack, BadCursorError, missing, number_of
 
 _PAGE_BYTES_MAX: Final = 16 << 20
@@ -112,8 +113,9 @@ def events(
     type: str | None = None,
     agent: str | None = None,
     limit: int,
+    large: bool = True,
 ) -> EventPage:
-    """Return events in file order, exactly as delivered."""
+    """Return events in file order, exactly as delivered; without `large` as they are stored, see `payloads`."""
     session_n = number_of(database, session_id)
     conditions, values = ["session = ?", "hidden = 0"], list[Any]([session_n])
     if after is not None:
@@ -127,12 +129,13 @@ def events(
         conditions.append("agent_id = ?")
         values.append(agent)
     found = database.execute(
-        f"SELECT id, body FROM events WHERE {' AND '.join(conditions)} ORDER BY place, n LIMIT ?",  # noqa: S608  constants only
+        f"SELECT id, body, cuts FROM events WHERE {' AND '.join(conditions)} ORDER BY place, n LIMIT ?",  # noqa: S608  constants only
         (*values, limit + 1),
     )
     bodies: list[bytes] = []
     size, last = 0, None
-    for id, body in found:
+    for id, stored, cuts in found:
+        body = whole(database, stored, cuts) if large else stored
         if len(bodies) == limit or (bodies and size + len(body) > _PAGE_BYTES_MAX):
             found.close()
             return EventPage(bodies, last)
@@ -141,11 +144,22 @@ def events(
     return EventPage(bodies, None)
 
 
+def event(database: sqlite3.Connection, session_id: str, event_id: str) -> bytes | None:
+    """Return one event exactly as delivered; None when the session does not show it."""
+    row = database.execute(
+        "SELECT body, cuts FROM events WHERE session = ? AND key = ? AND id = ? AND hidden = 0",
+        (number_of(database, session_id), key_of(event_id), event_id),
+    ).fetchone()
+    return None if row is None else whole(database, *row)
+
+
 def lines(database: sqlite3.Connection, session_id: str) -> Iterator[bytes]:
     """Yield every event of a session in file order, without holding them all."""
     session = number_of(database, session_id)
-    rows = database.execute("SELECT body FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (session,))
-    return (body for (body,) in rows)
+    rows = database.execute(
+        "SELECT body, cuts FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (session,)
+    )
+    return (whole(database, *row) for row in rows)
 
 
 def exporters(database: sqlite3.Connection) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from exporter.core.envelope import Envelope, decode
 from exporter.errors import StateError
 from exporter.missioncontrol import feed, redactions
 
@@ -27,7 +28,8 @@ Statement: TypeAlias = str | Callable[[sqlite3.Connection], None]
 def _fill_feed(database: sqlite3.Connection) -> None:
     """Take into the feed and the counts what was stored before there were any."""
     for n, report in database.execute("SELECT n, report FROM sessions").fetchall():
-        feed.follow_again(database, n)
+        rows = database.execute("SELECT n, body FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (n,))
+        feed.follow(database, n, ((row, found) for row, body in rows if isinstance(found := decode(body), Envelope)))
         redactions.report(database, n, (msgspec.json.decode(report) if report else {}).get("redactions") or {})
 
 
@@ -82,8 +84,23 @@ _TOKENS: Final = (
     "INSERT INTO secrets (name, value) VALUES ('tokens', randomblob(32))",
 )
 _EXPIRED: Final = ("ALTER TABLE deleted_sessions ADD COLUMN reason TEXT NOT NULL DEFAULT 'deleted'",)
+_PAYLOADS: Final = (
+    "ALTER TABLE events ADD COLUMN cuts BLOB",
+    "CREATE TABLE blobs (n INTEGER PRIMARY KEY, sha256 BLOB NOT NULL UNIQUE, body BLOB NOT NULL)",
+    """CREATE TABLE blob_uses (
+        session INTEGER NOT NULL, blob INTEGER NOT NULL, PRIMARY KEY (session, blob)) WITHOUT ROWID""",
+    "CREATE INDEX uses_of_blob ON blob_uses (blob)",
+)
 # One entry per `PRAGMA user_version`; an entry is never changed once released.
-_MIGRATIONS: Final[tuple[tuple[Statement, ...], ...]] = (_FIRST, _PLACES, _IDENTITY, _FEED, _TOKENS, _EXPIRED)
+_MIGRATIONS: Final[tuple[tuple[Statement, ...], ...]] = (
+    _FIRST,
+    _PLACES,
+    _IDENTITY,
+    _FEED,
+    _TOKENS,
+    _EXPIRED,
+    _PAYLOADS,
+)
 
 
 def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection:

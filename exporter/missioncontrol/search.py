@@ -10,17 +10,19 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
+from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.schema import connect, truncate_log
 from exporter.missioncontrol.store import Store
 from exporter.missioncontrol.texts import FORMAT, text_of
 
 Result = TypeVar("Result")
+Row = tuple[int, int, bytes]
 _ROWS_MAX, _BYTES_MAX = 2000, 4 << 20
 _PAUSE_SECONDS: Final = 0.04
 _BURST_SECONDS: Final = 3.0
@@ -205,35 +207,35 @@ class Search:
         while rows := self._store.read_now(
             lambda database, after=last: _indexed_of(database, session, after, self._until)  # type: ignore[misc]
         ):
-            index.executemany(_REMOVE, ((n, text_of(body)) for n, body in rows))
+            index.executemany(_REMOVE, ((n, text_of(body)) for n, _, body in rows))
             last = rows[-1][0]
         index.execute("INSERT INTO forgotten (session) VALUES (?)", (session,))
         index.execute("COMMIT")
 
 
-def _unread(database: sqlite3.Connection, until: int) -> list[tuple[int, int, bytes]]:
-    found: list[tuple[int, int, bytes]] = []
-    size = 0
-    for row in database.execute(
-        "SELECT n, session, body FROM events WHERE n > ? ORDER BY n LIMIT ?", (until, _ROWS_MAX)
-    ):
-        found.append(row)
-        size += len(row[2])
-        if size > _BYTES_MAX:
-            break
-    return found
+def _unread(database: sqlite3.Connection, until: int) -> list[Row]:
+    rows = database.execute(
+        "SELECT n, session, body, cuts FROM events WHERE n > ? ORDER BY n LIMIT ?", (until, _ROWS_MAX)
+    )
+    return _some(database, rows)
 
 
-def _indexed_of(database: sqlite3.Connection, session: int, after: int, until: int) -> list[tuple[int, bytes]]:
-    found: list[tuple[int, bytes]] = []
-    size = 0
+def _indexed_of(database: sqlite3.Connection, session: int, after: int, until: int) -> list[Row]:
     # The plus keeps SQLite from walking through all events by their number.
-    for row in database.execute(
-        "SELECT n, body FROM events WHERE session = ? AND +n > ? AND +n <= ? ORDER BY n LIMIT ?",
+    rows = database.execute(
+        "SELECT n, session, body, cuts FROM events WHERE session = ? AND +n > ? AND +n <= ? ORDER BY n LIMIT ?",
         (session, after, until, _ROWS_MAX),
-    ):
-        found.append(row)
-        size += len(row[1])
+    )
+    return _some(database, rows)
+
+
+def _some(database: sqlite3.Connection, rows: Iterable[tuple[int, int, bytes, bytes | None]]) -> list[Row]:
+    """Return the rows with their events as delivered, until they are many bytes."""
+    found: list[Row] = []
+    size = 0
+    for n, session, body, cuts in rows:
+        found.append((n, session, whole(database, body, cuts)))
+        size += len(found[-1][2])
         if size > _BYTES_MAX:
             break
     return found

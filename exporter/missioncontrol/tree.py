@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from exporter.core.envelope import REFUSALS
+from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.session_row import number_of
 
 _AGENTS_MAX: Final = 10_000
@@ -101,12 +102,12 @@ def _described(
     calls: dict[str, dict[str, Any]] = {}
     marks = ",".join("?" * len(_STATES))
     rows = database.execute(
-        f"SELECT type, agent_id, body FROM events WHERE session = ? AND hidden = 0 AND type IN ({marks})"  # noqa: S608
+        f"SELECT type, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND type IN ({marks})"  # noqa: S608
         " ORDER BY place, n",
         (session, *_STATES),
     )
-    for type, agent, body in rows:
-        data = _read(body)
+    for type, agent, body, cuts in rows:
+        data = _read(whole(database, body, cuts))
         # Events of some versions lack the agent; their tool call is told by the event of the start.
         node = nodes.get(agent) if agent is not None else calls.get(data.toolCallId)
         if node is None:
