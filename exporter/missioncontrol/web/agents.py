@@ -1,0 +1,84 @@
+"""The sub-agents of a session at the side of its page: a tree of links that scope the timeline."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from exporter.missioncontrol.web.entries import colour_of
+from exporter.missioncontrol.web.markup import address, duration, escape, figure
+from exporter.missioncontrol.web.reading import Scope
+
+_SHOWN_MAX: Final = 200
+_DEPTH_MAX: Final = 32
+Node = dict[str, Any]
+
+
+def everyone(tree: Node) -> Iterator[Node]:
+    """Yield every sub-agent of a tree, parents first."""
+    waiting: list[Node] = list(tree["agents"])[::-1]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += node["agents"][::-1]
+
+
+def names_of(tree: Node) -> dict[str, str]:
+    """Return what each sub-agent is called."""
+    return {
+        node["id"]: str(node["display_name"] or node["name"] or node["id"][:12])
+        for node in everyone(tree)
+        if isinstance(node["id"], str)
+    }
+
+
+def scope_of(tree: Node, agent: str | None, *, is_main: bool) -> Scope:
+    """Return whose events belong to a choice: an agent's own, and those of the agents below it."""
+    if is_main:
+        return Scope(is_main=True)
+    if not agent:
+        return Scope()
+    for node in everyone(tree):
+        if node["id"] == agent:
+            below = [str(one["id"]) for one in everyone(node) if one["id"] is not None]
+            return Scope((agent, *below[:500]))
+    return Scope((agent,))
+
+
+def agent_tree(path: str, tree: Node, agent: str | None, *, is_main: bool) -> str:
+    """Return the tree as nested lists; nothing when there are no sub-agents."""
+    if not tree["agents"]:
+        return ""
+    shown = [0]
+    everybody = _link(path, "Everybody", here=not agent and not is_main)
+    main = _link(path, "Main agent", here=is_main, main=1)
+    branches = "".join(_branch(path, node, agent, shown, 0) for node in tree["agents"])
+    return (
+        '<nav class="agents" aria-label="Agents"><h2>Agents</h2><ul>'
+        f'<li>{everybody}</li><li>{main}<span class="quiet">{figure(tree["events"])} events</span>'
+        f"<ul>{branches}</ul></li></ul></nav>"
+    )
+
+
+def _branch(path: str, node: Node, agent: str | None, shown: list[int], depth: int) -> str:
+    shown[0] += 1
+    if shown[0] > _SHOWN_MAX or depth > _DEPTH_MAX:
+        return ""
+    id = str(node["id"])
+    name = str(node["display_name"] or node["name"] or id[:12])
+    took = node["duration_ms"]
+    facts = [
+        str(node["state"]),
+        f"{figure(node['events'])} events",
+        duration(took / 1000) if isinstance(took, int | float) else "",
+        f"{figure(node['tokens'])} tokens" if node["tokens"] else "",
+    ]
+    inside = "".join(_branch(path, one, agent, shown, depth + 1) for one in node["agents"])
+    said = " · ".join(escape(fact) for fact in facts if fact)
+    return (
+        f'<li class="{colour_of(id)}">{_link(path, name, here=id == agent, agent=id)}'
+        f'<span class="quiet {"error" if node["state"] == "failed" else ""}">{said}</span>'
+        f"{f'<ul>{inside}</ul>' if inside else ''}</li>"
+    )
+
+
+def _link(path: str, name: str, *, here: bool, **query: object) -> str:
+    return f'<a href="{address(path, **query)}"{" aria-current=true" if here else ""}>{escape(name)}</a>'

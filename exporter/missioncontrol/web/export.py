@@ -1,0 +1,108 @@
+"""A session to take away: JSON lines, Markdown, or one HTML file that needs nothing else. All of it is redacted already."""
+
+import base64
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from hashlib import sha256
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from exporter.missioncontrol import queries
+from exporter.missioncontrol.answers import ApiError
+from exporter.missioncontrol.receiver import Receiver, receiver_of
+from exporter.missioncontrol.tree import tree as tree_of
+from exporter.missioncontrol.web import reading
+from exporter.missioncontrol.web.agents import names_of
+from exporter.missioncontrol.web.entries import entry_items
+from exporter.missioncontrol.web.entry import Entry
+from exporter.missioncontrol.web.facts import session_head
+from exporter.missioncontrol.web.markdown import entry_markdown, head_markdown
+from exporter.missioncontrol.web.markup import escape
+from exporter.missioncontrol.web.page import HEADERS, style_sheet
+from exporter.missioncontrol.web.timeline import tell
+from exporter.missioncontrol.wire import checked_id
+
+_PAGE: Final = 2000
+_TYPES: Final = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html"}
+
+
+async def export(request: Request) -> Response:
+    """Give the whole session as a file to save."""
+    session_id = checked_id(request.path_params["id"])
+    form = request.path_params["form"]
+    if form not in _TYPES:
+        raise ApiError(404, "unknown_form", "A session is not given in this form.", hint="Try jsonl, md or html.")
+    receiver = receiver_of(request)
+    await receiver.read(lambda database: queries.session(database, session_id))
+    content = _lines(receiver, session_id) if form == "jsonl" else _told(receiver, session_id, form)
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in session_id)
+    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}.{form}"', "Cache-Control": "no-store"}
+    return StreamingResponse(content, media_type=_TYPES[form], headers=headers)
+
+
+async def _lines(receiver: Receiver, session_id: str) -> AsyncIterator[bytes]:
+    after: str | None = None
+    while True:
+        page = await receiver.read(_page_after(session_id, after))
+        yield b"".join(body + b"\n" for body in page.bodies)
+        after = page.next
+        if after is None:
+            return
+
+
+def _page_after(session_id: str, after: str | None) -> Callable[[sqlite3.Connection], queries.EventPage]:
+    return lambda database: queries.events(database, session_id, after=after, limit=_PAGE)
+
+
+async def _told(receiver: Receiver, session_id: str, form: str) -> AsyncIterator[bytes]:
+    """Tell the session part by part; a tool call that ends in another part than it began in is told in two."""
+    is_html = form == "html"
+    names = names_of(await receiver.read(lambda database: tree_of(database, session_id)))
+    yield await receiver.read(lambda database: _head(database, session_id, is_html))
+    after: str | None = None
+    while True:
+        entries, after = await receiver.read(_entries_after(session_id, after))
+        if is_html:
+            told = entry_items(session_id, entries, names, alone=True)
+        else:
+            told = "".join(entry_markdown(entry, names) for entry in entries)
+        yield told.encode("utf-8", "replace")
+        if after is None:
+            break
+    if is_html:
+        yield b"</ol></main></body></html>"
+
+
+def _entries_after(
+    session_id: str, after: str | None
+) -> Callable[[sqlite3.Connection], tuple[list[Entry], str | None]]:
+    def read(database: sqlite3.Connection) -> tuple[list[Entry], str | None]:
+        everybody = reading.Scope()
+        if after is None:
+            window = reading.first_window(database, session_id, everybody, _PAGE)
+        else:
+            place = reading.place_of(database, session_id, after)
+            window = reading.window_after(database, place, everybody, _PAGE)
+        following = window.rows[-1].envelope.id if window.behind and window.rows else None
+        return tell(window.rows), following
+
+    return read
+
+
+def _head(database: sqlite3.Connection, session_id: str, is_html: bool) -> bytes:
+    session = queries.session(database, session_id)
+    figures = reading.figures(database, [session_id]).get(session_id, {})
+    if not is_html:
+        return head_markdown(session, figures).encode("utf-8", "replace")
+    style = style_sheet()
+    allowed = base64.b64encode(sha256(style).digest()).decode()
+    document = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="'
+        f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'\">"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(str(session['title'] or session_id))}</title><style>{style.decode()}</style></head>"
+        f'<body class="alone"><main><div class="head">{session_head(session, figures, None)}</div><ol class="timeline">'
+    )
+    return document.encode("utf-8", "replace")

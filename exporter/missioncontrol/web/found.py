@@ -1,0 +1,37 @@
+"""What full-text search found, as a list of links with the words in their surroundings."""
+
+from typing import Any
+
+from exporter.missioncontrol.web.markup import address, anchor, escape, marked, moment, session_path
+
+
+def found_events(results: list[dict[str, Any]], words: str, *, with_session: bool) -> str:
+    """Return the list, or a sentence when nothing was found."""
+    if not results:
+        return f'<p class="found quiet" role="status">No event says “{escape(words)}”.</p>'
+    items = "".join(_item(result, with_session) for result in results)
+    return (
+        f'<section class="found"><h2>In what was said and done <small>{len(results)} events</small></h2>'
+        f"<ol>{items}</ol></section>"
+    )
+
+
+def _item(result: dict[str, Any], with_session: bool) -> str:
+    link = f"{address(session_path(result['session']), at=result['event'])}#{anchor(result['event'])}"
+    session = f"<span>{escape(str(result['title'] or result['session']))}</span>" if with_session else ""
+    return (
+        f'<li><a href="{link}">{_snippet(result["snippet"])}</a><span class="quiet">{session}'
+        f"<span>{escape(result['type'])}</span>{moment(result['timestamp'])}</span></li>"
+    )
+
+
+def _snippet(snippet: dict[str, Any]) -> str:
+    parts: list[str] = []
+    text, end = snippet["text"], 0
+    for start, stop in snippet["marks"]:
+        if start >= end:
+            parts += (marked(text[end:start]), f"<em>{escape(text[start:stop])}</em>")
+            end = stop
+    parts.append(marked(text[end:]))
+    before, behind = snippet["cut"]
+    return f"{'…' if before else ''}{''.join(parts)}{'…' if behind else ''}"

@@ -1,0 +1,226 @@
+"""What pages read of the store beyond the API's own queries; everything here only reads."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from exporter.core.envelope import Envelope, decode
+from exporter.core.summary import Summary
+from exporter.missioncontrol.batch import key_of
+from exporter.missioncontrol.session_row import BadCursorError, number_of
+
+_IDS_PER_QUERY: Final = 500
+_BYTES_MAX: Final = 8 << 20
+
+
+class Row(NamedTuple):
+    """One event at its place in the session."""
+
+    place: tuple[int, int]
+    envelope: Envelope
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A run of a session's events in file order, and whether there are others before and behind it."""
+
+    rows: list[Row]
+    before: bool
+    behind: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose events are looked at: everybody's, the main agent's, or those of some agents."""
+
+    agents: tuple[str, ...] = ()
+    is_main: bool = False
+
+    def condition(self) -> tuple[str, tuple[str, ...]]:
+        """Return SQL that holds for the scope's events, with its values."""
+        if self.is_main:
+            return "agent_id IS NULL", ()
+        if not self.agents:
+            return "1", ()
+        return f"agent_id IN ({','.join('?' * len(self.agents))})", self.agents
+
+
+class Place(NamedTuple):
+    """Where an event stands in its session."""
+
+    session: int
+    place: int
+    n: int
+
+
+def place_of(database: sqlite3.Connection, session_id: str, event_id: str) -> Place:
+    """Return where an event stands; raise `BadCursorError` when it is not shown."""
+    session = number_of(database, session_id)
+    row = database.execute(
+        "SELECT place, n FROM events WHERE session = ? AND key = ? AND id = ? AND hidden = 0",
+        (session, key_of(event_id), event_id),
+    ).fetchone()
+    if row is None:
+        raise BadCursorError(event_id)
+    return Place(session, row[0], row[1])
+
+
+def first_window(database: sqlite3.Connection, session_id: str, scope: Scope, limit: int) -> Window:
+    """Return the first events."""
+    return _ahead(database, number_of(database, session_id), scope, (-1, -1), limit)
+
+
+def last_window(database: sqlite3.Connection, session_id: str, scope: Scope, limit: int) -> Window:
+    """Return the newest events."""
+    return _back(database, number_of(database, session_id), scope, (1 << 62, 1 << 62), limit)
+
+
+def window_before(database: sqlite3.Connection, place: Place, scope: Scope, limit: int) -> Window:
+    """Return the events before a place."""
+    return _back(database, place.session, scope, (place.place, place.n), limit)
+
+
+def window_from(database: sqlite3.Connection, place: Place, scope: Scope, limit: int) -> Window:
+    """Return the event at a place, when it is in the scope, and those behind it."""
+    return _ahead(database, place.session, scope, (place.place, place.n - 1), limit)
+
+
+def window_after(database: sqlite3.Connection, place: Place, scope: Scope, limit: int) -> Window:
+    """Return the events behind a place."""
+    return _ahead(database, place.session, scope, (place.place, place.n), limit)
+
+
+def _ahead(database: sqlite3.Connection, session: int, scope: Scope, after: tuple[int, int], limit: int) -> Window:
+    condition, values = scope.condition()
+    found = database.execute(
+        "SELECT place, n, body FROM events WHERE session = ? AND hidden = 0 AND place >= ?"  # noqa: S608  constants and marks
+        f" AND (place, n) > (?, ?) AND {condition} ORDER BY place, n LIMIT ?",
+        (session, after[0], *after, *values, limit + 1),
+    )
+    rows, has_more = _rows(found, limit)
+    return Window(rows, after >= (0, 0), has_more)
+
+
+def _back(database: sqlite3.Connection, session: int, scope: Scope, before: tuple[int, int], limit: int) -> Window:
+    condition, values = scope.condition()
+    found = database.execute(
+        "SELECT place, n, body FROM events WHERE session = ? AND hidden = 0 AND place <= ?"  # noqa: S608  constants and marks
+        f" AND (place, n) < (?, ?) AND {condition} ORDER BY place DESC, n DESC LIMIT ?",
+        (session, before[0], *before, *values, limit + 1),
+    )
+    rows, has_more = _rows(found, limit)
+    return Window(rows[::-1], has_more, before < (1 << 62, 1 << 62))
+
+
+def _rows(found: Iterable[tuple[int, int, bytes]], limit: int) -> tuple[list[Row], bool]:
+    rows: list[Row] = []
+    size = 0
+    for place, n, body in found:
+        if len(rows) == limit or size > _BYTES_MAX:
+            return rows, True
+        envelope = decode(body)
+        if isinstance(envelope, Envelope):
+            rows.append(Row((place, n), envelope, len(body)))
+            size += len(body)
+    return rows, False
+
+
+def body_of(database: sqlite3.Connection, session_id: str, event_id: str) -> bytes:
+    """Return an event exactly as it was delivered."""
+    place = place_of(database, session_id, event_id)
+    body: bytes = database.execute("SELECT body FROM events WHERE n = ?", (place.n,)).fetchone()[0]
+    return body
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """Events that were taken back: when, how many, and the place of the first."""
+
+    at: str
+    count: int
+    place: tuple[int, int]
+
+
+def rewinds(database: sqlite3.Connection, session_id: str) -> list[Rewind]:
+    """Return what was taken back in a session, in the order of the places."""
+    session = number_of(database, session_id)
+    at: dict[str, list[str]] = {}
+    for id, moment in database.execute("SELECT id, rewound_at FROM rewinds WHERE session = ? ORDER BY n", (session,)):
+        at.setdefault(moment, []).append(id)
+    found = []
+    for moment, ids in at.items():
+        places = [place for id in ids[:_IDS_PER_QUERY] if (place := _any_place(database, session, id)) is not None]
+        if places:
+            found.append(Rewind(moment, len(ids), min(places)))
+    return sorted(found, key=lambda rewind: rewind.place)
+
+
+def _any_place(database: sqlite3.Connection, session: int, id: str) -> tuple[int, int] | None:
+    row: tuple[int, int] | None = database.execute(
+        "SELECT place, n FROM events WHERE session = ? AND key = ? AND id = ?", (session, key_of(id), id)
+    ).fetchone()
+    return row
+
+
+Figures = dict[str, dict[str, float]]
+"""Numbers by what they count, and of each by the source that tells it."""
+
+
+def figures(database: sqlite3.Connection, session_ids: list[str]) -> dict[str, Figures]:
+    """Return tokens and cost of sessions, side by side as each source tells them; they are never added."""
+    told: dict[str, Figures] = {}
+    for start in range(0, len(session_ids), _IDS_PER_QUERY):
+        ids = session_ids[start : start + _IDS_PER_QUERY]
+        rows = database.execute(
+            f"SELECT id, summary FROM sessions WHERE id IN ({','.join('?' * len(ids))})",  # noqa: S608  marks only
+            ids,
+        )
+        for id, stored in rows:
+            summary = msgspec.json.decode(stored, type=Summary)
+            found: Figures = {}
+            for source, values in (("usage_record", summary.recorded), ("shutdown", summary.totals)):
+                for name, value in values.items():
+                    found.setdefault(name, {})[source] = value
+            told[id] = found
+    return told
+
+
+def lags(reports: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return by host how far behind its exporter is: the worst of its sinks, from its newest report."""
+    worst: dict[str, dict[str, Any]] = {}
+    for report in reports:
+        host, sinks = report.get("host"), report.get("sinks")
+        if not isinstance(host, str) or host in worst or not isinstance(sinks, list):
+            continue
+        usable = [sink for sink in sinks if isinstance(sink, dict) and _is_number(sink.get("lag_seconds"))]
+        if usable:
+            worst[host] = max(usable, key=lambda sink: float(sink["lag_seconds"]))
+    return worst
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def events_of_types(
+    database: sqlite3.Connection, session_id: str, types: tuple[str, ...], place: Place | None, *, is_back: bool
+) -> Iterator[Envelope]:
+    """Yield the events of these types, from a place on to the end of the session and round again to the place."""
+    session = number_of(database, session_id)
+    marks = ",".join("?" * len(types))
+    start = (place.place, place.n) if place is not None else ((1 << 62, 0) if is_back else (-1, 0))
+    order = "place DESC, n DESC" if is_back else "place, n"
+    for comparison in ("<", ">=") if is_back else (">", "<="):
+        found = database.execute(
+            f"SELECT body FROM events WHERE session = ? AND hidden = 0 AND type IN ({marks})"  # noqa: S608  constants
+            f" AND (place, n) {comparison} (?, ?) ORDER BY {order}",
+            (session, *types, *start),
+        )
+        for (body,) in found:
+            envelope = decode(body)
+            if isinstance(envelope, Envelope):
+                yield envelope

@@ -1,0 +1,411 @@
+// Makes the pages live: what the server renders is fetched again in part and put in place, keyed by entry. Nothing of
+// an event is ever made into HTML here; text that streams goes into text nodes.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const store = { get: (name) => { try { return localStorage.getItem(name); } catch { return null; } },
+    set: (name, value) => { try { localStorage.setItem(name, value); } catch { /* private window */ } } };
+  if (store.get("theme")) root.dataset.theme = store.get("theme");
+
+  const one = (selector, within = document) => within.querySelector(selector);
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  const make = (name, className, text) => {
+    const made = document.createElement(name);
+    if (className) made.className = className;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
+
+  // ---- time: the reader's own clock, and how long ago
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+  const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  function ago(milliseconds) {
+    const seconds = Math.round(milliseconds / 1000);
+    if (seconds < 10) return "now";
+    if (seconds < 60) return seconds + " s ago";
+    if (seconds < 3600) return Math.floor(seconds / 60) + " min ago";
+    if (seconds < 86400) return Math.floor(seconds / 3600) + " h ago";
+    return null;
+  }
+  function tellTimes(within) {
+    for (const time of all("time", within)) {
+      const at = new Date(time.dateTime);
+      if (isNaN(at)) continue;
+      time.title = full.format(at);
+      time.textContent = time.className === "clock" ? clock.format(at) : ago(Date.now() - at) || full.format(at);
+    }
+  }
+
+  // ---- parts of pages
+  async function part(address) {
+    const target = new URL(address, location.href);
+    target.searchParams.set("part", "1");
+    target.hash = "";
+    const answer = await fetch(target, { headers: { Accept: "text/html" } });
+    if (!answer.ok) throw new Error("answer " + answer.status);
+    const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
+    tellTimes(parsed);
+    return parsed;
+  }
+  // Replaces what differs and keeps what does not, so that focus, selection and what is unfolded stay.
+  function patch(old, fresh, key) {
+    const known = new Map(all(":scope > [" + key + "]", old).map((item) => [item.getAttribute(key), item]));
+    let before = null;
+    for (const item of [...fresh.children]) {
+      const name = item.getAttribute(key), present = known.get(name);
+      known.delete(name);
+      let placed = present;
+      if (!present || !same(present, item)) {
+        placed = document.adoptNode(item);
+        if (present) {
+          all("details", present).forEach((details, number) => { const twin = all("details", placed)[number]; if (twin) twin.open = details.open; });
+          const held = present.contains(document.activeElement) || present.classList.contains("here");
+          if (present.classList.contains("here")) placed.classList.add("here");
+          present.replaceWith(placed);
+          if (held) placed.focus({ preventScroll: true });
+        }
+        placed.classList.add("fresh");
+      }
+      const next = before ? before.nextSibling : old.firstChild;
+      if (placed !== next) old.insertBefore(placed, next);
+      before = placed;
+    }
+    return known;
+  }
+  function same(old, fresh) {
+    if (old.dataset.v !== undefined) return old.dataset.v === fresh.dataset.v;
+    const plain = (item) => { const copy = item.cloneNode(true); copy.classList.remove("fresh"); all("time", copy).forEach((time) => time.replaceChildren()); return copy; };
+    const a = plain(old), b = plain(fresh);
+    if (!a.className) a.removeAttribute("class");
+    return a.isEqualNode(b);
+  }
+
+  // ---- the live stream: closed while nobody looks, because a browser has few connections for one host
+  const light = () => one(".live");
+  function say(text, on) {
+    const shown = light();
+    if (!shown) return;
+    if (shown.textContent !== text) shown.textContent = text;
+    shown.classList.toggle("on", on);
+    shown.classList.toggle("off", !on);
+  }
+  function follow(session, take, again) {
+    let stream = null;
+    const open = () => {
+      if (stream || document.hidden) return;
+      stream = new EventSource("/api/v1/stream" + (session ? "?session=" + encodeURIComponent(session) : ""));
+      stream.onopen = () => { say("live", true); again(); };
+      stream.onerror = () => say("connecting…", false);
+      for (const name of ["events", "session", "dropped"]) {
+        stream.addEventListener(name, (message) => { let data = {}; try { data = JSON.parse(message.data); } catch { return; } take(name, data); });
+      }
+    };
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden) return open();
+      if (stream) { stream.close(); stream = null; say("paused", false); }
+    });
+    addEventListener("pagehide", () => { if (stream) { stream.close(); stream = null; } });
+    addEventListener("pageshow", (shown) => { if (shown.persisted) open(); });
+    open();
+  }
+  // Runs a job at most once at a time and never more often than `pause`; what is asked for meanwhile runs once more.
+  function once(job, pause) {
+    let running = false, wanted = false;
+    return async function run() {
+      wanted = true;
+      if (running) return;
+      running = true;
+      while (wanted) {
+        wanted = false;
+        try { await job(); } catch (error) { say("trying again…", false); await new Promise((done) => setTimeout(done, 1000)); if (root.dataset.left !== "1") wanted = true; }
+        await new Promise((done) => setTimeout(done, pause));
+      }
+      running = false;
+    };
+  }
+  addEventListener("pagehide", () => { root.dataset.left = "1"; });
+  addEventListener("pageshow", () => { delete root.dataset.left; });
+
+  // ---- lists: sessions, feed, health
+  function live() {
+    let turn = 0;
+    async function refresh() {
+      const mine = ++turn, asked = location.href;
+      const fresh = one("[data-part=list]", await part(asked));
+      if (mine !== turn || asked !== location.href || !fresh) return;
+      const old = one("[data-part=list]"), body = one(":scope > table.sessions > tbody", old), next = one(":scope > table.sessions > tbody", fresh);
+      if (body && next && one("tr[data-key]", next)) {
+        for (const gone of patch(body, next, "data-key").values()) gone.remove();
+        next.replaceChildren(...[...body.children].map((row) => row.cloneNode(false)));
+        for (const child of [...old.children]) if (!child.contains(body)) child.remove();
+        let passed = false;
+        for (const child of [...fresh.children]) { if (child.contains(next)) passed = true; else if (passed) old.append(child); else old.insertBefore(child, body.closest("table")); }
+      } else if (!old.contains(document.activeElement) || old.textContent !== fresh.textContent) {
+        const held = document.activeElement && old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+        old.replaceWith(fresh);
+        if (held) { const twin = all("a", fresh).find((link) => link.getAttribute("href") === held); if (twin) twin.focus(); }
+      }
+    }
+    const run = once(refresh, 150);
+    const field = one(".search input[type=search]");
+    if (field) {
+      field.addEventListener("input", () => {
+        const address = new URL(location.href);
+        address.searchParams.delete("cursor");
+        if (field.value) address.searchParams.set("q", field.value); else address.searchParams.delete("q");
+        history.replaceState(null, "", address);
+        run();
+      });
+      field.form.addEventListener("submit", (event) => { event.preventDefault(); run(); });
+    }
+    follow(null, run, run);
+    setInterval(() => tellTimes(document), 10000);
+  }
+
+  // ---- one session
+  const PARTS_MAX = 1600;
+  function session(id) {
+    const line = () => one("ol.timeline");
+    const entries = () => all(".entry", line());
+    const address = (name, value) => { const to = new URL(location.href); for (const one of ["at", "from", "before", "after", "edge", "q"]) to.searchParams.delete(one); if (name) to.searchParams.set(name, value); return to; };
+    const atEnd = () => !one(".more.later");
+    const nearBottom = () => innerHeight + scrollY > document.body.scrollHeight - 160;
+
+    function place(parsed, from) {
+      const fresh = one("ol.timeline", parsed), list = line();
+      if (!fresh || one(".empty", fresh)) return;
+      const stick = nearBottom() && scrollY > 0;
+      one(".empty", list)?.remove();
+      const start = from ? entries().findIndex((entry) => entry.dataset.id === from) : 0;
+      const tail = make("ol");
+      const old = entries().slice(Math.max(0, start));
+      tail.append(...old.map((entry) => entry.cloneNode(false)));
+      const names = new Set(all(".entry", fresh).map((entry) => entry.id));
+      const holder = { firstIn: old[0] || null };
+      let before = holder.firstIn ? holder.firstIn.previousSibling : list.lastChild;
+      const known = new Map(old.map((entry) => [entry.id, entry]));
+      for (const item of [...fresh.children]) {
+        const present = known.get(item.id);
+        let placed = present;
+        if (!present || !same(present, item)) {
+          placed = document.adoptNode(item);
+          if (present) {
+            all("details", present).forEach((details, number) => { const twin = all("details", placed)[number]; if (twin) twin.open = details.open; });
+            const falls = one(".waterfall", present);
+            if (falls) placed.append(falls);
+            if (present.classList.contains("here")) placed.classList.add("here");
+            const held = document.activeElement === present;
+            present.replaceWith(placed);
+            if (held) placed.focus({ preventScroll: true });
+          } else placed.classList.add("fresh");
+        }
+        const next = before ? before.nextSibling : list.firstChild;
+        if (placed !== next) list.insertBefore(placed, next);
+        before = placed;
+      }
+      for (const entry of old) if (!names.has(entry.id) && entry.isConnected) entry.remove();
+      list.dataset.end = fresh.dataset.end || list.dataset.end;
+      const later = one(".more.later", parsed);
+      if (later && atEnd()) list.after(document.adoptNode(later));
+      settleTyping(fresh);
+      if (stick) scrollTo(0, document.body.scrollHeight);
+    }
+
+    async function refresh() {
+      if (!atEnd()) { side(); return; }
+      const shown = entries();
+      const running = shown.slice(-200).find((entry) => entry.classList.contains("running"));
+      const from = running || shown[Math.max(0, shown.length - 6)];
+      const usable = from && !from.id.startsWith("e-rewind-");
+      place(await part(usable ? address("from", from.dataset.id) : address()), usable ? from.dataset.id : null);
+      side();
+    }
+    const run = once(refresh, 40);
+    const side = once(async () => {
+      const fresh = await part(address("edge", "none"));
+      for (const name of ["head", "side"]) {
+        const old = one("[data-part=" + name + "]"), next = one("[data-part=" + name + "]", fresh);
+        if (old && next && !old.isEqualNode(next) && !old.contains(document.activeElement)) old.replaceWith(next);
+      }
+    }, 900);
+    const everything = once(async () => { place(await part(address()), null); side(); }, 500);
+
+    // ---- text that is being written, and output of commands that run
+    const typing = new Map();
+    function typed(event) {
+      const data = event.data || {}, list = line();
+      if (typeof data !== "object" || !atEnd() || new URL(location.href).searchParams.get("agent")) return;
+      const key = String(data.messageId || event.agentId || "main");
+      if (event.type === "assistant.message_delta" && typeof data.deltaContent === "string") {
+        let shown = typing.get(key);
+        if (!shown) {
+          shown = make("li", "entry assistant typing");
+          const what = make("div", "what"), who = make("div", "who"), said = make("div", "said");
+          who.append(make("span", "title", event.agentId ? "Sub-agent" : "Assistant"));
+          said.append(make("p"));
+          what.append(who, said);
+          shown.append(make("span", "at", "now"), what);
+          shown.setAttribute("aria-busy", "true");
+          typing.set(key, shown);
+          list.append(shown);
+        }
+        const stick = nearBottom(), text = one("p", shown);
+        if (text.textContent.length < 100000) text.append(data.deltaContent);
+        if (stick) scrollTo(0, document.body.scrollHeight);
+      }
+      if (event.type === "tool.execution_partial_result" || event.type === "tool.shell_output" || event.type === "tool.execution_progress") {
+        const words = data.partialOutput ?? data.output ?? data.progressMessage;
+        const entry = entries().filter((one) => one.classList.contains("running")).find((one) => !data.toolCallId || one.dataset.call === String(data.toolCallId));
+        if (typeof words !== "string" || !entry) return;
+        let shown = one(".stream", entry);
+        if (!shown) { shown = make("pre", "stream"); shown.tabIndex = 0; one("details", entry)?.append(shown); }
+        shown.append(words + (event.type === "tool.execution_progress" ? "\n" : ""));
+        while (shown.childNodes.length > 400) shown.firstChild.remove();
+      }
+    }
+    function settleTyping(fresh) {
+      for (const [key, shown] of typing) {
+        if (all(".assistant", line()).some((entry) => entry.dataset.call === key) || (fresh && !shown.isConnected)) { shown.remove(); typing.delete(key); }
+        else line().append(shown);
+      }
+    }
+
+    follow(id, (name, data) => {
+      if (name === "events" && data.ephemeral) { for (const event of data.events || []) if (event && typeof event === "object") typed(event); return; }
+      if (name === "session" && data.deleted) { say("this session was deleted", false); return; }
+      if (name === "dropped") { everything(); return; }
+      run();
+    }, () => { if (!new URL(location.href).searchParams.get("at")) run(); });
+
+    // ---- scrolling: earlier and later windows come by themselves, and the far end goes
+    const grow = once(async () => {
+      for (const [kind, selector] of [["earlier", ".more.earlier"], ["later", ".more.later"]]) {
+        const mark = one(selector);
+        if (!mark) continue;
+        const at = mark.getBoundingClientRect();
+        if (at.bottom < -600 || at.top > innerHeight + 600) continue;
+        const parsed = await part(one("a", mark).href), fresh = one("ol.timeline", parsed), list = line();
+        const anchor = entries().find((entry) => entry.getBoundingClientRect().bottom > 0), top = anchor?.getBoundingClientRect().top;
+        const items = [...fresh.children].map((item) => document.adoptNode(item));
+        const next = one(selector, parsed);
+        if (next) mark.replaceWith(document.adoptNode(next)); else mark.remove();
+        if (kind === "earlier") list.prepend(...items); else { list.append(...items); list.dataset.end = fresh.dataset.end; }
+        const shown = entries();
+        if (kind === "later" && shown.length > PARTS_MAX) for (const entry of shown.slice(0, shown.length - PARTS_MAX)) entry.remove();
+        if (kind === "later" && shown.length > PARTS_MAX && !one(".more.earlier")) list.before(offer("earlier", "before"));
+        if (kind === "earlier" && shown.length > PARTS_MAX) { for (const entry of shown.slice(PARTS_MAX)) entry.remove(); if (!one(".more.later")) list.after(offer("later", "after")); }
+        for (const [end, name] of [["earlier", "before"], ["later", "after"]]) {
+          const link = one(".more." + end + " a"), edge = end === "earlier" ? entries()[0] : entries().at(-1);
+          if (link && edge && shown.length > PARTS_MAX) link.href = address(name, edge.dataset.id).href;
+        }
+        if (anchor && anchor.isConnected) scrollBy(0, anchor.getBoundingClientRect().top - top);
+      }
+    }, 60);
+    function offer(end, name) {
+      const made = make("p", "more " + end), link = make("a", "button", end === "earlier" ? "Earlier" : "Later");
+      link.href = address(name, "").href;
+      made.append(link);
+      return made;
+    }
+    addEventListener("scroll", () => { if (one(".more.earlier, .more.later")) grow(); }, { passive: true });
+
+    // ---- keys and jumps
+    let here = null;
+    function go(entry, open) {
+      here?.classList.remove("here");
+      here = entry;
+      entry.classList.add("here");
+      if (open) all("details", entry).forEach((details) => { details.open = true; });
+      entry.scrollIntoView({ block: "center" });
+      entry.focus({ preventScroll: true });
+      history.replaceState(null, "", "#" + entry.id);
+    }
+    function current() { return here && here.isConnected ? here : entries().find((entry) => entry.getBoundingClientRect().top > 110) || null; }
+    function step(direction) {
+      const shown = entries(), at = here && here.isConnected ? shown.indexOf(here) + direction : Math.max(0, shown.indexOf(current()));
+      if (shown[at]) go(shown[at]);
+    }
+    const kinds = { error: ".error, .tool.warning, .note.warning", note: ".note, .problem.warning" };
+    function jump(kind, back) {
+      const shown = entries(), start = here && here.isConnected ? shown.indexOf(here) : -1;
+      const order = back ? shown.slice(0, Math.max(0, start)).reverse() : shown.slice(start + 1);
+      const found = order.find((entry) => entry.matches(kinds[kind]));
+      if (found) return go(found, kind === "error");
+      const whole = atEnd() && !one(".more.earlier");
+      const round = whole && (back ? [...shown].reverse() : shown).find((entry) => entry.matches(kinds[kind]));
+      if (round) return go(round, kind === "error");
+      if (whole) return say(kind === "error" ? "no error here" : "no notification here", true);
+      const to = new URL(location.pathname + "/next", location.href), from = here || shown.at(back ? 0 : -1);
+      to.searchParams.set("kind", kind);
+      if (back) to.searchParams.set("back", "1");
+      if (from && !from.id.startsWith("e-rewind-")) to.searchParams.set("after", from.dataset.id);
+      location.href = to;
+    }
+    document.addEventListener("click", (event) => {
+      const link = event.target.closest("a");
+      if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+      if (link.matches(".jump")) { event.preventDefault(); jump(link.dataset.kind, false); }
+      else if (link.matches(".raw, .whole")) { event.preventDefault(); show(link.href); }
+      else if (link.matches(".spans")) { event.preventDefault(); falls(link); }
+      else {
+        const entry = link.hash && document.getElementById(link.hash.slice(1));
+        if (entry && link.pathname === location.pathname && entry.matches(".entry")) { event.preventDefault(); go(entry, !link.matches(".at")); history.replaceState(null, "", link.href); }
+      }
+    });
+    async function falls(link) {
+      const entry = link.closest(".entry"), present = one(".waterfall", entry);
+      if (present) { present.remove(); return; }
+      entry.append(document.adoptNode(one(".waterfall", await part(link.href))));
+    }
+    addEventListener("hashchange", () => { const entry = document.getElementById(location.hash.slice(1)); if (entry?.matches(".entry")) go(entry, true); });
+    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+    if (target && target.matches(".entry")) go(target, true);
+    const first = one(".spans");
+    if (first && entries().length < 400) falls(first).catch(() => {});
+    return { n: () => jump("note"), N: () => jump("note", true), e: () => jump("error"), E: () => jump("error", true),
+      j: () => step(1), k: () => step(-1), o: () => { const details = here && one("details", here); if (details) details.open = !details.open; },
+      r: () => { const raw = here && one(".raw", here); if (raw) show(raw.href); }, w: () => { const link = here ? all(".spans").filter((one) => one.compareDocumentPosition(here) & 4 || here.contains(one)).pop() : first; if (link) falls(link); },
+      End: () => { if (atEnd()) scrollTo(0, document.body.scrollHeight); else location.href = address(); } };
+  }
+
+  // ---- a window over the page: an event's JSON, or what the keys do
+  function dialog(content) {
+    const shown = make("dialog"), close = make("button", "button close", "Close");
+    shown.setAttribute("aria-label", "Details");
+    close.addEventListener("click", () => shown.close());
+    shown.addEventListener("close", () => shown.remove());
+    shown.addEventListener("click", (event) => { if (event.target === shown) shown.close(); });
+    shown.append(close, content);
+    document.body.append(shown);
+    shown.showModal();
+  }
+  async function show(address) { dialog(document.adoptNode(one("article", await part(address)))); }
+  const HELP = { n: "next notification (N: the one before)", e: "next error (E: the one before)", j: "next entry", k: "entry before", o: "fold or unfold", r: "JSON of the entry", w: "waterfall of the interaction", End: "newest", "/": "search", t: "light or dark", "1 2 3": "Sessions, Feed, Redaction & health", "?": "this help" };
+  function help() {
+    const content = make("div"), list = make("dl", "keys");
+    content.append(make("h2", "", "Keys"), list);
+    for (const [key, meaning] of Object.entries(HELP)) { const term = make("dt"); term.append(make("kbd", "", key)); list.append(term, make("dd", "", meaning)); }
+    dialog(content);
+  }
+  function theme() {
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    store.set("theme", root.dataset.theme);
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    tellTimes(document);
+    const top = one(".top"), buttons = [["◐", "Light or dark", theme], ["?", "Keys", help]];
+    for (const [text, name, act] of buttons) { const button = make("button", "icon-button", text); button.type = "button"; button.setAttribute("aria-label", name); button.title = name; button.addEventListener("click", act); top.append(button); }
+    const keys = { t: theme, "?": help, "/": () => one("input[type=search]")?.focus() };
+    all(".top nav a").forEach((link, number) => { keys[number + 1] = () => { location.href = link.href; }; });
+    if (document.body.dataset.session) Object.assign(keys, session(document.body.dataset.session));
+    else if (document.body.dataset.live) live();
+    document.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || one("dialog[open]")) return;
+      if (event.target.matches("input, textarea, select")) { if (event.key === "Escape") event.target.blur(); return; }
+      const act = Object.hasOwn(keys, event.key) && keys[event.key];
+      if (act) { event.preventDefault(); act(); }
+    });
+  });
+})();

@@ -1,0 +1,217 @@
+"""The page of one session: what it is, its agents, and a window of its timeline."""
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from exporter.missioncontrol import finding, queries
+from exporter.missioncontrol.answers import ApiError
+from exporter.missioncontrol.asked import bad_cursor
+from exporter.missioncontrol.receiver import receiver_of
+from exporter.missioncontrol.session_row import BadCursorError
+from exporter.missioncontrol.tree import tree as tree_of
+from exporter.missioncontrol.web import agents, reading
+from exporter.missioncontrol.web.entries import entry_items
+from exporter.missioncontrol.web.facts import session_head
+from exporter.missioncontrol.web.found import found_events
+from exporter.missioncontrol.web.markup import address, anchor, escape, session_path
+from exporter.missioncontrol.web.page import fragment, is_fragment, page
+from exporter.missioncontrol.web.timeline import NOTICE_TYPES, QUIET, TROUBLE_TYPES, is_trouble, tell
+from exporter.missioncontrol.wire import checked_id
+
+_WINDOW: Final = 400
+_CONTEXT: Final = 60
+_FOUND_MAX: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """All that the page is made of."""
+
+    session: dict[str, Any]
+    figures: reading.Figures
+    lag: dict[str, Any] | None
+    tree: dict[str, Any]
+    window: reading.Window
+    rewinds: list[reading.Rewind]
+    everything: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the request wants to see."""
+
+    session_id: str
+    agent: str | None
+    is_main: bool
+    everything: bool
+    place: tuple[str, str] | None
+    is_part: bool
+
+
+async def session_page(request: Request) -> Response:
+    """Show a session, or for the script a part of it."""
+    asked = _asked(request)
+    try:
+        shown = await receiver_of(request).read(lambda database: _read(database, asked))
+    except BadCursorError as error:
+        if asked.is_part or asked.place is None:
+            raise bad_cursor() from error
+        raise ApiError(404, "unknown_event", "This event is not here.", hint="It may have been taken back.") from error
+    timeline = _timeline(asked, shown)
+    if asked.is_part and asked.place is not None:
+        return fragment(request, timeline)
+    path = session_path(asked.session_id)
+    tree = agents.agent_tree(path, shown.tree, asked.agent, is_main=asked.is_main)
+    head = session_head(shown.session, shown.figures, shown.lag)
+    found = await _found(request, asked.session_id)
+    content = (
+        f'<div class="head" data-part="head">{head}</div>{_bar(request, asked, path)}'
+        f'<div class="columns"><aside data-part="side">{tree}</aside><div class="run">{found}{timeline}</div></div>'
+    )
+    title = str(shown.session["title"] or asked.session_id)
+    answer = page(request, title, content, here="/", body=f' data-session="{escape(asked.session_id)}"')
+    return answer
+
+
+def _asked(request: Request) -> _Asked:
+    query = request.query_params
+    place = next(((name, query[name]) for name in ("at", "from", "before", "after", "edge") if query.get(name)), None)
+    return _Asked(
+        session_id=checked_id(request.path_params["id"]),
+        agent=query.get("agent") or None,
+        is_main=query.get("main") == "1",
+        everything=query.get("all") == "1",
+        place=place,
+        is_part=is_fragment(request),
+    )
+
+
+def _read(database: sqlite3.Connection, asked: _Asked) -> _Shown:
+    session = queries.session(database, asked.session_id)
+    tree = tree_of(database, asked.session_id)
+    scope = agents.scope_of(tree, asked.agent, is_main=asked.is_main)
+    everything = asked.everything
+    if asked.place is not None and asked.place[0] == "at":
+        place = reading.place_of(database, asked.session_id, asked.place[1])
+        (type,) = database.execute("SELECT type FROM events WHERE n = ?", (place.n,)).fetchone()
+        everything = everything or type in QUIET
+    return _Shown(
+        session=session,
+        figures=reading.figures(database, [asked.session_id]).get(asked.session_id, {}),
+        lag=reading.lags(queries.exporters(database)).get(str(session.get("host"))),
+        tree=tree,
+        window=_window(database, asked, scope),
+        rewinds=reading.rewinds(database, asked.session_id),
+        everything=everything,
+    )
+
+
+def _window(database: sqlite3.Connection, asked: _Asked, scope: reading.Scope) -> reading.Window:
+    if asked.place is None:
+        return reading.last_window(database, asked.session_id, scope, _WINDOW)
+    kind, id = asked.place
+    if kind == "edge":
+        return reading.first_window(database, asked.session_id, scope, _WINDOW)
+    place = reading.place_of(database, asked.session_id, id)
+    if kind == "before":
+        return reading.window_before(database, place, scope, _WINDOW)
+    if kind == "after":
+        return reading.window_after(database, place, scope, _WINDOW)
+    if kind == "from":
+        return reading.window_from(database, place, scope, _WINDOW)
+    earlier = reading.window_before(database, place, scope, _CONTEXT)
+    later = reading.window_from(database, place, scope, _WINDOW - _CONTEXT)
+    return reading.Window(earlier.rows + later.rows, earlier.before, later.behind)
+
+
+def _timeline(asked: _Asked, shown: _Shown) -> str:
+    window = shown.window
+    inside = _rewinds_within(shown.rewinds, window)
+    entries = tell(window.rows, everything=shown.everything, taken_back=inside)
+    items = entry_items(asked.session_id, entries, agents.names_of(shown.tree))
+    if not items:
+        items = '<li class="quiet empty">Nothing to show here.</li>'
+    path = session_path(asked.session_id)
+    scope = {"agent": asked.agent, "main": 1 if asked.is_main else None, "all": 1 if asked.everything else None}
+    before = after = ""
+    if window.before and window.rows:
+        first = window.rows[0].envelope.id
+        start = address(path, **scope, edge="first")
+        before = (
+            f'<p class="more earlier"><a class="button" href="{address(path, **scope, before=first)}">Earlier</a>'
+            f'<a class="button" href="{start}">From the beginning</a></p>'
+        )
+    if window.behind and window.rows:
+        last = window.rows[-1].envelope.id
+        after = (
+            f'<p class="more later"><a class="button" href="{address(path, **scope, after=last)}">Later</a>'
+            f'<a class="button" href="{address(path, **scope)}">Newest</a></p>'
+        )
+    end = escape(window.rows[-1].envelope.id) if window.rows else ""
+    return f'{before}<ol class="timeline" data-end="{end}" aria-label="Timeline">{items}</ol>{after}'
+
+
+def _rewinds_within(rewinds: list[reading.Rewind], window: reading.Window) -> list[reading.Rewind]:
+    if not window.rows:
+        return rewinds
+    first = window.rows[0].place if window.before else (-1, -1)
+    last = window.rows[-1].place if window.behind else (1 << 62, 0)
+    return [rewind for rewind in rewinds if first < rewind.place <= last]
+
+
+def _bar(request: Request, asked: _Asked, path: str) -> str:
+    """Return what can be done with the timeline: look for words, jump, show everything, take it away."""
+    words = escape(request.query_params.get("q", ""))
+    all_of = {} if asked.everything else {"all": 1}
+    scope = {"agent": asked.agent, "main": 1 if asked.is_main else None}
+    return (
+        f'<div class="bar-of-actions"><form role="search" action="{escape(path)}"><label><span class="hidden">Search in this '
+        f'session</span><input type="search" name="q" value="{words}" placeholder="Search in this session"></label></form>'
+        f'<a class="button jump" data-kind="error" href="{address(path + "/next", kind="error")}">Next error'
+        " <kbd>e</kbd></a>"
+        f'<a class="button jump" data-kind="note" href="{address(path + "/next", kind="note")}">Next notification'
+        " <kbd>n</kbd></a>"
+        f'<a class="button" href="{address(path, **scope, **all_of)}"{" aria-current=true" if asked.everything else ""}>'
+        "Every event</a>"
+        f'<span class="exports">Save as <a href="{escape(path)}/export.md" download>Markdown</a>'
+        f' <a href="{escape(path)}/export.html" download>HTML</a>'
+        f' <a href="{escape(path)}/export.jsonl" download>JSON lines</a></span></div>'
+    )
+
+
+async def _found(request: Request, session_id: str) -> str:
+    words = request.query_params.get("q", "")
+    query = finding.understand(words) if words else None
+    if query is None:
+        return ""
+    results, _ = await receiver_of(request).find(query, None, session_id, _FOUND_MAX)
+    return found_events(results, words, with_session=False)
+
+
+async def next_event(request: Request) -> Response:
+    """Send the reader to the next event of a kind, going round at the end."""
+    session_id = checked_id(request.path_params["id"])
+    kind, after = request.query_params.get("kind", ""), request.query_params.get("after")
+    is_back = request.query_params.get("back") == "1"
+    if kind not in ("error", "note"):
+        raise ApiError(400, "bad_kind", "`kind` is neither error nor note.")
+    try:
+        id = await receiver_of(request).read(lambda database: _next(database, session_id, kind, after, is_back))
+    except BadCursorError as error:
+        raise bad_cursor() from error
+    path = session_path(session_id)
+    target = f"{path}#none" if id is None else f"{address(path, at=id)}#{anchor(id)}".replace("&amp;", "&")
+    return RedirectResponse(target, status_code=303)
+
+
+def _next(database: sqlite3.Connection, session_id: str, kind: str, after: str | None, is_back: bool) -> str | None:
+    place = reading.place_of(database, session_id, after) if after else None
+    types = TROUBLE_TYPES if kind == "error" else NOTICE_TYPES
+    for envelope in reading.events_of_types(database, session_id, types, place, is_back=is_back):
+        if envelope.id != after and (kind == "note" or is_trouble(envelope)):
+            return envelope.id
+    return None

@@ -1,0 +1,193 @@
+"""A run of events told as entries: turns with what was said, tool calls with their ends, and what happened beside."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from exporter.core.envelope import REFUSALS, Envelope
+from exporter.missioncontrol.web import notes, tools
+from exporter.missioncontrol.web.entry import TEXT_MAX, Data, Entry, begin, block, inner, number_of, text_of
+from exporter.missioncontrol.web.markup import figure
+from exporter.missioncontrol.web.reading import Rewind, Row
+
+QUIET: Final = frozenset(
+    (
+        "assistant.turn_end",
+        "assistant.usage",
+        "hook.end",
+        "hook.start",
+        "session.compaction_start",
+        "session.usage_info",
+        "session.usage_record",
+        "subagent.configured",
+        "subagent.deselected",
+        "subagent.selected",
+        "system.message",
+    )
+)
+"""Events for machines: they are taken in where they belong, and shown by themselves only when everything is wanted."""
+
+_TOOL_START, _TOOL_END = "tool.execution_start", "tool.execution_complete"
+_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def data_of(envelope: Envelope) -> Data:
+    """Return the data of an event as far as it can be read."""
+    try:
+        return _decode(envelope.data)
+    except REFUSALS:
+        return {}
+
+
+def tell(rows: Iterable[Row], *, everything: bool = False, taken_back: Iterable[Rewind] = ()) -> list[Entry]:
+    """Return the entries of these events, in file order, with marks where events were taken back."""
+    teller = _Teller(everything)
+    waiting = list(taken_back)
+    for row in rows:
+        while waiting and waiting[0].place <= row.place:
+            teller.entries.append(_rewound(waiting.pop(0)))
+        teller.take(row)
+    teller.entries += (_rewound(rewind) for rewind in waiting)
+    return [entry for entry in teller.entries if entry.kind != "turn" or not entry.is_running or entry.ids]
+
+
+def _rewound(rewind: Rewind) -> Entry:
+    title = f"{figure(rewind.count)} event{'s were' if rewind.count != 1 else ' was'} taken back"
+    return Entry("mark", f"rewind-{rewind.at}", rewind.at, None, rewind.place, "rewind", title, ids=[])
+
+
+class _Teller:
+    """Takes events one by one and keeps what is still open."""
+
+    def __init__(self, everything: bool) -> None:
+        self.entries: list[Entry] = []
+        self._everything = everything
+        self._calls: dict[str, Entry] = {}
+        self._turns: dict[str | None, Entry] = {}
+
+    def take(self, row: Row) -> None:
+        envelope, data = row.envelope, data_of(row.envelope)
+        if envelope.type == _TOOL_END:
+            self._tool_end(row, data)
+        else:
+            entry = self._entry(row, data)
+            if entry is not None:
+                self.entries.append(entry)
+
+    def _entry(self, row: Row, data: Data) -> Entry | None:
+        envelope = row.envelope
+        if envelope.type == _TOOL_START:
+            entry = tools.started(envelope, data, row.place)
+            if entry.key:
+                self._calls[entry.key] = entry
+            return entry
+        if envelope.type in ("user.message", "assistant.message"):
+            return self._message(row, data)
+        if envelope.type == "assistant.turn_start":
+            entry = begin("turn", envelope, row.place, f"Turn {text_of(data, 'turnId')}".strip())
+            self._turns[envelope.agentId] = entry
+            return entry
+        if envelope.type in QUIET:
+            self._quietly(envelope, data)
+            if not self._everything and not (envelope.type == "hook.end" and data.get("success") is False):
+                return None
+        return _other(row, data)
+
+    def _message(self, row: Row, data: Data) -> Entry | None:
+        envelope = row.envelope
+        is_user = envelope.type == "user.message"
+        content = text_of(data, "content")
+        reasoning = text_of(data, "reasoningText")
+        if not is_user and not content.strip() and not reasoning and not self._everything:
+            return None
+        entry = begin("user" if is_user else "assistant", envelope, row.place)
+        entry.title = _speaker(is_user, envelope, text_of(data, "source"))
+        entry.key = text_of(data, "messageId")
+        entry.text = content[:TEXT_MAX]
+        if len(content) > TEXT_MAX:
+            entry.blocks.append(block("cut here", "", envelope.id))
+        if reasoning:
+            entry.blocks.append(block("reasoning", reasoning, envelope.id))
+        attachments = data.get("attachments")
+        if isinstance(attachments, list):
+            names = (text_of(one, "displayName", "path", "type") for one in attachments[:20] if isinstance(one, dict))
+            entry.facts = [name for name in names if name]
+        return entry
+
+    def _tool_end(self, row: Row, data: Data) -> None:
+        entry = self._calls.pop(text_of(data, "toolCallId"), None)
+        if entry is None:
+            self.entries.append(tools.without_start(row.envelope, data, row.place))
+        else:
+            tools.completed(entry, row.envelope, data)
+
+    def _quietly(self, envelope: Envelope, data: Data) -> None:
+        """Give a turn its end and its tokens."""
+        turn = self._turns.get(envelope.agentId)
+        if turn is None:
+            return
+        if envelope.type == "assistant.turn_end":
+            turn.end = envelope.timestamp
+            del self._turns[envelope.agentId]
+        elif envelope.type == "session.usage_record":
+            usage = inner(data, "usage")
+            counts = (number_of(usage, "inputTokens"), number_of(usage, "outputTokens"))
+            turn.facts.append(text_of(usage, "model"))
+            turn.facts.append(
+                " / ".join(
+                    f"{figure(count)} {name}"
+                    for count, name in zip(counts, ("in", "out"), strict=True)
+                    if count is not None
+                )
+            )
+
+
+def _speaker(is_user: bool, envelope: Envelope, source: str) -> str:
+    if not is_user:
+        return "Assistant" if envelope.agentId is None else "Sub-agent"
+    if envelope.agentId is not None:
+        return "Task for the sub-agent"
+    return "User" if source in ("", "user") else f"User ({source})"
+
+
+def _other(row: Row, data: Data) -> Entry:
+    envelope = row.envelope
+    told = notes.told(envelope.type, data)
+    if told is None:
+        entry = begin("other", envelope, row.place, envelope.type or "event without a type")
+        if data.get("success") is False:
+            entry.level = "error"
+        return entry
+    kind, level, title, text, facts = told
+    entry = begin(kind, envelope, row.place, title)
+    entry.level, entry.text, entry.facts = level, text[:TEXT_MAX], facts
+    return entry
+
+
+def is_trouble(envelope: Envelope) -> bool:
+    """Tell whether a person who looks for errors wants to see this event."""
+    data = data_of(envelope)
+    if envelope.type == _TOOL_END:
+        return tools.is_trouble(data)
+    if envelope.type == "system.notification":
+        told = notes.told(envelope.type, data)
+        return told is not None and told[1] in ("warning", "error")
+    if envelope.type in ("session.error", "subagent.failed", "model.call_failure"):
+        return True
+    if envelope.type == "session.shutdown":
+        return data.get("shutdownType") == "error"
+    return envelope.type in ("hook.end", "session.compaction_complete") and data.get("success") is False
+
+
+TROUBLE_TYPES: Final = (
+    _TOOL_END,
+    "system.notification",
+    "session.error",
+    "subagent.failed",
+    "model.call_failure",
+    "session.shutdown",
+    "hook.end",
+    "session.compaction_complete",
+)
+NOTICE_TYPES: Final = ("system.notification", "session.custom_notification", "session.warning")
