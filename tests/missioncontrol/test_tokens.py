@@ -184,10 +184,9 @@ async def test_when_all_take_too_much_the_oldest_go(
             receiver = client._transport.app.state.receiver
             await fill(client, make_event, make_body, [1])
             kept = await receiver.expire()
-            text = "many words " * 40_000
             for number in range(8):
                 await client.post("/agents/sessions", json={"id": f"s{number}"})
-                event = make_event("e", timestamp=f"2026-11-1{number}T10:00:00.000Z", data={"t": text})
+                event = make_event("e", timestamp=f"2026-11-1{number}T10:00:00.000Z", data={"t": f"many words {number} " * 40_000})
                 await client.post(f"/agents/sessions/s{number}/events", content=make_body(event))
 
             gone = await receiver.expire()
