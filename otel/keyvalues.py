@@ -63,22 +63,18 @@ class KeyValues(dict["tuple[Attribute, Value]", bytes]):
     def __missing__(self, pair: "tuple[Attribute, Value]") -> bytes:
         attribute, value = pair
         kind = type(value)
-        if kind is not attribute.type:
-            return self._field(attribute, value)
         # Whatever equals a value of the declared type is written as that type, so it may find this field.
         if kind is str and (heads := self._texts.get(attribute)) is not None:
             text = utf8(value)  # type: ignore[arg-type]  # a text, as its type is str
             field = heads[len(text)] + text
-            if attribute in self._fleeting:
-                return field
         elif kind is int and (heads := self._integers.get(attribute)) is not None:
             number = signed(value)  # type: ignore[arg-type]  # a number, as its type is int
             field = heads[len(number)] + number
         else:
             field = self._field(attribute, value)
-            if not field or not (kind is str or kind is int or kind is bool):
+            if not field or kind is not attribute.type or not (kind is str or kind is int or kind is bool):
                 return field  # not sent at this level and nothing to remember, or not fit to be a key
-        if len(field) <= KEPT_BYTES_MAX:
+        if attribute not in self._fleeting and len(field) <= KEPT_BYTES_MAX:
             if len(self) >= KEPT_ENTRIES_MAX:
                 self._forget()
             self[pair] = field
@@ -107,8 +103,9 @@ class KeyValues(dict["tuple[Attribute, Value]", bytes]):
         if attribute.content > self._content:
             return ()
         keys = tuple(counted(b"\x0a", utf8(key)) for key in attribute.spellings(self._semconv))
-        if len(keys) == 1:
+        if len(keys) == 1 and attribute.type is str:
             self._texts[attribute] = _Heads(self._tag, keys[0], _TEXT)
+        elif len(keys) == 1 and attribute.type is int:
             self._integers[attribute] = _Heads(self._tag, keys[0], _INTEGER)
         return keys
 

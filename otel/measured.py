@@ -1,5 +1,6 @@
 """Measurements as bytes, to be kept beside a mark until they are added up."""
 
+from functools import partial
 from typing import Final, TypeAlias
 from zlib import crc32
 
@@ -28,6 +29,7 @@ class _Packed(msgspec.Struct, array_like=True, gc=False):
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(_Packed).decode
+_make: Final = partial(tuple.__new__, Measurement)
 _NUMBERS: Final[dict[Instrument, int]] = {one: crc32(one.name.encode()) for one in instruments()}
 _BY_NUMBER: Final[dict[int, Instrument]] = {number: one for one, number in _NUMBERS.items()}
 
@@ -56,5 +58,5 @@ def unpack(packed: bytes) -> list[Measurement]:
     except (msgspec.MsgspecError, IndexError):
         return []
     instruments_ = map(_BY_NUMBER.get, found.numbers)
-    measurements = map(Measurement._make, zip(instruments_, found.times, found.values, labels, contexts, strict=False))
+    measurements = map(_make, zip(instruments_, found.times, found.values, labels, contexts, strict=False))
     return [one for one in measurements if one.instrument is not None and len(one.labels) == len(one.instrument.labels)]

@@ -16,6 +16,7 @@ from exporter.daemon.outlet import Outlet
 from exporter.daemon.road import Road
 from exporter.daemon.running import Redaction, Running
 from exporter.errors import StateError
+from exporter.joining.tracing import make_trace
 from exporter.observe import Observer
 from exporter.sinks.configured import http_sink, local_sink
 from exporter.sources.files import WATCHED_NAMES, FileSource
@@ -49,7 +50,9 @@ def join(
     if local or not (settings.mission_control or settings.otel):
         from exporter.missioncontrol.opening import open_embedded
 
-        receiver_store, receiver = open_embedded(Path(settings.state_dir), lambda: redaction.another().event)
+        receiver_store, receiver = open_embedded(
+            Path(settings.state_dir), lambda: redaction.another().event, make_trace=make_trace
+        )
     limits = settings.limits
     files = OpenFiles(limits.open_files)
     road = Road(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
@@ -148,8 +151,10 @@ def _outlets(
                     made.sink, sink_id, Gate(), store, quarantine, road, notice, made.mapping, made.counting
                 )
                 outlets.append((outlet, LANES))
+    # The signals of an endpoint read together, by their mapper.
+    readers = {id(outlet.mapping.mapper if outlet.mapping is not None else outlet) for outlet, _ in outlets}
     for outlet, _ in outlets:
-        outlet.shared = len(outlets) > 1
+        outlet.shared = len(readers) > 1
         if outlet.mapping is not None:
             outlet.mapping.mapper.shared = outlet.shared
     return outlets
