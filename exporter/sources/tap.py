@@ -11,6 +11,7 @@ import socket
 import struct
 import sys
 import tempfile
+from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ SOCKET_NAME: Final = "tap.sock"
 PATH_NAME: Final = "tap.path"
 LINE_BYTES_MAX: Final = 8 << 20
 TAPS_MAX: Final = 256
+RECENT_MAX: Final = 16_384
 SESSIONS_SHOWN_MAX: Final = 1000
 _CHUNK_BYTES: Final = 1 << 18
 _PATH_LENGTH_MAX: Final = 100
@@ -67,6 +69,7 @@ class TapSource:
         self._callbacks = callbacks
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._recent: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     async def start(self) -> None:
         """Begin to listen. Raises `StateError` where that is not possible."""
@@ -128,6 +131,8 @@ class TapSource:
                 self.status.unreadable += 1
             elif not envelope.ephemeral:
                 self.status.durable_left += 1
+            elif not self._is_new(told.session, envelope.id):
+                self.status.counts.repeats += 1
             else:
                 self.status.counts.saw(envelope.type)
                 sessions.setdefault(told.session, []).append(Event(content, True))
@@ -140,6 +145,15 @@ class TapSource:
             else:
                 self.status.counts.dropped += len(events)
         return dropped
+
+    def _is_new(self, session: str, id: str) -> bool:
+        """Tell whether an event has not just come: CLI 1.0.102 loads a user's tap and a project's side by side."""
+        if (session, id) in self._recent:
+            return False
+        self._recent[session, id] = None
+        if len(self._recent) > RECENT_MAX:
+            self._recent.popitem(last=False)
+        return True
 
 
 def socket_path(state_dir: Path) -> Path:

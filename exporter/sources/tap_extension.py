@@ -72,7 +72,8 @@ def look(directory: Path, *, shadowing: Path | None = None, is_project: bool = F
     state = _state(directory)
     notes = [EXPERIMENTAL, *([_PROMPT_MODE] if is_project else [])]
     if shadowing is not None and shadowing != directory and (shadowing / PROGRAM).exists():
-        notes.append(f"In this project {shadowing} is loaded in its place: the CLI prefers a project's extension.")
+        # 1.0.102 loads both, though its guide says that a project's extension shadows a user's of the same name.
+        notes.append(f"In this project {shadowing} is loaded in its place, or beside it: events are shown once.")
     return Installed(directory, state, tuple(notes))
 
 

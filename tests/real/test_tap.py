@@ -19,7 +19,7 @@ import pytest
 
 from exporter.sources.observed import Callbacks, Event, Want
 from exporter.sources.tap import TapSource, socket_path
-from exporter.sources.tap_extension import install, user_directory
+from exporter.sources.tap_extension import install, project_directory, user_directory
 from tests.real import install as cli
 from tests.real.cage import kill
 from tests.real.cli import Copilot, wait_until
@@ -65,16 +65,26 @@ class Listener:
 
 
 def play(
-    copilot: Copilot, scenario: str, meanwhile: Callable[[], None] = lambda: None, *, experimental: bool = True
+    copilot: Copilot,
+    scenario: str,
+    meanwhile: Callable[[], None] = lambda: None,
+    *,
+    experimental: bool = True,
+    state_home: Path | None = None,
 ) -> tuple[int, Path]:
-    """One session with extensions; its return code and directory."""
+    """One session with extensions; its return code and directory. With a `state_home` its project has the tap."""
     work = copilot.working_directory()
     (work / ".user").mkdir()
+    environment = copilot.environment(work / ".user")
+    if state_home is not None:
+        environment |= {"GITHUB_COPILOT_PROMPT_MODE_EXTENSIONS": "true", "XDG_STATE_HOME": str(state_home)}
+        subprocess.run(["git", "init", "--quiet", str(work)], check=True, timeout=20)
+        install(project_directory(work), state_dir=None)
     arguments = ["-p", prompt(scenario, work), "--allow-all-tools", *(["--experimental"] if experimental else [])]
     with work.with_suffix(".output").open("wb") as sink:
         program = copilot.cage.start(
             [*cli.command(copilot.version), *arguments],
-            environment=copilot.environment(work / ".user"),
+            environment=environment,
             directory=work,
             stdout=sink,
             stderr=subprocess.STDOUT,
@@ -191,3 +201,106 @@ def test_the_session_ends_well_when_the_listener_is_killed_and_comes_back(copilo
     assert later  # the same tap has found the new socket
     ids = [event["id"] for _, event in [*first.events, *later]]
     assert len(ids) == len(set(ids))
+
+
+SDK = """
+export async function joinSession(options) {
+  if (JSON.stringify(options) !== '{"disableResume":true}') throw new Error("other options");
+  return {
+    sessionId: "made-up",
+    on(handler) {
+      const pad = "x".repeat(1000);
+      let n = 0;
+      const more = () => {
+        const end = Math.min(n + 500, 20000);
+        while (n < end) handler({ type: "x", id: "e" + n++, timestamp: "t", ephemeral: true, data: { pad } });
+        if (n < 20000) setImmediate(more);
+        else {
+          const circle = {};
+          circle.circle = circle;
+          handler(circle);
+          handler({ type: "x", id: "last", timestamp: "t", ephemeral: true, data: {} });
+          console.error(JSON.stringify({ done: true, rss: process.memoryUsage().rss }));
+          setTimeout(() => {}, 30000);
+        }
+      };
+      more();
+    },
+  };
+}
+"""
+
+
+def test_the_queue_drops_the_oldest_counts_them_and_never_waits(tmp_path: Path, own_home: Path) -> None:
+    """The extension itself, with a made-up SDK: 20 MB of events while nobody reads, then somebody does."""
+    node = cli.command(cli.OLD)[0]
+    package = tmp_path / "node_modules/@github/copilot-sdk"
+    package.mkdir(parents=True)
+    (package / "package.json").write_text('{"type":"module","exports":{"./extension":"./extension.mjs"}}')
+    (package / "extension.mjs").write_text(SDK)
+    (own_home / "state").mkdir()
+    install(tmp_path / "tap", state_dir=own_home / "state")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(socket_path(own_home / "state")))
+        server.listen(1)
+        program = subprocess.Popen(
+            [node, str(tmp_path / "tap/extension.mjs")], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        try:
+            server.settimeout(20)
+            connection, _ = server.accept()
+            assert program.stderr is not None and program.stdout is not None
+            said = json.loads(program.stderr.readline())  # all events were handed over while we read nothing
+            lines = read_until(connection, b'"last"')
+        finally:
+            program.kill()
+            program.wait()
+    told = [json.loads(line) for line in lines if b'"tap"' not in line]
+    numbers = [int(one["event"]["id"][1:]) for one in told[:-1]]
+
+    assert said["rss"] < 200 << 20
+    assert program.stdout.read() == b""
+    assert numbers == sorted(set(numbers))
+    assert numbers[-1] == 19_999
+    assert 20_000 - len(numbers) == told[-1]["dropped"] > 10_000
+
+
+def read_until(connection: socket.socket, word: bytes) -> list[bytes]:
+    """The whole lines of a connection up to the one with a word in it."""
+    content = b""
+    connection.settimeout(20)
+    while word not in content or not content.endswith(b"\n"):
+        content += connection.recv(1 << 20)
+    connection.close()
+    return content.splitlines()
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["alone", "with the user's"])
+def test_the_tap_of_a_project_shows_every_event_once(
+    both: bool, make_copilot: MakeCopilot, own_home: Path, listener_at: Callable[[Path], Listener]
+) -> None:
+    copilot = make_copilot(cli.NEW, "tap-project")
+    state = own_home / "exporter"  # with no word of it in the project: the default below XDG_STATE_HOME
+    state.mkdir()
+    if both:
+        install(user_directory(copilot.home), state_dir=state)
+    listener = listener_at(state)
+    code, directory = play(copilot, "hello", state_home=own_home)
+
+    assert code == 0
+    ids = [event["id"] for session, event in listener.events if session == directory.name]
+    assert ids and len(ids) == len(set(ids))
+    assert listener.source.status.turned_away == 0
+
+
+@pytest.fixture
+def listener_at() -> Iterator[Callable[[Path], Listener]]:
+    made: list[Listener] = []
+
+    def make(state: Path) -> Listener:
+        made.append(Listener(state))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()

@@ -187,7 +187,12 @@ class Taker:
 
 @asynccontextmanager
 async def observed(
-    server: MadeUpServer, taker: Taker, *, push: bool = False, body_bytes_max: int = 1 << 20
+    server: MadeUpServer,
+    taker: Taker,
+    *,
+    push: bool = False,
+    body_bytes_max: int = 1 << 20,
+    on_shell: Callable[[str, bytes], None] | None = None,
 ) -> AsyncIterator[RpcSource]:
     """The source at work on a server."""
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
@@ -197,6 +202,7 @@ async def observed(
         lambda: "the-token",
         taker.callbacks(),
         push=push,
+        on_shell=on_shell,
         body_bytes_max=body_bytes_max,
         pause_seconds=(0.01, 0.05),
     )

@@ -352,6 +352,23 @@ def test_a_session_that_is_deleted_is_told() -> None:
     play(scenario)
 
 
+def test_what_shells_print_is_live() -> None:
+    async def scenario(server: MadeUpServer, taker: Taker) -> None:
+        heard: list[tuple[str, Any]] = []
+        async with observed(
+            server, taker, on_shell=lambda name, text: heard.append((name, json.loads(text)))
+        ) as source:
+            await until(lambda: source.status.state == "following")
+            for name in ("shell.output", "shell.exit", "host.event"):
+                server.send({"method": name, "params": {"n": 1}})
+            await until(lambda: len(heard) == 2)
+
+            assert heard == [("shell.output", {"n": 1}), ("shell.exit", {"n": 1})]
+            assert taker.durable == taker.ephemeral == []
+
+    play(scenario)
+
+
 def test_a_callback_that_fails_ends_the_source_loudly() -> None:
     async def scenario(server: MadeUpServer, taker: Taker) -> None:
         server.history = [event(1)]

@@ -228,6 +228,24 @@ def test_live_events_are_passed_on_and_durable_ones_left_to_the_file(own_home: P
     asyncio.run(scenario())
 
 
+def test_an_event_that_two_taps_show_is_passed_on_once(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RECENT_MAX", 3)
+
+    async def scenario() -> None:
+        taker = Taker()
+        async with listening(own_home / "state", taker) as (source, writer):
+            _, other = await asyncio.open_unix_connection(str(socket_path(own_home / "state")))
+            for n in range(10):
+                writer.write(line(n))
+                other.write(line(n))
+                await until(lambda: source.status.counts.repeats == n + 1)  # noqa: B023  waited for here
+            other.close()
+
+            assert [event["id"] for _, event in taker.taken] == [f"e{n}" for n in range(10)]
+
+    asyncio.run(scenario())
+
+
 def test_what_taps_dropped_is_added_up(own_home: Path) -> None:
     async def scenario() -> None:
         taker = Taker()
