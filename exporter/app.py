@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from exporter.daemon.serving import Serving
     from exporter.joining.given import Format, Outcome
     from exporter.joining.preview import Place, Withheld
+    from exporter.missioncontrol.retention import Retention
+    from exporter.missioncontrol.server import Certificate
     from exporter.store.masked import Masked
 
 _READY_SECONDS: Final = 8.0
@@ -126,26 +128,35 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
             await running.close()
 
 
-async def serve(settings: "Settings", *, host: str, port: int, store: str | None, token_file: str | None) -> int:
-    """Run the receiver and its page alone until a signal."""
-    from exporter.core.names import RECEIVER
+async def serve(
+    settings: "Settings",
+    store: Path,
+    *,
+    host: str,
+    port: int,
+    token_file: str | None,
+    certificate: "Certificate | None",
+    retention: "Retention",
+) -> int:
+    """Run the receiver and its page alone, with this file as its store, until a signal."""
     from exporter.daemon.serving import leave_no_core, stop_on_signals
-    from exporter.missioncontrol.opening import serve_alone, store_path
-    from exporter.store.lock import prepare_state_dir
+    from exporter.joining.tracing import make_trace
+    from exporter.missioncontrol.opening import serve_alone
 
     leave_no_core()
-    state = Path(settings.state_dir)
-    prepare_state_dir(state)
     if token_file:  # a token of ours, as those that the settings name
         known = msgspec.structs.replace(settings.redaction, known_files=(*settings.redaction.known_files, token_file))
         settings = msgspec.structs.replace(settings, redaction=known)
     await serve_alone(
-        store_path(store) if store else state / RECEIVER,
+        store,
         make_redaction(settings).event,
         host=host,
         port=port,
         token_file=Path(token_file) if token_file else None,
         stop=stop_on_signals(),
+        certificate=certificate,
+        make_trace=make_trace,
+        retention=retention,
     )
     return Exit.DONE
 

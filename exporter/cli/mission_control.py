@@ -56,38 +56,24 @@ def _add_store(parser: ArgumentParser) -> None:
 
 
 def _run(invocation: Invocation) -> int:
-    settings = invocation.load(fallbacks=False).settings
-    return asyncio.run(_serve(settings, invocation.args))
-
-
-async def _serve(settings: "Settings", args: Any) -> int:
-    import msgspec
-
     from exporter import app
-    from exporter.daemon.serving import leave_no_core, stop_on_signals
-    from exporter.missioncontrol.opening import serve_alone
     from exporter.missioncontrol.retention import Retention
     from exporter.missioncontrol.server import Certificate
 
+    args, settings = invocation.args, invocation.load(fallbacks=False).settings
     if bool(args.certificate) != bool(args.key):
         raise UsageError("--certificate and --key go together.", hint="Give both, or neither for http.")
-    leave_no_core()
-    store = _store(settings, args)
-    if args.token_file:  # a token of ours, as those that the settings name
-        known = (*settings.redaction.known_files, args.token_file)
-        redaction = msgspec.structs.replace(settings.redaction, known_files=known)
-        settings = msgspec.structs.replace(settings, redaction=redaction)
-    await serve_alone(
-        store,
-        app.make_redaction(settings).event,
-        host=args.host,
-        port=args.port,
-        token_file=Path(args.token_file) if args.token_file else None,
-        stop=stop_on_signals(),
-        certificate=Certificate(Path(args.certificate), Path(args.key)) if args.certificate else None,
-        retention=Retention(args.keep_days or None, args.keep_gb * _GIGABYTE or None),
+    return asyncio.run(
+        app.serve(
+            settings,
+            _store(settings, args),
+            host=args.host,
+            port=args.port,
+            token_file=args.token_file,
+            certificate=Certificate(Path(args.certificate), Path(args.key)) if args.certificate else None,
+            retention=Retention(args.keep_days or None, args.keep_gb * _GIGABYTE or None),
+        )
     )
-    return 0
 
 
 def _store(settings: "Settings", args: Any) -> Path:
