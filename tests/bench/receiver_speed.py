@@ -144,6 +144,12 @@ def memory(pid: int) -> dict[str, int]:
     return {name: int(found[key].split()[0]) // 1024 for name, key in (("now", "VmRSS"), ("peak", "VmHWM"))}
 
 
+def cpu_seconds(pid: int) -> float:
+    """Processor time of the receiver so far: what other programs on the machine do not change much."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def measure(store: Path, port: int, pid: int, events: int) -> dict[str, Any]:
     client = Client(port)
     figures: dict[str, Any] = {}
@@ -152,7 +158,10 @@ def measure(store: Path, port: int, pid: int, events: int) -> dict[str, Any]:
     for body in made:
         client.ask("POST", "/agents/sessions/large/events", body)
     catch_up(store)
+    used = cpu_seconds(pid)
     figures["ingest_events_per_second"] = round(ingest(port, made, 4, 2))
+    figures["ingest_cpu_microseconds_per_event"] = round((cpu_seconds(pid) - used) / (8 * LARGE) * 1e6, 1)
+    figures["load_of_the_machine"] = os.getloadavg()[0]
     before, start = indexed(store), time.perf_counter()
     figures["index_catch_up_seconds_after_160k"] = round(catch_up(store), 2)
     behind, took = newest(store) - before, time.perf_counter() - start

@@ -186,7 +186,8 @@ async def test_when_all_take_too_much_the_oldest_go(
             kept = await receiver.expire()
             for number in range(8):
                 await client.post("/agents/sessions", json={"id": f"s{number}"})
-                event = make_event("e", timestamp=f"2026-11-1{number}T10:00:00.000Z", data={"t": f"many words {number} " * 40_000})
+                text = f"many words {number} " * 40_000
+                event = make_event("e", timestamp=f"2026-11-1{number}T10:00:00.000Z", data={"t": text})
                 await client.post(f"/agents/sessions/s{number}/events", content=make_body(event))
 
             gone = await receiver.expire()
