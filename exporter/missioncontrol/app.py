@@ -15,6 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from exporter.core.redacted import RedactEvent
 from exporter.missioncontrol import across, api, pages, tokens, wire
 from exporter.missioncontrol.answers import ApiError, answer_api_error, error_answer
+from exporter.missioncontrol.entrance import ROUTES as ENTRANCE
+from exporter.missioncontrol.entrance import make_entrance
 from exporter.missioncontrol.guard import Guard
 from exporter.missioncontrol.receiver import Counters, Limits, MakeTrace, Receiver, utc_now
 from exporter.missioncontrol.retention import Retention
@@ -38,6 +40,7 @@ def create_app(
     `server.serve_http` adds the rules for the network.
     """
     receiver = Receiver(store, redactor, clock=clock, limits=limits, make_trace=make_trace, retention=retention)
+    entrance = make_entrance(token, receiver.find_holder)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -48,15 +51,22 @@ def create_app(
         receiver.close()
 
     app = Starlette(
-        routes=[*wire.ROUTES, *api.ROUTES, *across.ROUTES, *pages.ROUTES],
+        routes=[*wire.ROUTES, *api.ROUTES, *across.ROUTES, *ENTRANCE, *pages.ROUTES],
         middleware=[
             Middleware(_CountAnswers, counters=receiver.counters),
-            Middleware(Guard, token=token, trusted_hosts=tuple(trusted_hosts), find_holder=receiver.find_holder),
+            Middleware(
+                Guard,
+                token=token,
+                trusted_hosts=tuple(trusted_hosts),
+                find_holder=receiver.find_holder,
+                entrance=entrance,
+            ),
         ],
         exception_handlers={ApiError: answer_api_error, HTTPException: _answer_http_error},
         lifespan=lifespan,
     )
     app.state.receiver = receiver
+    app.state.entrance = entrance
     app.state.has_token = bool(token) or store.do(tokens.any_in_force)
     return app
 

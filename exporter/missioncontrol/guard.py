@@ -7,9 +7,12 @@ from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from exporter.missioncontrol.answers import ApiError, error_answer
+from exporter.missioncontrol.entrance import COOKIE, PATH, Entrance
 from exporter.missioncontrol.tokens import PREFIX, Holder
 
 PEER: Final = "peer"
@@ -26,12 +29,19 @@ _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
 class Guard:
-    """Refuses what may not come in before any endpoint sees it. `/healthz` is open to everybody."""
+    """Refuses what may not come in before any endpoint sees it. `/healthz` and `/enter` are open to everybody."""
 
     def __init__(
-        self, app: ASGIApp, *, token: str | None, trusted_hosts: Iterable[str], find_holder: FindHolder | None = None
+        self,
+        app: ASGIApp,
+        *,
+        token: str | None,
+        trusted_hosts: Iterable[str],
+        find_holder: FindHolder | None = None,
+        entrance: Entrance | None = None,
     ) -> None:
         self._app = app
+        self._entrance = entrance
         self._find_holder = find_holder
         self._token = token.encode() if token else None
         self._hosts = _LOOPBACK_NAMES | {host.lower() for host in trusted_hosts}
@@ -40,7 +50,10 @@ class Guard:
         if scope["type"] == "http" and scope["path"] != "/healthz":
             refusal = await self._refusal(scope)
             if refusal is not None:
-                await error_answer(refusal)(scope, receive, send)
+                answer: Response = error_answer(refusal)
+                if self._may_enter(scope, refusal):
+                    answer = RedirectResponse(PATH, status_code=303)
+                await answer(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -55,10 +68,23 @@ class Guard:
             scope.setdefault("state", {})[HOLDER] = holder.name
             if holder.scope == "upload" and not scope["path"].startswith("/agents/"):
                 return ApiError(403, "upload_only", "This token is for uploading.", hint="Use one that may read.")
-        has_token = has_token or holder is not None
+        has_token = has_token or holder is not None or self._is_visitor(scope)
         if (foreign := self._foreign(headers, has_token=has_token)) is not None:
             return foreign
         return None if has_token else self._stranger(scope, headers)
+
+    def _may_enter(self, scope: Scope, refusal: ApiError) -> bool:
+        """Tell whether a browser is better led to the door: a team's receiver has names that it does not know."""
+        if self._entrance is None or not _is_page(scope):
+            return False
+        is_for_a_team = self._token is not None or scope.get("state", {}).get(PEER) == "remote"
+        return refusal.kind == "no_token" or (refusal.kind == "foreign_host" and is_for_a_team)
+
+    def _is_visitor(self, scope: Scope) -> bool:
+        """Tell whether a browser has come in, or is at the door; its cookie goes to no other host, nor from one."""
+        if self._entrance is None:
+            return False
+        return scope["path"] == PATH or self._entrance.knows(HTTPConnection(scope).cookies.get(COOKIE, ""))
 
     def _foreign(self, headers: Headers, *, has_token: bool) -> ApiError | None:
         """A page elsewhere cannot send our token, so only who lacks it is bound to the known host names."""
@@ -87,6 +113,10 @@ class Guard:
             hint="Send Authorization: Bearer TOKEN.",
             headers={"WWW-Authenticate": "Bearer"},
         )
+
+
+def _is_page(scope: Scope) -> bool:
+    return scope["method"] == "GET" and "text/html" in Headers(scope=scope).get("accept", "")
 
 
 def _host_name(netloc: str) -> str:

@@ -1,0 +1,138 @@
+"""How a browser gets in where it needs a token: by the token in a form, or by an address that works once.
+
+Either becomes a cookie that only this receiver reads and that is worth nothing after half a day, or after a restart.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Final
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from exporter.missioncontrol.answers import ApiError
+from exporter.missioncontrol.tokens import Holder
+
+PATH: Final = "/enter"
+COOKIE: Final = "exporter_visitor"
+_COOKIE_SECONDS, _CODE_SECONDS = 12 * 3600, 600
+_ENTRIES_MAX: Final = 1000
+_FORM_BYTES_MAX: Final = 4096
+_WRONG_TOKEN_SECONDS: Final = 0.5
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+_FORM: Final = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Mission Control</title></head>'
+    '<body><main><h1>Mission Control</h1><form method="post" action="/enter"><label>Token '
+    '<input type="password" name="token" required autofocus autocomplete="current-password"></label> '
+    "<button>Enter</button></form>{}</main></body></html>"
+)
+
+
+class Entrance:
+    """Who has come in. Codes and cookies are held as hashes, in memory only."""
+
+    def __init__(
+        self, token: str | None, find_holder: Callable[[str], Awaitable[Holder | None]], clock: Callable[[], float]
+    ) -> None:
+        self._token = token
+        self._find_holder = find_holder
+        self._clock = clock
+        self._codes: dict[bytes, float] = {}
+        self._cookies: dict[bytes, float] = {}
+
+    def one_time_code(self) -> str:
+        """Return a code for `/enter?once=CODE`, good for ten minutes and one use."""
+        return self._make(self._codes, _CODE_SECONDS)
+
+    def use(self, code: str) -> str | None:
+        """Return a cookie for a code, which is worthless from then on."""
+        end = self._codes.pop(_hash(code), 0.0)
+        return self._make(self._cookies, _COOKIE_SECONDS) if end > self._clock() else None
+
+    async def admit(self, token: str) -> str | None:
+        """Return a cookie for a token that may read; None for any other, after a moment."""
+        right = self._token is not None and compare_digest(token.encode(), self._token.encode())
+        if not right:
+            holder = await self._find_holder(token)
+            right = holder is not None and holder.scope == "all"
+        if right:
+            return self._make(self._cookies, _COOKIE_SECONDS)
+        await asyncio.sleep(_WRONG_TOKEN_SECONDS)
+        return None
+
+    def knows(self, cookie: str) -> bool:
+        """Tell whether this cookie was given out and is still good."""
+        return self._cookies.get(_hash(cookie), 0.0) > self._clock()
+
+    def _make(self, given: dict[bytes, float], seconds: float) -> str:
+        secret = secrets.token_urlsafe(32)
+        if len(given) >= _ENTRIES_MAX:
+            del given[min(given, key=given.__getitem__)]
+        given[_hash(secret)] = self._clock() + seconds
+        return secret
+
+
+def _hash(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "replace")).digest()
+
+
+def make_entrance(token: str | None, find_holder: Callable[[str], Awaitable[Holder | None]]) -> Entrance:
+    """Return an entrance on the machine's own clock."""
+    return Entrance(token, find_holder, time.monotonic)
+
+
+async def form(request: Request) -> Response:
+    """Let a one-time address in, or ask for the token."""
+    entrance: Entrance = request.app.state.entrance
+    code = request.query_params.get("once")
+    if code is None:
+        return Response(_FORM.format(""), media_type="text/html", headers=_HEADERS)
+    cookie = entrance.use(code)
+    return _refused("This address was used already, or is too old.") if cookie is None else _entered(request, cookie)
+
+
+async def enter(request: Request) -> Response:
+    """Take the token from the form and answer with a cookie."""
+    entrance: Entrance = request.app.state.entrance
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _FORM_BYTES_MAX:
+            raise ApiError(413, "too_large", "This is no token.", hint="Send the token alone.")
+    given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
+    cookie = await entrance.admit(given.strip())
+    return _refused("This token opens nothing here.") if cookie is None else _entered(request, cookie)
+
+
+def _refused(why: str) -> Response:
+    return Response(
+        _FORM.format(f'<p role="alert">{why}</p>'), status_code=401, media_type="text/html", headers=_HEADERS
+    )
+
+
+def _entered(request: Request, cookie: str) -> Response:
+    answer = RedirectResponse("/", status_code=303, headers=_HEADERS)
+    answer.set_cookie(
+        COOKIE,
+        cookie,
+        max_age=_COOKIE_SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return answer
+
+
+ROUTES: Final = (Route(PATH, form, methods=["GET"]), Route(PATH, enter, methods=["POST"]))
