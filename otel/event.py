@@ -5,14 +5,16 @@ a line that the fast reader refuses (lone surrogates, deep nesting) is read by a
 """
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, get_type_hints
 
 import msgspec
 
-_SECONDS_CACHED_MAX: Final = 4096
+_MINUTES_CACHED_MAX: Final = 4096
 _TIME_NS_MAX: Final = 2**63 - 1
-_CACHED_NS_MAX: Final = _TIME_NS_MAX - 1_000_000_000
+_CACHED_NS_MAX: Final = _TIME_NS_MAX - 60_000_000_000
+_USUAL: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 # What msgspec and json raise on bytes they do not read; everything else would be a defect and is not caught.
 _REFUSALS: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
@@ -41,7 +43,7 @@ class Event(msgspec.Struct, gc=False, rename={"parent_id": "parentId", "agent_id
 
 
 _decode_event: Final = msgspec.json.Decoder(Event).decode
-_seconds: Final[dict[str, int]] = {}
+_minutes: Final[dict[str, int]] = {}
 _decoders: Final[dict[type, Any]] = {}
 
 
@@ -72,15 +74,17 @@ def payload(event: Event, kind: type[T]) -> T:
 
 def nanoseconds(timestamp: str) -> int:
     """Return a timestamp as nanoseconds since 1970, or 0 when it is none."""
-    second = _seconds.get(timestamp[:19])
+    minute = _minutes.get(timestamp[:17])
     if (
-        second is not None
-        and timestamp.isascii()
+        minute is not None
         and len(timestamp) == 24
+        and timestamp[19] == "."
         and timestamp[23] == "Z"
-        and timestamp[20:23].isdigit()
+        and timestamp.isascii()
+        and (milliseconds := timestamp[17:19] + timestamp[20:23]).isdigit()
+        and milliseconds < "60000"
     ):
-        return second + int(timestamp[20:23]) * 1_000_000
+        return minute + int(milliseconds) * 1_000_000
     return _nanoseconds_slowly(timestamp)
 
 
@@ -92,10 +96,10 @@ def _nanoseconds_slowly(timestamp: str) -> int:
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     whole = (since.days * 86_400 + since.seconds) * 1_000_000_000
-    if timestamp[10:11] == "T" and timestamp[19:20] == "." and timestamp.endswith("Z") and 0 < whole < _CACHED_NS_MAX:
-        if len(_seconds) >= _SECONDS_CACHED_MAX:
-            _seconds.clear()
-        _seconds[timestamp[:19]] = whole
+    if _USUAL.match(timestamp) and 0 < whole < _CACHED_NS_MAX:
+        if len(_minutes) >= _MINUTES_CACHED_MAX:
+            _minutes.clear()
+        _minutes[timestamp[:17]] = whole - since.seconds % 60 * 1_000_000_000
     return min(max(whole + since.microseconds * 1_000, 0), _TIME_NS_MAX)
 
 

@@ -74,7 +74,8 @@ def fill(attributes: Attributes, *pairs: tuple[Attribute, Value | None]) -> Attr
         wanted = attribute.type
         if wanted is str:
             if isinstance(value, str) and value:
-                attributes[attribute] = cut(value)
+                short = len(value) <= TEXT_BYTES_MAX and value.isascii()
+                attributes[attribute] = value if short else cut(value)
         elif wanted is bool or isinstance(value, bool):
             if type(value) is wanted:
                 attributes[attribute] = value

@@ -144,8 +144,11 @@ class Writer:
 
     def log(self, record: LogRecord, observed_ns: int) -> bytes:
         """See `log_bytes`."""
+        time_ns = record.time_ns
+        if not (0 <= time_ns <= UINT64_MAX and 0 <= observed_ns <= UINT64_MAX):
+            time_ns, observed_ns = _moment(time_ns), _moment(observed_ns)
         written = (
-            _LOG(0x09, _moment(record.time_ns), 0x59, _moment(observed_ns))
+            _LOG(0x09, time_ns, 0x59, observed_ns)
             + self._log_heads[record.severity, record.event_type]
             + self._log_attributes.written(record.attributes.items())
         )
