@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime
+from typing import Final
 
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -21,6 +23,13 @@ from exporter.missioncontrol.guard import Guard
 from exporter.missioncontrol.receiver import Counters, Limits, MakeTrace, Receiver, utc_now
 from exporter.missioncontrol.retention import Retention
 from exporter.missioncontrol.store import Store
+
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
 
 
 def create_app(
@@ -53,7 +62,7 @@ def create_app(
     app = Starlette(
         routes=[*wire.ROUTES, *api.ROUTES, *across.ROUTES, *ENTRANCE, *pages.ROUTES],
         middleware=[
-            Middleware(_CountAnswers, counters=receiver.counters),
+            Middleware(_FinishAnswers, counters=receiver.counters),
             Middleware(
                 Guard,
                 token=token,
@@ -77,18 +86,21 @@ async def _answer_http_error(_: Request, error: Exception) -> Response:
     return error_answer(ApiError(error.status_code, kind, error.detail, headers=dict(error.headers or {})))
 
 
-class _CountAnswers:
-    """Counts answers by status for `/metrics`."""
+class _FinishAnswers:
+    """Counts answers by status for `/metrics`, and forbids browsers to make anything of what is no page."""
 
     def __init__(self, app: ASGIApp, counters: Counters) -> None:
         self._app = app
         self._requests = counters.requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def counted(message: Message) -> None:
+        async def finished(message: Message) -> None:
             if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
                 status = str(message["status"])
                 self._requests[status] = self._requests.get(status, 0) + 1
             await send(message)
 
-        await self._app(scope, receive, counted if scope["type"] == "http" else send)
+        await self._app(scope, receive, finished if scope["type"] == "http" else send)

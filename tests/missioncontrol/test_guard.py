@@ -112,3 +112,11 @@ async def test_who_is_at_the_other_end_decides_without_a_token(
 
 async def test_our_own_pages_are_served(ask: Callable[..., Any]) -> None:
     assert (await ask(headers={"Origin": "http://127.0.0.1:8411"})).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/api/v1/sessions", "/api/v1/nothing", "/metrics", "/healthz"])
+async def test_what_is_no_page_may_not_be_made_one(ask: Callable[..., Any], path: str) -> None:
+    headers = (await ask(path, headers={})).headers
+
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+    assert headers["x-content-type-options"] == "nosniff"

@@ -119,3 +119,19 @@ async def test_closing_ends_every_stream() -> None:
 
     assert [message async for message in stream] == []
     assert len(live) == 0
+
+
+async def test_a_watcher_that_goes_away_is_forgotten(served: httpx.AsyncClient) -> None:
+    async def watching() -> str:
+        lines = (await served.get("/metrics")).text.splitlines()
+        return next(line for line in lines if line.startswith("exporter_receiver_streams "))
+
+    async with served.stream("GET", "/api/v1/stream") as answer:
+        told = messages(answer)
+        await anext(told)
+        open_then = await watching()
+
+    for _ in range(100):
+        if (left := await watching()).endswith(" 0"):
+            break
+    assert (open_then, left) == ("exporter_receiver_streams 1", "exporter_receiver_streams 0")
