@@ -1,5 +1,6 @@
 """A list of measurements in the making, all of one session and repository."""
 
+from functools import partial
 from typing import Final
 
 from otel.instruments import SHARED
@@ -9,6 +10,8 @@ from otel.name import Instrument, Value
 _TEXT_CHARACTERS_MAX: Final = 256
 _CALLS_SPREAD_MAX: Final = 10_000
 _AMOUNT_MAX: Final = 2**60
+# What `Measurement(…)` does, without the steps in between: it is done for every number.
+_measurement: Final = partial(tuple.__new__, Measurement)
 
 
 class Meter:
@@ -27,7 +30,7 @@ class Meter:
     def note(self, instrument: Instrument, value: float | None, *labels: Value | None) -> None:
         """Note a value, unless there is none; `labels` are the instrument's own ones."""
         if value is not None:
-            self.found.append(Measurement(instrument, self.time_ns, value, labels + self._shared, self.context))
+            self.found.append(_measurement((instrument, self.time_ns, value, labels + self._shared, self.context)))
 
     def spread(self, instrument: Instrument, total: int, calls: int, *labels: Value | None) -> None:
         """Note what is known of several calls in total only: as many values as calls, that come to exactly that."""

@@ -1,8 +1,10 @@
 """What the machines produce: finished spans, log records and measurements, free of any wire format."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 from otel.name import Attribute, Content, EventName, Instrument, Value
 
@@ -32,8 +34,7 @@ class Context(NamedTuple):
     span_id: bytes
 
 
-@dataclass(slots=True)
-class SpanEvent:
+class SpanEvent(Struct, gc=False):
     """Something that happened at one moment of a span."""
 
     time_ns: int
@@ -41,16 +42,14 @@ class SpanEvent:
     attributes: Attributes = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Link:
+class Link(Struct, gc=False):
     """A reference to a span of another trace, such as the previous interaction of the session."""
 
     context: Context
     attributes: Attributes = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Span:
+class Span(Struct, gc=False):
     """A finished span. Its name is `operation`, followed by `target` where the content level lets that be told.
 
     `opened_by` is the id of the event that opened it: the ids derive from it and from nothing that may change.
@@ -71,8 +70,7 @@ class Span:
     status: Status = Status.UNSET
 
 
-@dataclass(slots=True)
-class LogRecord:
+class LogRecord(Struct, gc=False):
     """One durable event as a log record; `body` is its redacted line and is sent at content level `redacted` only."""
 
     time_ns: int
