@@ -1,4 +1,4 @@
-"""Entries as HTML: each is a list item with a place of its own, a link to itself, and its events as JSON behind links."""
+"""Entries as HTML: each is a list item with a place and a link of its own, and its events as JSON behind links."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -62,17 +62,22 @@ def _item(entry: Entry, path: str, names: dict[str, str], span: Span) -> str:
     )
     place = f"#{anchor(entry.id)}"
     link = f"{address(path, at=entry.id)}{place}" if entry.ids and path else place
+    # An end that was joined to its beginning is still a place that links lead to.
     raw = "".join(
-        f'<a class="raw" href="{address(path + "/event", id=id)}" aria-label="JSON of {escape(entry.type)}'
+        f'<a class="raw"{_place_of_end(id) if number else ""} href="{address(path + "/event", id=id)}" aria-label="JSON of {escape(entry.type)}'
         f'{", its end" if number else ""}">{{ }}</a>'
         for number, id in enumerate(entry.ids if path else ())
     )
     return (
-        f'<li id="{anchor(entry.id)}" class="{classes}" data-v="{entry.version}" data-id="{escape(entry.id)}"{_key(entry)}'
-        f' tabindex="-1"><a class="at" href="{link}" title="Link to this event">{moment(entry.at, short=True)}</a>'
-        f'<div class="what">{_agent(entry, names)}{_content(entry, path)}{_bar(entry, span)}</div>'
-        f'<span class="tools">{_waterfall(entry, path)}{raw}</span></li>'
+        f'<li id="{anchor(entry.id)}" class="{classes}" data-v="{entry.version}"{_key(entry)} tabindex="-1">'
+        f'<a class="at" href="{link}" title="Link to this event">{moment(entry.at, short=True)}</a>'
+        f'<div class="what">{_content(entry, path)}{_bar(entry, span)}</div>'
+        f'<span class="links">{_agent(entry, names)}{_waterfall(entry, path)}{raw}</span></li>'
     )
+
+
+def _place_of_end(id: str) -> str:
+    return f' id="{anchor(id)}"'
 
 
 def _key(entry: Entry) -> str:
@@ -107,7 +112,8 @@ def _block(block: Block, path: str) -> str:
         else ""
     )
     if block.label == "reasoning":
-        return f'<details class="reasoning"><summary>reasoning</summary><pre tabindex="0">{marked(block.text)}</pre>{whole}</details>'
+        text = f'<pre tabindex="0">{marked(block.text)}</pre>'
+        return f'<details class="reasoning"><summary>reasoning</summary>{text}{whole}</details>'
     kind = block.label if block.label in ("before", "after", "command", "result") else "plain"
     text = f'<pre class="{kind}" tabindex="0">{marked(block.text)}</pre>' if block.text else ""
     return f'<div class="block"><span class="label">{escape(block.label)}</span>{text}{whole}</div>'

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 from exporter.core.envelope import Envelope
 from exporter.missioncontrol.web.markup import seconds_between
 
-Kind = Literal["user", "assistant", "tool", "turn", "note", "mark", "problem", "wait", "agent", "other"]
+Kind = Literal["user", "assistant", "tool", "turn", "note", "mark", "problem", "wait", "helper", "other"]
 Level = Literal["", "notice", "warning", "error"]
 TEXT_MAX: Final = 20_000
 BLOCK_MAX: Final = 4_000

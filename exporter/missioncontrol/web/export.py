@@ -1,4 +1,4 @@
-"""A session to take away: JSON lines, Markdown, or one HTML file that needs nothing else. All of it is redacted already."""
+"""A session to take away, redacted already: JSON lines, Markdown, or one HTML file that needs nothing else."""
 
 import base64
 import sqlite3
@@ -99,7 +99,8 @@ def _head(database: sqlite3.Connection, session_id: str, is_html: bool) -> bytes
     style = style_sheet()
     allowed = base64.b64encode(sha256(style).digest()).decode()
     document = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="'
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta http-equiv="Content-Security-Policy" content="'
         f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'\">"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(str(session['title'] or session_id))}</title><style>{style.decode()}</style></head>"

@@ -68,11 +68,12 @@ def _filter(shown: str, count: int, here: bool, **query: object) -> str:
 
 def _item(entry: dict[str, Any]) -> str:
     link = f"{address(session_path(entry['session']), at=entry['event'])}#{anchor(entry['event'])}"
+    session = escape(str(entry["title"] or entry["session"]))
     category = entry["category"] if entry["category"] in _CATEGORIES else "notification"
-    status = entry["status"]
+    status, type = entry["status"], escape(str(entry["type"]).replace("_", " "))
     chip = f'<span class="fact {"error" if status == "failed" else ""}">{escape(status)}</span>' if status else ""
     return (
         f'<li class="entry {category} {"open" if status == "waiting" else ""}">{moment(entry["timestamp"])}'
-        f'<div class="what"><div class="who"><span class="title">{escape(str(entry["type"]).replace("_", " "))}</span>{chip}'
-        f'</div><p>{marked(entry["text"])}</p><a href="{link}">{escape(str(entry["title"] or entry["session"]))}</a></div></li>'
+        f'<div class="what"><div class="who"><span class="title">{type}</span>{chip}</div>'
+        f'<p>{marked(entry["text"])}</p><a href="{link}">{session}</a></div></li>'
     )

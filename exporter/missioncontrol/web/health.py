@@ -65,7 +65,8 @@ def _masked(rows: list[dict[str, Any]]) -> str:
         for rule in rules
     )
     return (
-        '<div class="wide" tabindex="0" role="region" aria-label="Masked by rule and day"><table class="matrix"><thead><tr>'
+        '<div class="wide" tabindex="0" role="region" aria-label="Masked by rule and day"><table class="matrix"><thead>'
+        "<tr>"
         f'<th scope="col">Rule</th><th scope="col">All</th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 
@@ -84,8 +85,10 @@ def _exporters(exporters: list[dict[str, Any]]) -> str:
         listed = [sink for sink in sinks if isinstance(sink, dict)] if isinstance(sinks, list) else []
         lags = "".join(_sink(sink) for sink in listed[:20])
         rows.append(
-            f'<tr><th scope="row">{escape(report.get("host") or report["id"])}<span class="quiet">{escape(report["id"])}</span>'
-            f'</th><td data-name="Version">{escape(report.get("version") or "")}</td><td data-name="Sinks"><ul>{lags}</ul></td>'
+            f'<tr><th scope="row">{escape(report.get("host") or report["id"])}'
+            f'<span class="quiet">{escape(report["id"])}</span></th>'
+            f'<td data-name="Version">{escape(report.get("version") or "")}</td>'
+            f'<td data-name="Sinks"><ul>{lags}</ul></td>'
             f'<td data-name="Quarantined">{figure(report.get("quarantined"))}</td>'
             f'<td data-name="Last report">{moment(report.get("reported_at"))}</td></tr>'
         )

@@ -1,5 +1,6 @@
 """Entries as Markdown, for a review or an issue; text of theirs cannot end the fence it stands in."""
 
+import re
 from typing import Any, Final
 
 from exporter.missioncontrol.web.entry import Entry
@@ -7,7 +8,10 @@ from exporter.missioncontrol.web.facts import SOURCES
 from exporter.missioncontrol.web.markup import duration
 from exporter.missioncontrol.web.reading import Figures
 
-_SPECIAL: Final = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>#|!"})
+_SPECIAL: Final = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "&#96;", **{one: f"\\{one}" for one in "\\*_[]#|!"}}
+)
+_TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 def head_markdown(session: dict[str, Any], figures: Figures) -> str:
@@ -42,9 +46,9 @@ def entry_markdown(entry: Entry, names: dict[str, str]) -> str:
     if entry.level in ("warning", "error"):
         facts.append(entry.level)
     said = f" — {_plain(', '.join(facts))}" if facts else ""
-    who = "" if entry.agent is None else f"[{_plain(names.get(entry.agent) or entry.agent)}] "
+    who = "" if entry.agent is None else f"({names.get(entry.agent) or entry.agent}) "
     head = f"{_plain(who)}{_plain(entry.title or entry.type)}"
-    at = entry.at[11:19]
+    at = _plain(entry.at[11:19])
     if entry.kind == "turn":
         return f"\n### {head}{said} · {at}\n"
     if entry.kind in ("user", "assistant"):
@@ -64,7 +68,7 @@ def _plain(text: str) -> str:
 
 def _quoted(text: str) -> str:
     """Return what was said as a quotation; its HTML, if any, is text."""
-    return "\n".join(f"> {line}" for line in text.replace("<", "&lt;").splitlines())
+    return "\n".join(f"> {line}" for line in _TAG.sub("&lt;", text).splitlines())
 
 
 def _code(text: str) -> str:

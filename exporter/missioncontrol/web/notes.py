@@ -1,4 +1,4 @@
-"""What happened around the conversation, in words: notifications, waits, problems, and the marks in a session's life."""
+"""What happened around the conversation, in words: notifications, waits, problems, marks in a session's life."""
 
 import re
 from typing import Final
@@ -47,9 +47,9 @@ _TITLES: Final[dict[str, tuple[Kind, Level, str]]] = {
     "exit_plan_mode.requested": ("wait", "warning", "Waits for approval of a plan"),
     "exit_plan_mode.completed": ("wait", "", "Plan answered"),
     "skill.invoked": ("note", "", "Skill used"),
-    "subagent.started": ("agent", "", "Sub-agent started"),
-    "subagent.completed": ("agent", "", "Sub-agent finished"),
-    "subagent.failed": ("agent", "error", "Sub-agent failed"),
+    "subagent.started": ("helper", "", "Sub-agent started"),
+    "subagent.completed": ("helper", "", "Sub-agent finished"),
+    "subagent.failed": ("helper", "error", "Sub-agent failed"),
 }
 _WORDS: Final = ("message", "content", "question", "summaryContent", "error", "reason", "intention", "title", "name")
 
@@ -117,7 +117,7 @@ def _shutdown(data: Data) -> list[str]:
     files = changes.get("filesModified")
     return [
         text_of(data, "shutdownType"),
-        f"+{figure(added)} −{figure(removed)} lines" if added is not None and removed is not None else "",
+        f"{figure(added)} lines added, {figure(removed)} removed" if added is not None and removed is not None else "",
         f"{len(files)} files" if isinstance(files, list) and files else "",
     ]
 

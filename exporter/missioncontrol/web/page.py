@@ -75,7 +75,7 @@ async def style(request: Request) -> Response:
 
 async def script(request: Request) -> Response:
     """Give the script."""
-    return _asset(request, files("exporter.missioncontrol.web").joinpath("script.js").read_bytes(), "text/javascript")
+    return _asset(request, script_file(), "text/javascript")
 
 
 async def icon(request: Request) -> Response:
@@ -86,6 +86,11 @@ async def icon(request: Request) -> Response:
 def style_sheet() -> bytes:
     """Return the style sheet, which exported pages hold too."""
     return files("exporter.missioncontrol").joinpath("style.css").read_bytes()
+
+
+def script_file() -> bytes:
+    """Return the script."""
+    return files("exporter.missioncontrol.web").joinpath("script.js").read_bytes()
 
 
 def _asset(request: Request, content: bytes, media_type: str) -> Response:

@@ -47,30 +47,34 @@
     tellTimes(parsed);
     return parsed;
   }
-  // Replaces what differs and keeps what does not, so that focus, selection and what is unfolded stay.
-  function patch(old, fresh, key) {
-    const known = new Map(all(":scope > [" + key + "]", old).map((item) => [item.getAttribute(key), item]));
-    let before = null;
-    for (const item of [...fresh.children]) {
-      const name = item.getAttribute(key), present = known.get(name);
-      known.delete(name);
+  // Puts fresh items in the place of old ones where they differ, so that focus, selection and what is unfolded stay.
+  // Returns the old items that are not among the fresh ones.
+  function patch(list, old, fresh, key) {
+    const known = new Map(old.map((item) => [item.getAttribute(key), item]));
+    let before = old.length ? old[0].previousElementSibling : list.lastElementChild;
+    for (const item of fresh) {
+      const present = known.get(item.getAttribute(key));
+      known.delete(item.getAttribute(key));
       let placed = present;
       if (!present || !same(present, item)) {
         placed = document.adoptNode(item);
-        if (present) {
-          all("details", present).forEach((details, number) => { const twin = all("details", placed)[number]; if (twin) twin.open = details.open; });
-          const held = present.contains(document.activeElement) || present.classList.contains("here");
-          if (present.classList.contains("here")) placed.classList.add("here");
-          present.replaceWith(placed);
-          if (held) placed.focus({ preventScroll: true });
-        }
         placed.classList.add("fresh");
+        if (present) succeed(present, placed);
       }
-      const next = before ? before.nextSibling : old.firstChild;
-      if (placed !== next) old.insertBefore(placed, next);
+      const next = before ? before.nextElementSibling : list.firstElementChild;
+      if (placed !== next) list.insertBefore(placed, next);
       before = placed;
     }
-    return known;
+    return [...known.values()];
+  }
+  function succeed(old, fresh) {
+    const folds = all("details", fresh);
+    all("details", old).forEach((details, number) => { if (folds[number]) folds[number].open = details.open; });
+    const falls = one(".waterfall", old), held = old.contains(document.activeElement);
+    if (falls) fresh.append(falls);
+    if (old.classList.contains("here")) fresh.classList.add("here");
+    old.replaceWith(fresh);
+    if (held) (one("a, summary", fresh) || fresh).focus({ preventScroll: true });
   }
   function same(old, fresh) {
     if (old.dataset.v !== undefined) return old.dataset.v === fresh.dataset.v;
@@ -135,11 +139,11 @@
       if (mine !== turn || asked !== location.href || !fresh) return;
       const old = one("[data-part=list]"), body = one(":scope > table.sessions > tbody", old), next = one(":scope > table.sessions > tbody", fresh);
       if (body && next && one("tr[data-key]", next)) {
-        for (const gone of patch(body, next, "data-key").values()) gone.remove();
-        next.replaceChildren(...[...body.children].map((row) => row.cloneNode(false)));
+        const table = one(":scope > table.sessions", fresh);
+        for (const gone of patch(body, [...body.children], [...next.children], "data-key")) gone.remove();
         for (const child of [...old.children]) if (!child.contains(body)) child.remove();
         let passed = false;
-        for (const child of [...fresh.children]) { if (child.contains(next)) passed = true; else if (passed) old.append(child); else old.insertBefore(child, body.closest("table")); }
+        for (const child of [...fresh.children]) { if (child === table) passed = true; else if (passed) old.append(child); else old.insertBefore(child, body.closest("table")); }
       } else if (!old.contains(document.activeElement) || old.textContent !== fresh.textContent) {
         const held = document.activeElement && old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
         old.replaceWith(fresh);
@@ -166,7 +170,9 @@
   const PARTS_MAX = 1600;
   function session(id) {
     const line = () => one("ol.timeline");
-    const entries = () => all(".entry", line());
+    const entries = () => all(".entry[id]", line());
+    const entryOf = (hash) => (hash.startsWith("#e-") && document.getElementById(hash.slice(1))?.closest(".entry[id]")) || null;
+    const idOf = (entry) => decodeURIComponent(entry.id.slice(2));
     const address = (name, value) => { const to = new URL(location.href); for (const one of ["at", "from", "before", "after", "edge", "q"]) to.searchParams.delete(one); if (name) to.searchParams.set(name, value); return to; };
     const atEnd = () => !one(".more.later");
     const nearBottom = () => innerHeight + scrollY > document.body.scrollHeight - 160;
@@ -176,38 +182,13 @@
       if (!fresh || one(".empty", fresh)) return;
       const stick = nearBottom() && scrollY > 0;
       one(".empty", list)?.remove();
-      const start = from ? entries().findIndex((entry) => entry.dataset.id === from) : 0;
-      const tail = make("ol");
+      const start = from ? entries().findIndex((entry) => idOf(entry) === from) : 0;
       const old = entries().slice(Math.max(0, start));
-      tail.append(...old.map((entry) => entry.cloneNode(false)));
-      const names = new Set(all(".entry", fresh).map((entry) => entry.id));
-      const holder = { firstIn: old[0] || null };
-      let before = holder.firstIn ? holder.firstIn.previousSibling : list.lastChild;
-      const known = new Map(old.map((entry) => [entry.id, entry]));
-      for (const item of [...fresh.children]) {
-        const present = known.get(item.id);
-        let placed = present;
-        if (!present || !same(present, item)) {
-          placed = document.adoptNode(item);
-          if (present) {
-            all("details", present).forEach((details, number) => { const twin = all("details", placed)[number]; if (twin) twin.open = details.open; });
-            const falls = one(".waterfall", present);
-            if (falls) placed.append(falls);
-            if (present.classList.contains("here")) placed.classList.add("here");
-            const held = document.activeElement === present;
-            present.replaceWith(placed);
-            if (held) placed.focus({ preventScroll: true });
-          } else placed.classList.add("fresh");
-        }
-        const next = before ? before.nextSibling : list.firstChild;
-        if (placed !== next) list.insertBefore(placed, next);
-        before = placed;
-      }
-      for (const entry of old) if (!names.has(entry.id) && entry.isConnected) entry.remove();
+      for (const gone of patch(list, old, [...fresh.children], "id")) gone.remove();
       list.dataset.end = fresh.dataset.end || list.dataset.end;
       const later = one(".more.later", parsed);
       if (later && atEnd()) list.after(document.adoptNode(later));
-      settleTyping(fresh);
+      settleTyping();
       if (stick) scrollTo(0, document.body.scrollHeight);
     }
 
@@ -217,7 +198,8 @@
       const running = shown.slice(-200).find((entry) => entry.classList.contains("running"));
       const from = running || shown[Math.max(0, shown.length - 6)];
       const usable = from && !from.id.startsWith("e-rewind-");
-      place(await part(usable ? address("from", from.dataset.id) : address()), usable ? from.dataset.id : null);
+      const asked = usable ? part(address("from", idOf(from))).catch(() => null) : null, told = await asked;
+      place(told || await part(address()), told ? idOf(from) : null);
       side();
     }
     const run = once(refresh, 40);
@@ -263,9 +245,9 @@
         while (shown.childNodes.length > 400) shown.firstChild.remove();
       }
     }
-    function settleTyping(fresh) {
+    function settleTyping() {
       for (const [key, shown] of typing) {
-        if (all(".assistant", line()).some((entry) => entry.dataset.call === key) || (fresh && !shown.isConnected)) { shown.remove(); typing.delete(key); }
+        if (all(".assistant", line()).some((entry) => entry.dataset.call === key)) { shown.remove(); typing.delete(key); }
         else line().append(shown);
       }
     }
@@ -296,7 +278,7 @@
         if (kind === "earlier" && shown.length > PARTS_MAX) { for (const entry of shown.slice(PARTS_MAX)) entry.remove(); if (!one(".more.later")) list.after(offer("later", "after")); }
         for (const [end, name] of [["earlier", "before"], ["later", "after"]]) {
           const link = one(".more." + end + " a"), edge = end === "earlier" ? entries()[0] : entries().at(-1);
-          if (link && edge && shown.length > PARTS_MAX) link.href = address(name, edge.dataset.id).href;
+          if (link && edge && shown.length > PARTS_MAX) link.href = address(name, idOf(edge)).href;
         }
         if (anchor && anchor.isConnected) scrollBy(0, anchor.getBoundingClientRect().top - top);
       }
@@ -338,7 +320,7 @@
       const to = new URL(location.pathname + "/next", location.href), from = here || shown.at(back ? 0 : -1);
       to.searchParams.set("kind", kind);
       if (back) to.searchParams.set("back", "1");
-      if (from && !from.id.startsWith("e-rewind-")) to.searchParams.set("after", from.dataset.id);
+      if (from && !from.id.startsWith("e-rewind-")) to.searchParams.set("after", idOf(from));
       location.href = to;
     }
     document.addEventListener("click", (event) => {
@@ -348,8 +330,8 @@
       else if (link.matches(".raw, .whole")) { event.preventDefault(); show(link.href); }
       else if (link.matches(".spans")) { event.preventDefault(); falls(link); }
       else {
-        const entry = link.hash && document.getElementById(link.hash.slice(1));
-        if (entry && link.pathname === location.pathname && entry.matches(".entry")) { event.preventDefault(); go(entry, !link.matches(".at")); history.replaceState(null, "", link.href); }
+        const entry = entryOf(link.hash);
+        if (entry && link.pathname === location.pathname) { event.preventDefault(); go(entry, !link.matches(".at")); history.replaceState(null, "", link.href); }
       }
     });
     async function falls(link) {
@@ -357,9 +339,9 @@
       if (present) { present.remove(); return; }
       entry.append(document.adoptNode(one(".waterfall", await part(link.href))));
     }
-    addEventListener("hashchange", () => { const entry = document.getElementById(location.hash.slice(1)); if (entry?.matches(".entry")) go(entry, true); });
-    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
-    if (target && target.matches(".entry")) go(target, true);
+    addEventListener("hashchange", () => { const entry = entryOf(location.hash); if (entry) go(entry, true); });
+    const target = entryOf(location.hash);
+    if (target) go(target, true);
     const first = one(".spans");
     if (first && entries().length < 400) falls(first).catch(() => {});
     return { n: () => jump("note"), N: () => jump("note", true), e: () => jump("error"), E: () => jump("error", true),

@@ -19,7 +19,7 @@ from exporter.missioncontrol.web.facts import session_head
 from exporter.missioncontrol.web.found import found_events
 from exporter.missioncontrol.web.markup import address, anchor, escape, session_path
 from exporter.missioncontrol.web.page import fragment, is_fragment, page
-from exporter.missioncontrol.web.timeline import NOTICE_TYPES, QUIET, TROUBLE_TYPES, is_trouble, tell
+from exporter.missioncontrol.web.timeline import NOTICE_TYPES, TROUBLE_TYPES, is_trouble, tell
 from exporter.missioncontrol.wire import checked_id
 
 _WINDOW: Final = 400
@@ -37,7 +37,6 @@ class _Shown:
     tree: dict[str, Any]
     window: reading.Window
     rewinds: list[reading.Rewind]
-    everything: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +93,6 @@ def _read(database: sqlite3.Connection, asked: _Asked) -> _Shown:
     session = queries.session(database, asked.session_id)
     tree = tree_of(database, asked.session_id)
     scope = agents.scope_of(tree, asked.agent, is_main=asked.is_main)
-    everything = asked.everything
-    if asked.place is not None and asked.place[0] == "at":
-        place = reading.place_of(database, asked.session_id, asked.place[1])
-        (type,) = database.execute("SELECT type FROM events WHERE n = ?", (place.n,)).fetchone()
-        everything = everything or type in QUIET
     return _Shown(
         session=session,
         figures=reading.figures(database, [asked.session_id]).get(asked.session_id, {}),
@@ -106,7 +100,6 @@ def _read(database: sqlite3.Connection, asked: _Asked) -> _Shown:
         tree=tree,
         window=_window(database, asked, scope),
         rewinds=reading.rewinds(database, asked.session_id),
-        everything=everything,
     )
 
 
@@ -131,7 +124,9 @@ def _window(database: sqlite3.Connection, asked: _Asked, scope: reading.Scope) -
 def _timeline(asked: _Asked, shown: _Shown) -> str:
     window = shown.window
     inside = _rewinds_within(shown.rewinds, window)
-    entries = tell(window.rows, everything=shown.everything, taken_back=inside)
+    entries = tell(window.rows, everything=asked.everything, taken_back=inside)
+    if asked.place is not None and asked.place[0] == "at" and not any(asked.place[1] in entry.ids for entry in entries):
+        entries = tell(window.rows, everything=True, taken_back=inside)
     items = entry_items(asked.session_id, entries, agents.names_of(shown.tree))
     if not items:
         items = '<li class="quiet empty">Nothing to show here.</li>'
@@ -168,14 +163,16 @@ def _bar(request: Request, asked: _Asked, path: str) -> str:
     words = escape(request.query_params.get("q", ""))
     all_of = {} if asked.everything else {"all": 1}
     scope = {"agent": asked.agent, "main": 1 if asked.is_main else None}
+    here = " aria-current=true" if asked.everything else ""
     return (
-        f'<div class="bar-of-actions"><form role="search" action="{escape(path)}"><label><span class="hidden">Search in this '
-        f'session</span><input type="search" name="q" value="{words}" placeholder="Search in this session"></label></form>'
+        f'<div class="bar-of-actions"><form role="search" action="{escape(path)}"><label>'
+        '<span class="hidden">Search in this session</span>'
+        f'<input type="search" name="q" value="{words}" placeholder="Search in this session"></label></form>'
         f'<a class="button jump" data-kind="error" href="{address(path + "/next", kind="error")}">Next error'
         " <kbd>e</kbd></a>"
         f'<a class="button jump" data-kind="note" href="{address(path + "/next", kind="note")}">Next notification'
         " <kbd>n</kbd></a>"
-        f'<a class="button" href="{address(path, **scope, **all_of)}"{" aria-current=true" if asked.everything else ""}>'
+        f'<a class="button" href="{address(path, **scope, **all_of)}"{here}>'
         "Every event</a>"
         f'<span class="exports">Save as <a href="{escape(path)}/export.md" download>Markdown</a>'
         f' <a href="{escape(path)}/export.html" download>HTML</a>'

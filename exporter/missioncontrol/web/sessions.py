@@ -15,6 +15,7 @@ from exporter.missioncontrol.web.found import found_events
 from exporter.missioncontrol.web.markup import STATES, address, badge, escape, figure, moment, session_path
 from exporter.missioncontrol.web.page import fragment, is_fragment, more, page
 
+_SEARCH: Final = "Search sessions and everything in them"
 _SHOWN: Final = 60
 _FOUND_MAX: Final = 20
 _FOUND_LENGTH_MIN: Final = 3
@@ -35,15 +36,15 @@ async def sessions_page(request: Request) -> Response:
     rows = "".join(_row(session, figures.get(session["id"], {}), lags) for session in found)
     following_link = more(address("/", state=state, q=words, cursor=following), "More sessions") if following else ""
     listed = (
-        f'<div data-part="list">{_filters(state, words, totals.sessions)}{_table(rows) if rows else _empty(state, words)}'
-        f"{following_link}{await _found(request)}</div>"
+        f'<div data-part="list">{_filters(state, words, totals.sessions)}'
+        f"{_table(rows) if rows else _empty(state, words)}{following_link}{await _found(request)}</div>"
     )
     if is_fragment(request):
         return fragment(request, listed)
     search = (
-        '<form class="search" role="search" action="/"><label><span class="hidden">Search sessions and everything in them'
-        f'</span><input type="search" name="q" value="{escape(words or "")}" placeholder="Search sessions and everything in'
-        f' them" autocomplete="off"></label>{_kept(state)}<button class="button">Search</button></form>'
+        f'<form class="search" role="search" action="/"><label><span class="hidden">{_SEARCH}</span>'
+        f'<input type="search" name="q" value="{escape(words or "")}" placeholder="{_SEARCH}"></label>'
+        f'{_kept(state)}<button class="button">Search</button></form>'
     )
     return page(request, "Sessions", f"<h1>Sessions</h1>{search}{listed}", here="/", body=' data-live="list"')
 
@@ -92,7 +93,8 @@ def _row(session: dict[str, Any], figures: reading.Figures, lags: dict[str, dict
     )
     rest = "".join(f'<td data-name="{name}">{value}</td>' for name, value in cells)
     return (
-        f'<tr data-key="{escape(session["id"])}"><th scope="row"><a href="{escape(session_path(session["id"]))}">{title}</a>'
+        f'<tr data-key="{escape(session["id"])}"><th scope="row">'
+        f'<a href="{escape(session_path(session["id"]))}">{title}</a>'
         f'<span class="quiet">{place}</span></th>{rest}</tr>'
     )
 

@@ -17,12 +17,14 @@ from exporter.missioncontrol.wire import checked_id
 _SPANS_MAX: Final = 600
 _DEPTH_MAX: Final = 32
 _EVENT_ID: Final = "github.copilot.event.id"
+_ORPHANED: Final = "github.copilot.orphaned"
 _ERROR_STATUS: Final = 2
 _NANOSECONDS: Final = 1_000_000_000
 
 
 class _Value(msgspec.Struct):
     stringValue: str = ""  # noqa: N815  the names of OTLP
+    boolValue: bool = False  # noqa: N815
 
 
 class _Attribute(msgspec.Struct):
@@ -54,6 +56,11 @@ class _Span(msgspec.Struct):
     def event(self) -> str:
         """The id of the event that began it."""
         return next((one.value.stringValue for one in self.attributes if one.key == _EVENT_ID), "")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no event has ended it yet."""
+        return any(one.key == _ORPHANED and one.value.boolValue for one in self.attributes)
 
 
 class _Scoped(msgspec.Struct):
@@ -90,7 +97,8 @@ async def waterfall_page(request: Request) -> Response:
         content = _drawn(_spans(written, event_id), path)
     if is_fragment(request):
         return fragment(request, f'<div class="waterfall">{content}</div>')
-    back = f'<p><a href="{address(path)}">Back to the session</a> · <a href="/api/v1{address(path)}/trace">as OTLP JSON</a></p>'
+    otlp = f'<a href="/api/v1{address(path)}/trace">as OTLP JSON</a>'
+    back = f'<p><a href="{address(path)}">Back to the session</a> · {otlp}</p>'
     return page(request, "Waterfall", f"<h1>Waterfall</h1>{back}<div class=waterfall>{content}</div>", here="/")
 
 
@@ -140,14 +148,14 @@ def _walk(roots: list[_Node]) -> Iterator[tuple[_Node, int]]:
 def _row(node: _Node, depth: int, path: str, start: int, length: int) -> str:
     span = node.span
     kind = span.name.partition(" ")[0] if span.name.startswith(("chat", "execute_tool", "invoke_agent")) else "other"
-    failed = " error" if span.status.code == _ERROR_STATUS else ""
+    failed = " open" if span.is_open else " error" if span.status.code == _ERROR_STATUS else ""
     left, width = (node.start - start) / length * 100, max(0.25, (node.end - node.start) / length * 100)
     ticks = "".join(
         f'<rect class="tick" x="{(int(mark.timeUnixNano) - start) / length * 100:.2f}" y="0" width="0.3" height="10">'
         f"<title>{escape(mark.name)}</title></rect>"
         for mark in span.events[:50]
     )
-    took = duration((node.end - node.start) / _NANOSECONDS)
+    took = ("open, " if span.is_open else "") + duration((node.end - node.start) / _NANOSECONDS)
     name = f'<span class="name depth-{min(depth, 6)}">{escape(span.name)} <small>{took}</small></span>'
     bar = (
         f'<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
