@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection
-from struct import pack
+from struct import Struct, pack
 from typing import Final
 
 from otel.name import Attribute, Content, Semconv, Value
@@ -16,6 +16,8 @@ _TRUE: Final = b"\x10\x01"
 _FALSE: Final = b"\x10\x00"
 _TEXT: Final = b"\x0a"
 _INTEGER: Final = b"\x18"
+_FIXED64: Final = b"\x21"
+_DOUBLE: Final = Struct("<d").pack
 
 
 class _Heads(dict[int, bytes]):
@@ -52,6 +54,7 @@ class KeyValues(dict["tuple[Attribute, Value]", bytes]):
         self._fleeting: set[Attribute] = set()
         self._texts: dict[Attribute, _Heads] = {}
         self._integers: dict[Attribute, _Heads] = {}
+        self._doubles: dict[Attribute, bytes] = {}
 
     def written(self, pairs: "Collection[tuple[Attribute, Value]]") -> bytes:
         """Return the fields of these attributes."""
@@ -70,9 +73,11 @@ class KeyValues(dict["tuple[Attribute, Value]", bytes]):
         elif kind is int and (heads := self._integers.get(attribute)) is not None:
             number = signed(value)  # type: ignore[arg-type]  # a number, as its type is int
             field = heads[len(number)] + number
+        elif kind is float and (head := self._doubles.get(attribute)) is not None:
+            return head + _DOUBLE(value)
         else:
             field = self._field(attribute, value)
-            if not field or kind is not attribute.type or not (kind is str or kind is int or kind is bool):
+            if not field or kind is not attribute.type or not _is_key(value):
                 return field  # not sent at this level and nothing to remember, or not fit to be a key
         if attribute not in self._fleeting and len(field) <= KEPT_BYTES_MAX:
             if len(self) >= KEPT_ENTRIES_MAX:
@@ -107,6 +112,8 @@ class KeyValues(dict["tuple[Attribute, Value]", bytes]):
             self._texts[attribute] = _Heads(self._tag, keys[0], _TEXT)
         elif len(keys) == 1 and attribute.type is int:
             self._integers[attribute] = _Heads(self._tag, keys[0], _INTEGER)
+        elif len(keys) == 1 and attribute.type is float:
+            self._doubles[attribute] = _Heads(self._tag, keys[0], _FIXED64)[8]
         return keys
 
 
@@ -129,6 +136,14 @@ def any_value(value: object) -> bytes:
     if isinstance(value, (tuple, list)):
         return counted(b"\x2a", b"".join([counted(b"\x0a", any_value(item)) for item in value]))
     return counted(b"\x0a", utf8(str(value)))
+
+
+def _is_key(value: object) -> bool:
+    """Tell whether only what is written as the same bytes is equal to a value of a declared type."""
+    kind = type(value)
+    if kind is tuple:
+        return all(type(item) is str for item in value)  # type: ignore[attr-defined]  # of a tuple
+    return kind is str or kind is int or kind is bool
 
 
 def _as_declared(declared: type, value: object) -> object:
