@@ -1,0 +1,192 @@
+"""One conversation: its mirror, how far it is told, and what is told when either moves."""
+
+from typing import Any, Final
+
+from exporter.core.ahp.drafts import Draft, id_of, moment
+from exporter.core.ahp.frontier import Frontier, continues, is_same, renumber
+from exporter.core.ahp.history import History, Step
+from exporter.core.ahp.mirror import Applied, Mirror
+from exporter.core.ahp.turn import Place, Telling
+from exporter.core.ahp.values import Json, text
+
+GAP: Final = "exporter.gap"
+_LONG: Final = "a turn is longer than can be held: the end of its text is missing"
+
+
+class Chat:
+    """What is known of one conversation. `asks` is whether a page of history is to be fetched.
+
+    Nothing durable is told from a snapshot on until its history connects with what was told before, or is whole, or
+    cannot be had; then a gap says so.
+    """
+
+    def __init__(self, place: Place, frontier: Frontier) -> None:
+        self.place = place
+        self.frontier = frontier
+        self.mirror = Mirror()
+        self.seen = -1  # the last message of the host that is in the mirror
+        self.is_known = False
+        self.asks = False
+        self.history: History | None = None
+        self._now = 0.0
+        self._drafts: list[Draft] = []
+
+    def replace(self, state: Json, seen: int, now: float, *, has_cursors: bool) -> list[Draft]:
+        """Take over a snapshot and return what is new in it."""
+        self.mirror.replace(state)
+        self.seen = seen
+        self.is_known = True
+        self.history = History(self.mirror, has_cursors=has_cursors)
+        self.asks = False
+        return self._step(self.history.next() if self._anchor() is None else Step.WHOLE, now)
+
+    def fetched(self, result: Any, now: float) -> list[Draft]:
+        """Take a page of history."""
+        return self._step(self.history.answered(result), now) if self.history else []
+
+    def broke(self, problem: str, now: float) -> list[Draft]:
+        """Go on without the history that cannot be had."""
+        return self._step(self.history.stop(problem), now) if self.history else []
+
+    def apply(self, action: Json, now: float) -> tuple[Applied, list[Draft]]:
+        """Take an action and return what became durable by it."""
+        kind = text(action, "type")
+        if kind == "chat/turnsLoaded" and self.history is None:
+            return Applied.NOTHING, []  # asked for by somebody else; what is older than what we hold was told
+        held = self.mirror.base + len(self.mirror.turns)
+        applied = self.mirror.apply(action)
+        if applied is not Applied.CHANGED:
+            return applied, []
+        if self.history is not None:
+            is_page = kind == "chat/turnsLoaded"
+            found = Step.WHOLE if self._anchor() is not None else self.history.next() if is_page else Step.WAIT
+            return applied, self._step(found, now)
+        if kind == "chat/truncated":
+            self._truncate(held, now)
+        return applied, self._tell(now)
+
+    def lost(self, reason: str, now: float) -> list[Draft]:
+        """The conversation is gone from the host; a turn that was running is not told to its end."""
+        self._now = now
+        if self.frontier.open.begun:
+            self._rewind(self.frontier.count, reason)
+        lost, self._drafts = self._drafts, []
+        return lost
+
+    def tell(self, now: float) -> list[Draft]:
+        """Return what has become durable, because more is known of the session."""
+        return self._tell(now) if self.is_known and self.history is None else []
+
+    def _step(self, step: Step, now: float) -> list[Draft]:
+        self.asks = step is Step.ASK
+        if step in (Step.ASK, Step.WAIT):
+            return []
+        assert self.history is not None
+        self._now = now
+        problem, self.history, self.asks = self.history.problem, None, False
+        self.mirror.base = self._anchor() or 0
+        if problem and self._anchor() is None:
+            self.mirror.base = self._anchor_by_content()
+            self._gap(problem, self.mirror.base, self.mirror.base)
+        return self._connect(now)
+
+    def _connect(self, now: float) -> list[Draft]:
+        """The history is as whole as it will be: find out what of it was told."""
+        frontier, turns, base = self.frontier, self.mirror.turns, self.mirror.base
+        for place in range(max(base, frontier.first), frontier.count):
+            index = place - base
+            if index < len(turns) and is_same(frontier.finished[place - frontier.first], turns[index]):
+                continue
+            active = self.mirror.active
+            if (
+                place == frontier.count - 1 == base + len(turns)
+                and active
+                and frontier.finished[-1].id == active.get("id")
+            ):
+                frontier.resume()
+            else:
+                self._rewind(place, "the history is another than it was" if index < len(turns) else "turns are gone")
+            break
+        self._reopen()
+        for index in range(min(len(turns), frontier.count - base)):
+            self.mirror.forget(index)
+        return self._tell(now)
+
+    def _anchor(self) -> int | None:
+        """Return the place of the first turn that is held, if one that was told is among them."""
+        if self.frontier.count == 0:
+            return None
+        by_id = {told.id: self.frontier.first + index for index, told in enumerate(self.frontier.finished)}
+        for index, turn in enumerate(self.mirror.turns):
+            if text(turn, "id") in by_id:
+                base = by_id[text(turn, "id")] - index
+                return base if base >= 0 else None
+        return None
+
+    def _anchor_by_content(self) -> int:
+        """Return the place of the first turn that is held, if the last one that was told can be made out."""
+        for index in reversed(range(len(self.mirror.turns))):
+            if self.frontier.finished and is_same(self.frontier.finished[-1], self.mirror.turns[index]):
+                return max(0, self.frontier.count - 1 - index)
+        return self.frontier.count
+
+    def _reopen(self) -> None:
+        """Find the turn that was told in part."""
+        told, index = self.frontier.open, self.frontier.count - self.mirror.base
+        if not told.begun:
+            return
+        turns = self.mirror.turns
+        turn = turns[index] if index < len(turns) else self.mirror.active
+        if turn is None or not continues(told, turn):
+            self._rewind(self.frontier.count, "a turn that was running is gone")
+        elif not renumber(told, turn):
+            self._gap("the text of a turn is another than it was", self.frontier.count, self.frontier.count + 1)
+            parts = turn.get("responseParts")
+            told.parts = (
+                {n: len(text(p, "content")) for n, p in enumerate(parts) if isinstance(p, dict)}
+                if isinstance(parts, list)
+                else {}
+            )
+
+    def _rewind(self, place: int, reason: str) -> None:
+        self._gap(reason, place, self.frontier.count + bool(self.frontier.open.begun))
+        self.frontier.rewind(place)
+
+    def _truncate(self, held: int, now: float) -> None:
+        kept = self.mirror.base + len(self.mirror.turns)
+        if kept < self.frontier.count or self.frontier.open.begun:
+            data = {"upToTurn": kept, "turnsRemoved": held - kept}
+            identity = id_of(self.place.chat, "rewind", self.frontier.rewinds, kept)
+            self._drafts.append(Draft(identity, "session.snapshot_rewind", moment(now), data, self.place.agent))
+            self.frontier.rewind(min(kept, self.frontier.count))
+
+    def _gap(self, reason: str, start: int, end: int) -> None:
+        data = {"reason": reason, "chat": self.place.chat, "fromTurn": start, "toTurn": end, "recovered": False}
+        identity = id_of(self.place.chat, "gap", self.frontier.rewinds, start, end, reason)
+        self._drafts.append(Draft(identity, GAP, moment(self._now), data, self.place.agent))
+
+    def _tell(self, now: float) -> list[Draft]:
+        self._now = now
+        drafts: list[Draft] = []
+        for index in range(max(0, self.frontier.count - self.mirror.base), len(self.mirror.turns)):
+            turn = self.mirror.turns[index]
+            drafts += self._tell_turn(turn, has_ended=True)
+            self.frontier.finish(turn)
+            self.mirror.forget(index)
+        self.mirror.trim()
+        active = self.mirror.active
+        if active is not None:
+            drafts += self._tell_turn(active, has_ended=False)
+            if self.mirror.has_overflowed and "long" not in self.frontier.open.notes:
+                self.frontier.open.notes.append("long")
+                self._gap(_LONG, self.frontier.count, self.frontier.count + 1)
+        drafts += self._drafts
+        self._drafts = []
+        return drafts
+
+    def _tell_turn(self, turn: Json, *, has_ended: bool) -> list[Draft]:
+        told = self.frontier.open
+        if told.begun and told.id != text(turn, "id"):
+            self._rewind(self.frontier.count, "a turn that was running is gone")
+        before, self._drafts = self._drafts, []
+        return before + Telling(self.place, self.frontier, turn, self._now, has_ended=has_ended).tell()

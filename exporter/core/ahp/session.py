@@ -1,0 +1,249 @@
+"""One session of a host: its conversations, how its events become lines, and whether another source has it."""
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from exporter.core.ahp import drafts, passing
+from exporter.core.ahp.chat import Chat
+from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
+from exporter.core.ahp.frontier import Frontier
+from exporter.core.ahp.mirror import Applied
+from exporter.core.ahp.turn import Place, announce
+from exporter.core.ahp.values import Json, mapping, objects, strings, text
+
+CHATS_MAX: Final = 512
+HELD_MAX: Final = 2000
+USAGES_MAX: Final = 512
+HOLD_SECONDS: Final = 30.0
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+
+Line: TypeAlias = tuple[bytes, bool]  # and whether it is ephemeral
+
+
+class Kept(msgspec.Struct):
+    """What is written down of a session, so that the next process goes on where this one was."""
+
+    frontiers: dict[str, Frontier] = {}
+    announced: list[str] = []
+    directory: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What a session asks of whoever stores its events."""
+
+    known: Callable[[str, str], bool]
+    mark: Callable[[str], str | None]
+    is_elsewhere: Callable[[str], bool]  # whether another source has the durable events of this session of the CLI
+
+
+@dataclass(slots=True)
+class Session:
+    """Takes snapshots and actions; `lines` is what came of them, for the session named `name`, until it is taken."""
+
+    uri: str
+    summary: Json
+    hooks: Hooks
+    kept: Kept
+    is_live_only: bool
+    since: float
+    lines: list[Line] = field(default_factory=list)
+    chats: dict[str, Chat] = field(default_factory=dict)
+    default_chat: str = ""
+    is_settled: bool = False
+    alias: str = ""
+    is_dirty: bool = False
+    _children: dict[str, Json] = field(default_factory=dict)
+    _announced: set[str] = field(default_factory=set)
+    _usages: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    _parent: str | None = None
+
+    def __post_init__(self) -> None:
+        self._announced = set(self.kept.announced)
+        self._parent = self.hooks.mark(self.id)
+        if not self.uri.startswith("ahp-"):  # the older hosts give it the name that the CLI does
+            self.settle(self.id)
+
+    @property
+    def id(self) -> str:
+        """Return the name of the session on this host."""
+        return name_of(self.uri)
+
+    @property
+    def name(self) -> str:
+        """Return the name under which its events are given: that of the CLI's session if another source has it."""
+        return self.alias or self.id
+
+    def settle(self, cli_session: str) -> None:
+        """Take note of the CLI's session that this one is, empty if that is not told."""
+        if self.is_settled:
+            return
+        self.is_settled = True
+        if cli_session and _NAME.fullmatch(cli_session) and self.hooks.is_elsewhere(cli_session):
+            self.alias, self.is_live_only = cli_session, True
+            self.lines = [line for line in self.lines if line[1]]
+
+    def replace(self, state: Json, seen: int, now: float) -> list[str]:
+        """Take the session's own state and return the conversations to subscribe to, the first one first."""
+        for key in ("provider", "title", "workingDirectories", "workingDirectory", "createdAt"):
+            value = state.get(key) or mapping(state, "summary").get(key)
+            if value:
+                self.summary[key] = value
+        self._start(now)
+        if text(state, "lifecycle") in ("failed", "creation-failed", "creationFailed"):
+            error = mapping(state, "creationError")
+            data = {"errorType": text(error, "errorType") or "creation", "message": text(error, "message")}
+            self.emit([Draft(id_of(self.uri, "creation", data), "session.error", moment(now), data)])
+        summaries = objects(state, "chats")
+        self.default_chat = text(state, "defaultChat") or (text(summaries[0], "resource") if summaries else "")
+        for summary in summaries:
+            self.add_chat(summary, now)
+        return sorted(self.chats, key=lambda uri: uri != self.default_chat)
+
+    def add_chat(self, summary: Json, now: float) -> str | None:
+        """Take note of a conversation and return its address if it is new."""
+        uri, origin = text(summary, "resource"), mapping(summary, "origin")
+        if not uri or uri in self.chats or len(self.chats) >= CHATS_MAX:
+            return None
+        place = Place(uri, session=self.id, children=self._children, announced=self._announced)
+        if origin.get("kind") == "tool" and uri != self.default_chat:
+            parent = text(origin, "chat")
+            place.agent, place.call, place.title = uri, text(origin, "toolCallId"), text(summary, "title")
+            place.parent = parent if parent and parent != self.default_chat else None
+            self._children[place.call] = {"resource": uri, "title": place.title}
+        self.chats[uri] = Chat(place, self.kept.frontiers.setdefault(uri, Frontier()))
+        if place.agent is not None:
+            self.emit(self._of_parent(place, now))
+        return uri
+
+    def _of_parent(self, place: Place, now: float) -> list[Draft]:
+        parent = self.chats.get(place.parent or self.default_chat)
+        return parent.tell(now) if parent is not None else []
+
+    def chat_replaced(self, chat: Chat, state: Json, seen: int, now: float, *, has_cursors: bool) -> None:
+        """Take the state of a conversation."""
+        for turn in [*objects(state, "turns"), mapping(state, "activeTurn")]:
+            self._look_for_cli({"usage": turn.get("usage")})
+        self.told(chat, chat.replace(state, seen, now, has_cursors=has_cursors), now)
+
+    def told(self, chat: Chat, new: list[Draft], now: float) -> None:
+        """Take what a conversation told, behind the event that its agent has started."""
+        place = chat.place
+        if new and place.agent is not None and place.call not in self._announced:
+            self.emit(self._of_parent(place, now))
+            if place.call not in self._announced:
+                self._announced.add(place.call)
+                parent = self.chats.get(place.parent or "")
+                where = parent.place if parent else Place("", session=self.id, children=self._children)
+                child = self._children.get(place.call) or {"resource": place.chat}
+                self.emit([announce(where, place.call, child, {}, new[0].at)])
+        self.emit(new)
+        if any(draft.type == "assistant.turn_end" for draft in new):
+            self.settle("")
+
+    def act(self, chat: Chat, action: Json, seq: int, now: float) -> Applied:
+        """Take an action on a conversation."""
+        if not chat.is_known or seq <= chat.seen:
+            return Applied.NOTHING
+        chat.seen = seq
+        applied, new = chat.apply(action, now)
+        if new:
+            self.told(chat, new, now)
+        if text(action, "type") == "chat/usage":
+            self._look_for_cli(action)
+            key = passing.usage_key(action)
+            is_childs = chat.place.agent is None and passing.usage_agent(action) and len(self.chats) > 1
+            if is_childs or key in self._usages:
+                return applied
+            if key:
+                self._usages[key] = None
+                if len(self._usages) > USAGES_MAX:
+                    self._usages.popitem(last=False)
+        if chat.history is None:
+            self.emit(passing.of_chat(chat, action, applied, seq, now))
+        return applied
+
+    def act_on_session(self, action: Json, seq: int, now: float) -> str | None:
+        """Take an action on the session itself and return a conversation that is new."""
+        kind = text(action, "type")
+        added = None
+        if kind == "session/chatAdded":
+            added = self.add_chat(mapping(action, "summary") or mapping(action, "chat"), now)
+        elif kind == "session/creationFailed":
+            error = mapping(action, "error")
+            data = {"errorType": text(error, "errorType") or "creation", "message": text(error, "message")}
+            self.emit([Draft(id_of(self.uri, "creation", data), "session.error", moment(now), data)])
+        elif kind.startswith("session/workingDirector"):
+            self.summary.update(
+                {key: action[key] for key in ("workingDirectories", "workingDirectory") if key in action}
+            )
+            self._start(now)
+        self.emit(passing.of_session(self.uri, action, self.default_chat or self.uri, seq, now))
+        return added
+
+    def removed(self, now: float) -> None:
+        """The host has let the session go."""
+        data = {"shutdownType": "disposed"}
+        self.emit([Draft(id_of(self.uri, "removed"), "session.shutdown", moment(now), data)])
+        self.settle("")
+
+    def _look_for_cli(self, action: Json) -> None:
+        call = mapping(mapping(mapping(action, "usage"), "_meta"), "vscode.modelCall")
+        if text(call, "sdkSessionId"):
+            self.settle(text(call, "sdkSessionId"))
+
+    def _start(self, now: float) -> None:
+        directories = strings(self.summary, "workingDirectories") or [text(self.summary, "workingDirectory")]
+        directory = directories[0].removeprefix("file://")
+        if directory == self.kept.directory:
+            return
+        if self.kept.directory is not None:
+            data: Json = {"cwd": directory}
+            identity = id_of(self.uri, "directory", self.kept.directory, directory, self._parent)
+            self.emit([Draft(identity, "session.context_changed", moment(now), data)])
+        else:
+            created = seconds_of(self.summary.get("createdAt"))
+            at = moment(now if created is None else created)
+            data = {"sessionId": self.id, "version": 1, "producer": text(self.summary, "provider"), "startTime": at}
+            if directory:
+                data["context"] = {"cwd": directory}
+            self.emit([Draft(id_of(self.uri, "start"), "session.start", at, data)])
+        self.kept.directory = directory
+
+    def emit(self, new: list[Draft]) -> None:
+        """Make lines of events, but for the durable ones that are known or that another source has."""
+        for draft in new:
+            if not draft.is_ephemeral:
+                self.is_dirty = True
+                if self.is_live_only or self.hooks.known(self.id, draft.id):
+                    continue
+            self.lines.append((drafts.write(draft, self._parent), draft.is_ephemeral))
+            if not draft.is_ephemeral:
+                self._parent = draft.id
+        if len(self.lines) > HELD_MAX:
+            self.settle("")
+
+    def take(self, now: float) -> list[Line]:
+        """Return the lines so far, none while it may still turn out that another source has them."""
+        if not self.is_settled and now - self.since < HOLD_SECONDS:
+            return []
+        self.settle("")
+        lines, self.lines = self.lines, []
+        return lines
+
+    def written(self) -> bytes:
+        """Return what is to be written down, once the lines that were taken are safe."""
+        self.is_dirty = False
+        self.kept.announced = sorted(self._announced)
+        return msgspec.json.encode(self.kept)
+
+
+def name_of(uri: str) -> str:
+    """Return the name that a session has on our side: the end of its address if that can be one."""
+    end: Any = uri.rstrip("/").rpartition("/")[2]
+    return end if _NAME.fullmatch(end) else id_of("session", uri)

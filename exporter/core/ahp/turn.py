@@ -1,0 +1,225 @@
+"""The durable events of a turn: what has come to be so since it was last told.
+
+They are made from the state and never from an action, so that what was seen live, replayed, read from a snapshot or
+fetched as history gives the same events. A text is told when its part is closed, a tool call when the host's reducer
+has it running and when it has ended, whatever it was asked or told in between.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
+from exporter.core.ahp.frontier import Frontier, digest_of, piece_of, prompt
+from exporter.core.ahp.tools import ENDED, STARTED
+from exporter.core.ahp.values import Json, mapping, objects, said, text
+from exporter.core.envelope import REFUSALS
+
+_STARTED, _ENDED = 1, 2
+_TEXTS: Final = {"markdown": "assistant.message", "reasoning": "assistant.reasoning"}
+
+
+@dataclass(slots=True)
+class Place:
+    """Which conversation a turn is of. `children` are the child chats of its session, by the tool call behind each."""
+
+    chat: str
+    agent: str | None = None  # the chat's own address if it is a child's
+    parent: str | None = None  # the agent that started the child, None for the session itself
+    session: str = ""
+    call: str = ""  # the tool call that started the child
+    title: str = ""
+    children: dict[str, Json] = field(default_factory=dict)
+    announced: set[str] = field(default_factory=set)
+
+
+class Telling:
+    """Tells one turn, as far as it has come, and moves the frontier behind what was told."""
+
+    def __init__(self, place: Place, frontier: Frontier, turn: Json, now: float, *, has_ended: bool) -> None:
+        self._place = place
+        self._frontier = frontier
+        self._told = frontier.open
+        self._turn = turn
+        self._has_ended = has_ended
+        self._drafts: list[Draft] = []
+        started = seconds_of(turn.get("startedAt"))
+        lasted = seconds_of(turn.get("duration"))
+        ended = started + lasted if started is not None and lasted is not None else None
+        self._at = moment(now if started is None or not has_ended else started)
+        self._began = moment(now if started is None else started)
+        self._ended = moment(now if ended is None else ended)
+
+    def tell(self) -> list[Draft]:
+        """Return what is new."""
+        if not self._told.begun:
+            self._begin()
+        parts = objects(self._turn, "responseParts")
+        for index, part in enumerate(parts):
+            kind = part.get("kind")
+            if kind in _TEXTS:
+                if self._has_ended or index < len(parts) - 1:
+                    self._text(index, str(kind), text(part, "content"))
+            elif kind == "toolCall":
+                self._tool(mapping(part, "toolCall"))
+            elif kind == "systemNotification":
+                self._once(f"notification {index}", "system.notification", _notification(said(part.get("content"))))
+            elif kind == "error":
+                self._once(f"error {index}", "session.error", _error(mapping(part, "error") or part))
+        if self._has_ended:
+            self._end(any(part.get("kind") == "error" for part in parts))
+        return self._drafts
+
+    def _begin(self) -> None:
+        turn, place = self._turn, self._place
+        message = mapping(turn, "message") or mapping(turn, "userMessage")
+        asked, origin = prompt(turn), text(mapping(message, "origin"), "kind", "user")
+        model = text(mapping(message, "model"), "id") or text(message, "model")
+        if model and model != self._frontier.model:
+            previous = self._frontier.model or None
+            self._add(
+                "model", model, "session.model_change", {"previousModel": previous, "newModel": model}, self._began
+            )
+            self._frontier.model = model
+        if origin == "systemNotification":
+            self._add("notification", asked, "system.notification", _notification(asked), self._began)
+        else:
+            source = origin if place.agent is None else f"agent-{place.parent or place.session}"
+            data: Json = {"content": asked, "source": source, "attachments": objects(message, "attachments")}
+            self._add("user", asked, "user.message", data, self._began)
+        self._add("start", "", "assistant.turn_start", {"turnId": str(self._frontier.count)}, self._began)
+        self._told.begun, self._told.id, self._told.prompt = True, text(turn, "id"), digest_of(asked)
+
+    def _text(self, index: int, kind: str, content: str) -> None:
+        piece = content[self._told.parts.get(index, 0) :]
+        if not piece:
+            return
+        place, identity = self._told.count(kind), "messageId" if kind == "markdown" else "reasoningId"
+        data: Json = {identity: self.text_id(kind, place), "content": piece}
+        if kind == "markdown":
+            data["toolRequests"] = []
+        self._add(f"{kind} {place}", digest_of(piece), _TEXTS[kind], data)
+        self._told.parts[index] = len(content)
+        self._told.pieces.append(piece_of(kind, piece))
+
+    def text_id(self, kind: str, place: int) -> str:
+        """Return the id of a text, by which what was seen live of it is known."""
+        return id_of(self._place.chat, self._frontier.count, self._frontier.rewinds, "text", kind, place)
+
+    def _tool(self, call: Json) -> None:
+        identity, status = text(call, "toolCallId"), text(call, "status")
+        if status not in STARTED or not identity:
+            return
+        if identity not in self._told.tools:
+            self._told.tools[identity] = _STARTED
+            data = {"toolCallId": identity, "toolName": text(call, "toolName"), "arguments": _arguments(call)}
+            self._add(f"tool start {identity}", "", "tool.execution_start", data)
+        self._child(identity, call)
+        if status in ENDED and self._told.tools[identity] < _ENDED:
+            self._told.tools[identity] = _ENDED
+            self._add(f"tool complete {identity}", "", "tool.execution_complete", result_of(call), self._ended_at())
+
+    def _child(self, identity: str, call: Json) -> None:
+        child = self._place.children.get(identity) or _child_in(call)
+        if child is not None and identity not in self._place.announced:
+            self._place.announced.add(identity)
+            self._drafts.append(announce(self._place, identity, child, call, self._at))
+
+    def _ended_at(self) -> str:
+        return self._ended if self._has_ended else self._at
+
+    def _end(self, has_error_part: bool) -> None:
+        state, resumed = text(self._turn, "state"), self._told.notes.count("resumed")
+        error = mapping(self._turn, "error")
+        if state == "cancelled":
+            self._add("abort", resumed, "abort", {"reason": "user"}, self._ended)
+        elif state == "error" and not has_error_part:
+            self._add("error", resumed, "session.error", _error(error), self._ended)
+        self._add("end", resumed, "assistant.turn_end", {"turnId": str(self._frontier.count)}, self._ended)
+        place = self._place
+        if place.agent is not None and self._frontier.count == 0 and not resumed:
+            name = text(place.children.get(place.call), "agentName") or "agent"
+            data: Json = {"toolCallId": place.call, "agentName": name, "agentDisplayName": place.title or name}
+            if state in ("cancelled", "error"):
+                data["error"] = text(error, "message") or state
+                self._add("subagent end", "", "subagent.failed", data, self._ended)
+            else:
+                self._add("subagent end", "", "subagent.completed", data, self._ended)
+
+    def _once(self, key: str, type: str, data: Json) -> None:
+        if key not in self._told.notes:
+            self._told.notes.append(key)
+            self._add(key, digest_of(str(data)), type, data)
+
+    def _add(self, kind: str, content: Any, type: str, data: Json, at: str = "") -> None:
+        identity = id_of(self._place.chat, self._frontier.count, self._frontier.rewinds, kind, content)
+        self._drafts.append(Draft(identity, type, at or self._at, data, self._place.agent))
+
+
+def announce(place: Place, identity: str, child: Json, call: Json, at: str) -> Draft:
+    """Return the event that a sub-agent has started, for the place of the conversation that started it."""
+    content, meta = _child_in(call) or {}, mapping(call, "_meta")
+    name = text(content, "agentName") or text(meta, "subagentAgentName") or "agent"
+    title = text(content, "title") or text(child, "title") or name
+    data: Json = {
+        "toolCallId": identity,
+        "agentName": name,
+        "agentDisplayName": title,
+        "agentDescription": text(content, "description") or text(meta, "subagentDescription") or text(child, "title"),
+    }
+    if place.agent is not None:
+        data["parentId"] = place.agent
+    if identity in place.children:
+        place.children[identity]["agentName"] = name
+    return Draft(id_of(place.session, "subagent", identity), "subagent.started", at, data, text(child, "resource"))
+
+
+def result_of(call: Json) -> Json:
+    """Return what a tool call came to."""
+    content = objects(call, "content")
+    said_so = [text(each, "text") for each in content if text(each, "type", "text") == "text" and "text" in each]
+    success = call.get("success") is True and text(call, "status") == "completed"
+    data: Json = {"toolCallId": text(call, "toolCallId"), "success": success}
+    if said_so or success:
+        data["result"] = {"content": "\n".join(said_so)}
+    for each in content:
+        code = mapping(each, "result").get("exitCode")
+        if isinstance(code, int):
+            data["shellExecution"] = {"exitCode": code}
+    if not success:
+        error = mapping(call, "error")
+        reason = text(call, "reason") or "failure"
+        message = text(error, "message") or said(call.get("reasonMessage")) or reason
+        data["error"] = {"message": message, "code": text(error, "code") or reason}
+    return data
+
+
+def _child_in(call: Json) -> Json | None:
+    for each in objects(call, "content"):
+        if each.get("type") == "subagent" and text(each, "resource"):
+            return each
+    return None
+
+
+def _arguments(call: Json) -> Any:
+    """The host gives JSON, or for some tools only the one argument that it shows."""
+    given = call.get("toolInput")
+    if not isinstance(given, str):
+        return {} if given is None else {"input": given}
+    try:
+        read = msgspec.json.decode(given.encode())
+    except (*REFUSALS, UnicodeEncodeError):
+        read = None
+    return read if isinstance(read, dict) else {"input": given}
+
+
+def _notification(content: str) -> Json:
+    return {"content": content, "kind": {"type": "unclassified"}}
+
+
+def _error(error: Json) -> Json:
+    data: Json = {"errorType": text(error, "errorType") or "unknown", "message": text(error, "message")}
+    if text(error, "stack"):
+        data["stack"] = text(error, "stack")
+    return data

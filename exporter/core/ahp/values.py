@@ -1,0 +1,42 @@
+"""Reading what a host sent, leniently: a field of another kind than expected reads as absent."""
+
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
+
+
+def mapping(holder: Json | None, key: str) -> Json:
+    """Return an object, empty when there is none."""
+    value = holder.get(key) if holder else None
+    return value if isinstance(value, dict) else {}
+
+
+def text(holder: Json | None, key: str, default: str = "") -> str:
+    """Return a string."""
+    value = holder.get(key) if holder else None
+    return value if isinstance(value, str) else default
+
+
+def number(holder: Json | None, key: str) -> int | None:
+    """Return a whole number, None when there is none."""
+    value = holder.get(key) if holder else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def objects(holder: Json | None, key: str) -> list[Json]:
+    """Return the objects of an array; what else is in it is left out."""
+    value = holder.get(key) if holder else None
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def strings(holder: Json | None, key: str) -> list[str]:
+    """Return the strings of an array."""
+    value = holder.get(key) if holder else None
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def said(value: Any) -> str:
+    """Return a text that may also be given as `{"markdown": ...}`."""
+    if isinstance(value, dict):
+        value = value.get("markdown")
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,116 @@
+"""The observer with a store in memory, and a host that answers with the states it was given."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from exporter.core.ahp.observer import Observer
+from exporter.core.ahp.rooms import Rooms
+from exporter.core.ahp.session import Hooks
+
+NOW = 1_795_000_000.0
+Json = dict[str, Any]
+
+
+class Watching:
+    """What the observer gave for one host. `states` are what `subscribe` answers, by address."""
+
+    def __init__(self, states: dict[str, Json], version: str | int = "0.9.0", seq: int = 0) -> None:
+        self.states = states
+        self.version = version
+        self.seq = seq
+        self.now = NOW
+        self.lines: dict[str, list[Json]] = {}
+        self.order: list[Json] = []
+        self.kept: dict[str, bytes] = {}
+        self.asked: list[Json] = []
+        self.telemetry: list[tuple[str, bytes]] = []
+        self.elsewhere: set[str] = set()
+        self._known: set[tuple[str, str]] = set()
+        self.observer = self._observer()
+
+    def _observer(self) -> Observer:
+        hooks = Hooks(
+            lambda session, id: (session, id) in self._known,
+            lambda session: next((e["id"] for e in reversed(self.lines.get(session, [])) if not e.get("ephemeral")), None),
+            lambda session: session in self.elsewhere,
+        )
+        rooms = Rooms(hooks, load=self.kept.get)
+        return Observer("test", rooms, lambda method, raw: self.telemetry.append((method, raw)))
+
+    def begin(self) -> None:
+        """Connect, and answer until nothing is asked any more."""
+        self.observer.connected(self.now)
+        self._pump()
+
+    def begin_anew(self) -> None:
+        """As a process that was started again, with what the last one had written down."""
+        self.observer = self._observer()
+        self.begin()
+
+    def hear(self, frame: Json) -> None:
+        """Let the host say something, and answer what is asked because of it."""
+        self.seq = max(self.seq, frame.get("params", {}).get("serverSeq") or 0)
+        self.observer.heard(json.dumps(frame), self.now)
+        self._pump()
+
+    def durable(self, session: str | None = None) -> list[Json]:
+        return [e for e in self._of(session) if not e.get("ephemeral")]
+
+    def passing(self, session: str | None = None) -> list[Json]:
+        return [e for e in self._of(session) if e.get("ephemeral")]
+
+    def _of(self, session: str | None) -> list[Json]:
+        return self.order if session is None else self.lines.get(session, [])
+
+    def _pump(self) -> None:
+        while self.observer.outgoing:
+            asked = json.loads(self.observer.outgoing.pop(0))
+            self.asked.append(asked)
+            if "method" in asked and "id" in asked:
+                answer = {"jsonrpc": "2.0", "id": asked["id"], **self._answer(asked["method"], asked["params"])}
+                self.observer.heard(json.dumps(answer), self.now)
+        self.now += 60
+        for session, lines in self.observer.take(self.now):
+            for line, is_ephemeral in lines:
+                event = json.loads(line)
+                assert bool(event.get("ephemeral")) == is_ephemeral
+                self.order.append(event)
+                self.lines.setdefault(session, []).append(event)
+                if not is_ephemeral:
+                    assert (session, event["id"]) not in self._known
+                    self._known.add((session, event["id"]))
+        self.kept.update(self.observer.rooms.written())
+
+    def _answer(self, method: str, params: Json) -> Json:
+        uri = params.get("channel") or params.get("resource") or ""
+        if method == "initialize":
+            return {"result": {"protocolVersion": self.version, "serverSeq": self.seq, "snapshots": []}}
+        if method == "listSessions":
+            return {"result": {"items": [{"resource": each, "modifiedAt": NOW * 1000} for each in self.sessions()]}}
+        if method == "reconnect":
+            return {"result": {"type": "replay", "actions": []}}
+        if method == "subscribe" and uri in ("ahp-root://", "agenthost:/root"):
+            return {"result": {"snapshot": {"resource": uri, "state": {}, "fromSeq": self.seq}}}
+        if method == "subscribe" and uri in self.states:
+            return {"result": {"snapshot": {"resource": uri, "state": self.states[uri], "fromSeq": self.seq}}}
+        if method == "fetchTurns":
+            return {"result": {"turns": [], "hasMore": False}}
+        return {"error": {"code": -32001, "message": "secret-token-in-a-message"}}
+
+    def sessions(self) -> list[str]:
+        return [uri for uri in self.states if not uri.startswith("ahp-chat:")]
+
+
+def sessions_of(chats: dict[str, Json]) -> dict[str, Json]:
+    """These chats, with the sessions that they are of."""
+    states: dict[str, Json] = {}
+    for uri, state in chats.items():
+        session = base64.b64decode(uri.split("/")[3] + "==").decode()
+        of = states.setdefault(session, {"provider": "copilotcli", "chats": [], "defaultChat": ""})
+        of["chats"].append({"resource": uri, "title": state.get("title"), "origin": state.get("origin")})
+        if "://default/" in uri:
+            of["defaultChat"] = uri
+    return {**states, **chats}
