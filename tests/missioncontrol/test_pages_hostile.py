@@ -26,14 +26,99 @@ PAYLOADS: Final = (
     "\u202e\u0000<\u0001script>\u2028</script \n><iframe srcdoc='<script>alert(1)</script>'>",
 )
 ALLOWED: Final = frozenset(
-    "a article aside b body button code dd details div dl dt em form h1 h2 head header html input kbd label li link main"
-    " mark meta nav ol p pre rect script section small span strong summary svg table tbody td th thead time title tr ul"
-    " style".split()
+    [
+        "a",
+        "article",
+        "aside",
+        "b",
+        "body",
+        "button",
+        "code",
+        "dd",
+        "details",
+        "div",
+        "dl",
+        "dt",
+        "em",
+        "form",
+        "h1",
+        "h2",
+        "head",
+        "header",
+        "html",
+        "input",
+        "kbd",
+        "label",
+        "li",
+        "link",
+        "main",
+        "mark",
+        "meta",
+        "nav",
+        "ol",
+        "p",
+        "pre",
+        "rect",
+        "script",
+        "section",
+        "small",
+        "span",
+        "strong",
+        "summary",
+        "svg",
+        "table",
+        "tbody",
+        "td",
+        "th",
+        "thead",
+        "time",
+        "title",
+        "tr",
+        "ul",
+        "style",
+    ]
 )
 ATTRIBUTES: Final = frozenset(
-    "action aria-current aria-hidden aria-label charset class content data-call data-end data-key data-kind data-live"
-    " data-name data-part data-session data-v datetime download height href http-equiv id lang name placeholder"
-    " preserveaspectratio rel role scope src tabindex title type value viewbox width x y".split()
+    [
+        "action",
+        "aria-current",
+        "aria-hidden",
+        "aria-label",
+        "charset",
+        "class",
+        "content",
+        "data-call",
+        "data-end",
+        "data-key",
+        "data-kind",
+        "data-live",
+        "data-name",
+        "data-part",
+        "data-session",
+        "data-v",
+        "datetime",
+        "download",
+        "height",
+        "href",
+        "http-equiv",
+        "id",
+        "lang",
+        "name",
+        "placeholder",
+        "preserveaspectratio",
+        "rel",
+        "role",
+        "scope",
+        "src",
+        "tabindex",
+        "title",
+        "type",
+        "value",
+        "viewbox",
+        "width",
+        "x",
+        "y",
+    ]
 )
 
 
@@ -83,12 +168,12 @@ def spoil(value: Any, payload: str) -> Any:
     return value
 
 
-FIELDS: Final = (
-    "content message error question reason title name toolName mcpToolName command description agentName"
-    " agentDisplayName agentDescription agentType model warningType errorType infoType source summaryContent newModel"
-    " previousModel newMode previousMode repository branch cwd copilotVersion selectedModel shutdownType turnId"
-    " reasoningText intention transformedContent deltaContent"
-).split()
+FIELDS: Final = tuple(
+    "content message error question reason title name toolName mcpToolName command description agentName"  # noqa: SIM905  short
+    " agentDisplayName agentDescription agentType model warningType errorType infoType source summaryContent"
+    " newModel previousModel newMode previousMode repository branch cwd copilotVersion selectedModel"
+    " shutdownType turnId reasoningText intention transformedContent deltaContent".split()
+)
 NESTED: Final = {
     "arguments": {"command": "", "path": "", "old_str": "", "new_str": "", "prompt": "", "description": ""},
     "result": {"content": "", "detailedContent": "", "kind": ""},
@@ -168,7 +253,7 @@ async def test_no_page_makes_anything_of_what_was_stored(client: httpx.AsyncClie
 
 
 async def test_no_page_makes_anything_of_what_was_asked(client: httpx.AsyncClient, payload: str) -> None:
-    asked = {name: payload for name in ("q", "state", "type", "status", "agent")}
+    asked = dict.fromkeys(("q", "state", "type", "status", "agent"), payload)
     for path in ("/", "/feed", "/sessions/s"):
         answer = await client.get(path, params=asked)
 

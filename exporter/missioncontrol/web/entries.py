@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from hashlib import blake2b
+from typing import Final
 
 from exporter.missioncontrol.web.entry import Block, Entry
 from exporter.missioncontrol.web.markup import (
@@ -17,7 +18,8 @@ from exporter.missioncontrol.web.markup import (
     session_path,
 )
 
-AGENT_COLOURS = 6
+AGENT_COLOURS: Final = 6
+CUT: Final = "cut here; all of it is in the session's JSON lines"
 
 
 def entry_items(session_id: str, entries: Sequence[Entry], names: dict[str, str], *, alone: bool = False) -> str:
@@ -64,8 +66,8 @@ def _item(entry: Entry, path: str, names: dict[str, str], span: Span) -> str:
     link = f"{address(path, at=entry.id)}{place}" if entry.ids and path else place
     # An end that was joined to its beginning is still a place that links lead to.
     raw = "".join(
-        f'<a class="raw"{_place_of_end(id) if number else ""} href="{address(path + "/event", id=id)}" aria-label="JSON of {escape(entry.type)}'
-        f'{", its end" if number else ""}">{{ }}</a>'
+        f'<a class="raw"{_place_of_end(id) if number else ""} href="{address(path + "/event", id=id)}"'
+        f' aria-label="JSON of {escape(entry.type)}{", its end" if number else ""}">{{ }}</a>'
         for number, id in enumerate(entry.ids if path else ())
     )
     return (
@@ -106,11 +108,10 @@ def _content(entry: Entry, path: str) -> str:
 
 
 def _block(block: Block, path: str) -> str:
-    whole = (
-        f'<a class="whole" href="{address(path + "/event", id=block.event)}">all of it</a>'
-        if path and (block.is_cut or not block.text)
-        else ""
-    )
+    whole = ""
+    if block.is_cut or not block.text:
+        link = f'<a class="whole" href="{address(path + "/event", id=block.event)}">all of it</a>'
+        whole = link if path else f'<small class="whole">{CUT}</small>'
     if block.label == "reasoning":
         text = f'<pre tabindex="0">{marked(block.text)}</pre>'
         return f'<details class="reasoning"><summary>reasoning</summary>{text}{whole}</details>'

@@ -14,6 +14,22 @@ LINE_MAX: Final = 240
 Data = dict[str, Any]
 
 
+class Large(str):
+    """The beginning of a text of which the rest is kept apart, and read only where the whole event is."""
+
+    __slots__ = ()
+
+
+def restored(value: object) -> object:
+    """Return data with `Large` texts where the store holds stand-ins for them."""
+    if isinstance(value, dict):
+        stand_in = value.get("$large") if len(value) == 1 else None
+        if isinstance(stand_in, dict) and isinstance(stand_in.get("start"), str):
+            return Large(stand_in["start"] + "…")
+        return {name: restored(one) for name, one in value.items()}
+    return [restored(one) for one in value] if isinstance(value, list) else value
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A longer text under an entry; `is_cut` when the event holds more of it."""
@@ -92,4 +108,4 @@ def one_line(text: str) -> str:
 
 def block(label: str, text: str, event: str, length_max: int = BLOCK_MAX) -> Block:
     """Return a text as a block, cut when it is long."""
-    return Block(label, text[:length_max], len(text) > length_max, event)
+    return Block(label, str(text[:length_max]), len(text) > length_max or isinstance(text, Large), event)

@@ -7,10 +7,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from exporter.core.envelope import Envelope, decode
+from exporter.missioncontrol import queries
 from exporter.missioncontrol.answers import ApiError
 from exporter.missioncontrol.receiver import receiver_of
-from exporter.missioncontrol.session_row import BadCursorError
-from exporter.missioncontrol.web import reading
 from exporter.missioncontrol.web.markup import address, anchor, escape, marked, moment, session_path, size
 from exporter.missioncontrol.web.page import HEADERS, fragment, is_fragment, page
 from exporter.missioncontrol.wire import checked_id
@@ -22,10 +21,9 @@ async def event_page(request: Request) -> Response:
     """Show one event: laid out, for the script as a part, or with `raw=1` the bytes themselves."""
     session_id = checked_id(request.path_params["id"])
     event_id = request.query_params.get("id", "")
-    try:
-        body = await receiver_of(request).read(lambda database: reading.body_of(database, session_id, event_id))
-    except BadCursorError as error:
-        raise ApiError(404, "unknown_event", "This event is not here.", hint="It may have been taken back.") from error
+    body = await receiver_of(request).read(lambda database: queries.event(database, session_id, event_id))
+    if body is None:
+        raise ApiError(404, "unknown_event", "This event is not here.", hint="It may have been taken back.")
     if request.query_params.get("raw") == "1":
         return Response(body, media_type="application/json", headers=HEADERS)
     path = session_path(session_id)

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from exporter.missioncontrol import queries
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.redactions import redactions
+from exporter.missioncontrol.retention import Retention, used_bytes
 from exporter.missioncontrol.web.markup import duration, escape, figure, moment, size
 from exporter.missioncontrol.web.page import fragment, is_fragment, page
 
@@ -24,15 +25,15 @@ async def health_page(request: Request) -> Response:
 
     def read(database: sqlite3.Connection) -> tuple[Any, ...]:
         masked, _ = redactions(database, ["rule", "day"], limit=_ROWS_MAX, offset=0)
-        return masked, queries.exporters(database), queries.totals(database)
+        return masked, queries.exporters(database), queries.totals(database), used_bytes(database)
 
-    masked, exporters, totals = await receiver.read(read)
+    masked, exporters, totals, used = await receiver.read(read)
     counters = receiver.counters
     listed = (
         f'<div data-part="list"><section><h2>Masked, by rule and day</h2>{_masked(masked)}</section>'
         f"<section><h2>Exporters</h2>{_exporters(exporters)}</section>"
         f"<section><h2>Quarantine</h2>{_quarantine(exporters)}</section>"
-        f"<section><h2>Store</h2>{_facts(_store(receiver.store.size_bytes, totals))}</section>"
+        f"<section><h2>Storage and retention</h2>{_facts(_store(used, totals, receiver.retention))}</section>"
         f"<section><h2>Received since the start</h2>{_facts(_received(counters))}</section></div>"
     )
     if is_fragment(request):
@@ -123,11 +124,13 @@ def _quarantine(exporters: list[dict[str, Any]]) -> str:
     )
 
 
-def _store(size_bytes: int, totals: queries.Totals) -> list[tuple[str, str]]:
+def _store(size_bytes: int, totals: queries.Totals, kept: Retention) -> list[tuple[str, str]]:
     return [
         ("Sessions", figure(sum(totals.sessions.values()))),
         ("Events", figure(totals.events)),
-        ("Size of the store", size(size_bytes)),
+        ("Space used", size(size_bytes)),
+        ("Kept for", f"{kept.days_max:,} days" if kept.days_max is not None else "ever"),
+        ("Kept up to", size(kept.bytes_max) if kept.bytes_max is not None else "what the disk holds"),
     ]
 
 

@@ -3,6 +3,7 @@
 import re
 from typing import Any, Final
 
+from exporter.missioncontrol.web.entries import CUT
 from exporter.missioncontrol.web.entry import Entry
 from exporter.missioncontrol.web.facts import SOURCES
 from exporter.missioncontrol.web.markup import duration
@@ -59,7 +60,11 @@ def entry_markdown(entry: Entry, names: dict[str, str]) -> str:
 
 
 def _blocks(entry: Entry) -> str:
-    return "".join(f"\n{block.label}:\n\n{_fenced(block.text)}\n" for block in entry.blocks if block.text)
+    told = ""
+    for block in entry.blocks:
+        told += f"\n{block.label}:\n\n{_fenced(block.text)}\n" if block.text else ""
+        told += f"\n_{CUT}_\n" if block.is_cut or not block.text else ""
+    return told
 
 
 def _plain(text: str) -> str:

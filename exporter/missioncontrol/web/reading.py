@@ -129,13 +129,6 @@ def _rows(found: Iterable[tuple[int, int, bytes]], limit: int) -> tuple[list[Row
     return rows, False
 
 
-def body_of(database: sqlite3.Connection, session_id: str, event_id: str) -> bytes:
-    """Return an event exactly as it was delivered."""
-    place = place_of(database, session_id, event_id)
-    body: bytes = database.execute("SELECT body FROM events WHERE n = ?", (place.n,)).fetchone()[0]
-    return body
-
-
 @dataclass(frozen=True, slots=True)
 class Rewind:
     """Events that were taken back: when, how many, and the place of the first."""

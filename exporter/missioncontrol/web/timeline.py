@@ -7,7 +7,18 @@ import msgspec
 
 from exporter.core.envelope import REFUSALS, Envelope
 from exporter.missioncontrol.web import notes, tools
-from exporter.missioncontrol.web.entry import TEXT_MAX, Data, Entry, begin, block, inner, number_of, text_of
+from exporter.missioncontrol.web.entry import (
+    TEXT_MAX,
+    Data,
+    Entry,
+    Large,
+    begin,
+    block,
+    inner,
+    number_of,
+    restored,
+    text_of,
+)
 from exporter.missioncontrol.web.markup import figure
 from exporter.missioncontrol.web.reading import Rewind, Row
 
@@ -35,8 +46,11 @@ _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 def data_of(envelope: Envelope) -> Data:
     """Return the data of an event as far as it can be read."""
     try:
-        return _decode(envelope.data)
-    except REFUSALS:
+        data = _decode(envelope.data)
+        if b'"$large"' in bytes(envelope.data):
+            data = {name: restored(value) for name, value in data.items()}
+        return data
+    except (*REFUSALS, RecursionError):
         return {}
 
 
@@ -105,7 +119,7 @@ class _Teller:
         entry.title = _speaker(is_user, envelope, text_of(data, "source"))
         entry.key = text_of(data, "messageId")
         entry.text = content[:TEXT_MAX]
-        if len(content) > TEXT_MAX:
+        if len(content) > TEXT_MAX or isinstance(content, Large):
             entry.blocks.append(block("cut here", "", envelope.id))
         if reasoning:
             entry.blocks.append(block("reasoning", reasoning, envelope.id))
