@@ -10,7 +10,7 @@ from otel import happenings, names
 from otel.event import Event, payload
 from otel.model import Attributes, LogRecord
 from otel.payloads import AssistantMessage, Compaction, Message, Number, Subagent, Turn, UsageRecord, UserMessage
-from otel.projection import TABLE, UNKNOWN, WARN, project
+from otel.projection import TABLE, UNKNOWN, WARN
 from otel.spans import fill
 from otel.tool_payloads import ExternalTool, Hook, PermissionCompleted, PermissionRequested, ToolComplete, ToolStart
 from otel.traces import Taken
@@ -80,8 +80,12 @@ class _CodeChanges(msgspec.Struct, gc=False, rename="camel"):
 
 
 def _judge(event: Event) -> int:
+    judge = TABLE[event.type].judge
+    assert judge is not None
+    if event.type == "tool.execution_complete":
+        return judge({"success": payload(event, ToolComplete).success})
     kind = _Decided if event.type == "permission.completed" else _Judged
-    return project(event.type, msgspec.structs.asdict(payload(event, kind))).severity
+    return judge(msgspec.structs.asdict(payload(event, kind)))
 
 
 def _shutdown(event: Event) -> Attributes:

@@ -1,8 +1,6 @@
 """Tokens and cost of a session: each call is counted once, from its record or, where a CLI keeps none, its answer."""
 
-from typing import Final, TypeAlias
-
-from msgspec import Struct, field
+from typing import Final
 
 from otel.event import Event, payload
 from otel.instruments import (
@@ -22,40 +20,10 @@ from otel.instruments import (
 from otel.meter import Meter, amount, label
 from otel.name import Semconv, Value
 from otel.names import CHAT
+from otel.payloads import AssistantMessage, Usage, UsageRecord
 from otel.totals import INPUT, MODALITY, NANO, OUTPUT, Totals
 
-_Number: TypeAlias = int | float
 _BY_A_PERSON: Final = (None, "user")
-
-
-class _Charged(Struct, gc=False, rename="camel"):
-    total_nano_aiu: _Number | None = None
-
-
-class _Usage(Struct, gc=False, rename="camel"):
-    model: str | None = None
-    input_tokens: _Number | None = None
-    output_tokens: _Number | None = None
-    cache_read_tokens: _Number | None = None
-    cache_write_tokens: _Number | None = None
-    reasoning_tokens: _Number | None = None
-    cost: _Number | None = None
-    time_to_first_token_ms: _Number | None = None
-    initiator: str | None = None
-    is_byok: bool | None = None
-    provider_type: str | None = None
-    api_call_id: str | None = None
-    copilot_usage: _Charged | None = None
-
-
-class _UsageRecord(Struct, gc=False):
-    usage: _Usage = field(default_factory=_Usage)
-
-
-class _Answer(Struct, gc=False, rename="camel"):
-    model: str | None = None
-    output_tokens: _Number | None = None
-    api_call_id: str | None = None
 
 
 class Calls:
@@ -70,7 +38,7 @@ class Calls:
 
     def recorded(self, event: Event, meter: Meter) -> None:
         """Count a call by its record."""
-        usage = payload(event, _UsageRecord).usage
+        usage = payload(event, UsageRecord).usage
         if usage.api_call_id is not None and usage.api_call_id == self._last_call:
             return
         self._last_call = usage.api_call_id
@@ -92,7 +60,7 @@ class Calls:
         meter.note(AIU, charged / NANO if charged is not None else None, model)
 
     @staticmethod
-    def _count_tokens(usage: _Usage, call: tuple[Value | None, ...], meter: Meter) -> None:
+    def _count_tokens(usage: Usage, call: tuple[Value | None, ...], meter: Meter) -> None:
         told = (*call, MODALITY)
         read, written = amount(usage.input_tokens), amount(usage.output_tokens)
         meter.note(INPUT_TOKENS, read, *told)
@@ -107,7 +75,7 @@ class Calls:
 
     def answered(self, event: Event, meter: Meter) -> None:
         """Count what an answer wrote, when only the answer says so."""
-        answer = payload(event, _Answer)
+        answer = payload(event, AssistantMessage)
         written = amount(answer.output_tokens)
         if written is None or (answer.api_call_id is not None and answer.api_call_id == self._last_call):
             return
