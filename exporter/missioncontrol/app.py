@@ -50,15 +50,6 @@ def create_app(
     """
     receiver = Receiver(store, redactor, clock=clock, limits=limits, make_trace=make_trace, retention=retention)
     entrance = make_entrance(token, receiver.find_holder)
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        receiver.search.wake()  # what an earlier run stored and did not index
-        house = asyncio.create_task(receiver.keep_house(), name="receiver-house")
-        yield
-        house.cancel()
-        receiver.close()
-
     app = Starlette(
         routes=[*wire.ROUTES, *api.ROUTES, *across.ROUTES, *ENTRANCE, *pages.ROUTES],
         middleware=[
@@ -72,12 +63,22 @@ def create_app(
             ),
         ],
         exception_handlers={ApiError: answer_api_error, HTTPException: _answer_http_error},
-        lifespan=lifespan,
+        lifespan=_live,
     )
     app.state.receiver = receiver
     app.state.entrance = entrance
     app.state.has_token = bool(token) or store.do(tokens.any_in_force)
     return app
+
+
+@asynccontextmanager
+async def _live(app: Starlette) -> AsyncIterator[None]:
+    receiver: Receiver = app.state.receiver
+    receiver.search.wake()  # what an earlier run stored and did not index
+    house = asyncio.create_task(receiver.keep_house(), name="receiver-house")
+    yield
+    house.cancel()
+    receiver.close()
 
 
 async def _answer_http_error(_: Request, error: Exception) -> Response:

@@ -94,7 +94,20 @@ async def serve_http(
         certificate.check()
     listener = _listen(host, port, explicit_port=explicit_port)
     bound: int = listener.getsockname()[1]
-    config = uvicorn.Config(
+    server = _QuietServer(_config(app, certificate))
+    serving = asyncio.get_running_loop().create_task(server.serve(sockets=[listener]), name="receiver-http")
+    while not server.started:
+        if serving.done():
+            listener.close()
+            await serving
+            raise ExporterError("The receiver did not start.", hint="Run with --json to see its errors.")
+        await asyncio.sleep(0.002)
+    scheme = "http" if certificate is None else "https"
+    return ServerHandle(host, bound, app.state.receiver, server, serving, scheme)
+
+
+def _config(app: Starlette, certificate: Certificate | None) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         http=_Connection,
         log_config=None,
@@ -108,16 +121,6 @@ async def serve_http(
         ssl_certfile=certificate.certificate if certificate is not None else None,
         ssl_keyfile=certificate.key if certificate is not None else None,
     )
-    server = _QuietServer(config)
-    serving = asyncio.get_running_loop().create_task(server.serve(sockets=[listener]), name="receiver-http")
-    while not server.started:
-        if serving.done():
-            listener.close()
-            await serving
-            raise ExporterError("The receiver did not start.", hint="Run with --json to see its errors.")
-        await asyncio.sleep(0.002)
-    scheme = "http" if certificate is None else "https"
-    return ServerHandle(host, bound, app.state.receiver, server, serving, scheme)
 
 
 class _QuietServer(uvicorn.Server):
