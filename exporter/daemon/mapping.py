@@ -20,6 +20,7 @@ from exporter.daemon.road import Road
 from exporter.sources.session_file import SessionFile
 
 _MACHINES_MAX: Final = 256
+_CLOSED_MACHINES_MAX: Final = 24
 _EVENTS_MAX: Final = 1_500
 _SLICE_EVENTS: Final = 64
 _CRASHED_SECONDS: Final = 5.0
@@ -52,6 +53,7 @@ class Mapper:
         self._machines: OrderedDict[Place, Machine] = OrderedDict()
         self._kept = Kept()
         self._ended: dict[Place, Mapped] = {}
+        self._closed: dict[SessionFile, Place] = {}
         self._locks: dict[SessionFile, asyncio.Lock] = {}
 
     def join(self, signal: str) -> None:
@@ -87,7 +89,7 @@ class Mapper:
         """Return the records of what is still open at the end of a file whose process has ended, if there are any."""
         place = (file, file.generation, position.offset)
         if place not in self._ended:
-            if not has_ended(file):
+            if not has_ended(file) or self._closed.get(file) == place:
                 return None
             async with self._locks.setdefault(file, asyncio.Lock()):
                 machine = await self._machine(place)
@@ -110,11 +112,11 @@ class Mapper:
     async def _map(self, place: Place, position: Position, last_id: str | None) -> bool:
         """Map the segment at a place and keep its records; return whether there is one."""
         file, generation, _ = place
-        machine = await self._machine(place)
-        if machine is None:
-            return False
         source = await self._road.segment(file, position, last_id, shared=self.shared, limits=self._limits())
-        if source is None or generation != file.generation:
+        machine = await self._machine(place) if source is not None else None
+        if source is None or machine is None:
+            return False
+        if generation != file.generation:
             self._put_back(place, machine)
             return False
         mapped = Mapped(replace(source, lines=[], live=[]))
@@ -149,11 +151,17 @@ class Mapper:
         return machine
 
     def _put_back(self, place: Place, machine: Machine) -> None:
+        """Keep a machine at its place; the oldest ones go, sooner when nothing is open in them."""
         self._machines[place] = machine
-        while len(self._machines) > _MACHINES_MAX:
-            left = self._machines.popitem(last=False)[0][0]
-            if not any(other[0] is left for other in self._machines):
-                self._locks.pop(left, None)
+        closed = [other for other, one in self._machines.items() if not one.open]
+        gone = closed[: max(0, len(closed) - _CLOSED_MACHINES_MAX)]
+        if not gone and len(self._machines) > _MACHINES_MAX:
+            gone = [next(iter(self._machines))]
+        for one in gone:
+            if not self._machines.pop(one).open:
+                self._closed[one[0]] = one
+            if not any(other[0] is one[0] for other in self._machines):
+                self._locks.pop(one[0], None)
 
 
 @dataclass(frozen=True, slots=True)
