@@ -17,10 +17,9 @@ from otel.model import Measurement, Span
 from otel.name import Semconv, Value
 from otel.payloads import Began, Compaction, Custom, Message, Notification, Skill, Subagent, UserMessage, Where
 from otel.projection import is_known
-from otel.seen import Seen
 from otel.span_metrics import SpanMetrics
 from otel.totals import NANO
-from otel.traces import SEEN_MAX, Taken
+from otel.traces import Taken
 from otel.usage import Calls
 
 _PLACED: Final = frozenset(("session.start", "session.resume", "session.context_changed"))
@@ -43,14 +42,13 @@ class Metering:
         self._now_ns = 0
         self._start_ns = 0
         self._copied_until_ns = 0
-        self._seen = Seen(SEEN_MAX)
 
     def measure(self, event: Event, taken: Taken) -> list[Measurement]:
         """Return what an event, and the spans that ended with it, add; nothing when its id has come before.
 
         An event without a readable time counts at the time of the last one.
         """
-        if self._seen.again(event.id):
+        if taken.again:
             return []
         self._now_ns = event.time_ns or self._now_ns
         self._look(event)

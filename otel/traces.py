@@ -32,11 +32,15 @@ _PASSIVE: Final = frozenset(
 
 
 class Taken(NamedTuple):
-    """What an event led to: the spans finished by it, the span that it belongs to, and the sub-agent's name."""
+    """What an event led to: the spans finished by it, the span that it belongs to, and the sub-agent's name.
+
+    `again` says that it leads to nothing because its id has come before.
+    """
 
     spans: list[Span]
     context: Context | None
     agent: str | None
+    again: bool = False
 
 
 class Traces:
@@ -69,8 +73,9 @@ class Traces:
         """Take the next event of the session. One that was taken already leads to nothing."""
         handler = HANDLERS.get(event.type)
         stage = self._stage
-        if handler is None or self._seen.again(event.id):
-            return Taken([], stage.around(event), self._agent(event))
+        again = self._seen.again(event.id)
+        if again or handler is None:
+            return Taken([], stage.around(event), self._agent(event), again)
         now = self._last_ns = moment(event, self._last_ns)
         context = handler(stage, event, now)
         if event.type not in _PASSIVE:
