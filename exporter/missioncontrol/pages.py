@@ -1,21 +1,47 @@
-"""Where the pages for people are."""
+"""Where the pages for people are, and what a person sees when one of them cannot be shown."""
 
+from collections.abc import Awaitable, Callable
+from functools import wraps
 from typing import Final
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
+from exporter.missioncontrol.answers import ApiError
 from exporter.missioncontrol.web import event, export, feed, health, page, session, sessions, waterfall
 
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def _told(endpoint: Endpoint) -> Endpoint:
+    """Return the endpoint so that a browser gets its errors as a page; who does not ask for HTML gets JSON."""
+
+    @wraps(endpoint)
+    async def told(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except ApiError as error:
+            if page.is_fragment(request) or "text/html" not in request.headers.get("accept", ""):
+                raise
+            return page.error_page(request, error)
+
+    return told
+
+
+_PAGES: Final[dict[str, Endpoint]] = {
+    "/": sessions.sessions_page,
+    "/feed": feed.feed_page,
+    "/health": health.health_page,
+    "/sessions/{id}": session.session_page,
+    "/sessions/{id}/next": session.next_event,
+    "/sessions/{id}/event": event.event_page,
+    "/sessions/{id}/waterfall": waterfall.waterfall_page,
+    "/sessions/{id}/export.{form}": export.export,
+}
+_FILES: Final[dict[str, Endpoint]] = {"/style.css": page.style, "/script.js": page.script, "/icon.svg": page.icon}
+
 ROUTES: Final = (
-    Route("/", sessions.sessions_page, methods=["GET"]),
-    Route("/feed", feed.feed_page, methods=["GET"]),
-    Route("/health", health.health_page, methods=["GET"]),
-    Route("/sessions/{id}", session.session_page, methods=["GET"]),
-    Route("/sessions/{id}/next", session.next_event, methods=["GET"]),
-    Route("/sessions/{id}/event", event.event_page, methods=["GET"]),
-    Route("/sessions/{id}/waterfall", waterfall.waterfall_page, methods=["GET"]),
-    Route("/sessions/{id}/export.{form}", export.export, methods=["GET"]),
-    Route("/style.css", page.style, methods=["GET"]),
-    Route("/script.js", page.script, methods=["GET"]),
-    Route("/icon.svg", page.icon, methods=["GET"]),
+    *(Route(path, _told(endpoint), methods=["GET"]) for path, endpoint in _PAGES.items()),
+    *(Route(path, endpoint, methods=["GET"]) for path, endpoint in _FILES.items()),
 )

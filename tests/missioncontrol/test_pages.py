@@ -326,3 +326,11 @@ async def test_a_large_event_is_cut_on_the_page(client: httpx.AsyncClient, make_
     await client.post("/agents/sessions/s/events", content=make_body(*events))
 
     assert len((await client.get("/sessions/s")).content) < 100_000
+
+
+async def test_a_browser_gets_an_error_as_a_page(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/sessions/none", headers={"Accept": "text/html,*/*"})
+
+    assert answer.status_code == 404
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "There is no session none." in answer.text

@@ -91,13 +91,13 @@ def _old_script(place: Path) -> Path | None:
 
 
 def _install_new(place: Path) -> None:
-    _npm_install(place, f"@github/copilot@{NEW}")
+    npm_install(place, f"@github/copilot@{NEW}")
 
 
 def _install_node(place: Path) -> None:
-    _npm_install(place, f"node@{NODE}")
+    npm_install(place, f"node@{NODE}")
     if not _node_binary(place):
-        _npm_install(place, f"{_node_platform_package()}@{NODE}")
+        npm_install(place, f"{_node_platform_package()}@{NODE}")
 
 
 def _install_old(place: Path) -> None:
@@ -114,7 +114,8 @@ def _node_platform_package() -> str:
     return f"node-{sys.platform}-{machine}"
 
 
-def _npm_install(place: Path, package: str) -> None:
+def npm_install(place: Path, package: str) -> None:
+    """Install a package and what it needs below a place, without running anything of theirs."""
     (place / "package.json").write_text('{"private": true}\n')
     _npm(place, "install", "--ignore-scripts", package)
 

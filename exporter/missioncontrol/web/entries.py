@@ -47,9 +47,8 @@ def _interactions(entries: Sequence[Entry]) -> list[Span]:
 
 
 def _span(entries: Sequence[Entry]) -> Span:
-    times = [
-        moment for entry in entries for text in (entry.at, entry.end) if (moment := parsed(text)) and moment.tzinfo
-    ]
+    told = (entry for entry in entries if entry.kind not in ("mark", "other"))
+    times = [moment for entry in told for text in (entry.at, entry.end) if (moment := parsed(text)) and moment.tzinfo]
     if not times:
         return None
     first = min(times)
@@ -73,8 +72,8 @@ def _item(entry: Entry, path: str, names: dict[str, str], span: Span) -> str:
     return (
         f'<li id="{anchor(entry.id)}" class="{classes}" data-v="{entry.version}"{_key(entry)} tabindex="-1">'
         f'<a class="at" href="{link}" title="Link to this event">{moment(entry.at, short=True)}</a>'
-        f'<div class="what">{_content(entry, path)}{_bar(entry, span)}</div>'
-        f'<span class="links">{_agent(entry, names)}{_waterfall(entry, path)}{raw}</span></li>'
+        f'<div class="what">{_content(entry, path)}</div>'
+        f'<span class="links">{_agent(entry, names)}{_waterfall(entry, path)}{raw}</span>{_bar(entry, span)}</li>'
     )
 
 

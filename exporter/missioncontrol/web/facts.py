@@ -6,6 +6,7 @@ from exporter.missioncontrol.web.markup import badge, duration, escape, figure, 
 from exporter.missioncontrol.web.reading import Figures
 
 SOURCES: Final = {"usage_record": "usage records", "shutdown": "end of session"}
+_SHORT: Final = {"usage_record": "records", "shutdown": "at end"}
 _TOKENS: Final = {
     "input": "input",
     "output": "output",
@@ -35,37 +36,38 @@ def _facts(session: dict[str, Any], figures: Figures, lag: dict[str, Any] | None
         ("Last activity", moment(session["last_activity"]) if session["last_activity"] else ""),
         ("Events", figure(session["events"])),
         ("Tokens", tokens(figures, long=True)),
-        ("Cost", cost(figures)),
+        ("Cost", cost(figures, long=True)),
         ("Secrets masked", figure(session["masked"])),
         ("Upload lag", lag_of(lag)),
     ]
 
 
 def tokens(figures: Figures, *, long: bool = False) -> str:
-    """Return input and output tokens by source; sources that say the same are named together."""
+    """Return tokens by source; sources that say the same are named together, others stand below each other."""
     names = [name for name in _TOKENS if name in figures] if long else ["input", "output"]
     told: dict[str, list[str]] = {}
     for source in SOURCES:
         values = [
-            f"<b>{short_number(figures[name][source])}</b> {_TOKENS[name] if long else ('in', 'out')[name == 'output']}"
+            f"<b>{short_number(figures[name][source])}</b> {_TOKENS[name].removesuffix('' if long else 'put')}"
             for name in names
             if source in figures.get(name, {})
         ]
         if values:
-            told.setdefault(" · ".join(values), []).append(SOURCES[source])
-    return "".join(_sourced(values, sources) for values, sources in told.items())
+            told.setdefault(" · ".join(values), []).append(source)
+    return "".join(_sourced(values, sources, long) for values, sources in told.items())
 
 
-def cost(figures: Figures) -> str:
+def cost(figures: Figures, *, long: bool = False) -> str:
     """Return the cost by source."""
     told: dict[str, list[str]] = {}
     for source, value in figures.get("cost", {}).items():
-        told.setdefault(f"<b>{value:,.2f}</b>", []).append(SOURCES[source])
-    return "".join(_sourced(value, sources) for value, sources in told.items())
+        told.setdefault(f"<b>{value:,.2f}</b>", []).append(source)
+    return "".join(_sourced(value, sources, long) for value, sources in told.items())
 
 
-def _sourced(value: str, sources: list[str]) -> str:
-    return f'<span class="figure">{value} <small>{" = ".join(sources)}</small></span>'
+def _sourced(value: str, sources: list[str], long: bool) -> str:
+    said = " = ".join((SOURCES if long else _SHORT)[source] for source in sources)
+    return f'<span class="figure">{value} <small>{said}</small></span>'
 
 
 def lag_of(lag: dict[str, Any] | None) -> str:

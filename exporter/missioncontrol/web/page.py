@@ -6,7 +6,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from exporter.missioncontrol.answers import tagged_answer
+from exporter.missioncontrol.answers import ApiError, tagged_answer
 from exporter.missioncontrol.web.markup import escape
 
 POLICY: Final = (
@@ -45,6 +45,15 @@ def page(request: Request, title: str, content: str, *, here: str = "", body: st
         f'<main id="main" tabindex="-1">{content}</main></body></html>'
     )
     return _html(request, document)
+
+
+def error_page(request: Request, error: ApiError) -> Response:
+    """Return an error as a page."""
+    content = f'<h1>{escape(error.message)}</h1><p>{escape(error.hint)}</p><p><a href="/">All sessions</a></p>'
+    answer = page(request, error.message, content)
+    answer.status_code = error.status
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
 
 
 def fragment(request: Request, content: str) -> Response:

@@ -125,7 +125,7 @@ def _drawn(spans: list[_Span], path: str) -> str:
     rest = (
         f'<p class="quiet">{len(spans) - _SPANS_MAX:,} more spans are not drawn.</p>' if len(spans) > _SPANS_MAX else ""
     )
-    return f'<div class="axis" aria-hidden="true"><span></span><div>{ticks}</div></div><ol>{rows}</ol>{rest}'
+    return f'<div class="axis" aria-hidden="true">{ticks}</div><ol>{rows}</ol>{rest}'
 
 
 def _tree(spans: list[_Span]) -> list[_Node]:
@@ -162,6 +162,6 @@ def _row(node: _Node, depth: int, path: str, start: int, length: int) -> str:
         f'<rect class="span" x="{left:.2f}" y="1" width="{min(width, 100 - left):.2f}" height="8"/>{ticks}</svg>'
     )
     if not span.event:
-        return f'<li class="{kind}{failed}"><span>{name}{bar}</span></li>'
+        return f'<li class="{kind}{failed}"><span>{bar}{name}</span></li>'
     link = f"{address(path, at=span.event)}#{anchor(span.event)}"
-    return f'<li class="{kind}{failed}"><a href="{link}">{name}{bar}</a></li>'
+    return f'<li class="{kind}{failed}"><a href="{link}">{bar}{name}</a></li>'
