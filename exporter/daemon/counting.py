@@ -21,7 +21,7 @@ from exporter.daemon.outlet import Outlet
 from exporter.store.counted import sum_up, waiting
 from exporter.store.marks import StoreDamagedError, StoreUnwritableError
 
-_SEGMENTS_MAX: Final = 4_096
+_SEGMENTS_MAX: Final = 256
 _LOOK_SECONDS: Final = 0.1
 _RETRY_SECONDS: Final = 1.0
 
@@ -88,14 +88,9 @@ class Counting:
     async def _send_all(self, outlet: Outlet, until_ns: int | None) -> bool:
         """Add up what was counted and send what is over by then; return whether all of that went."""
         self._counted.clear()
-        for one in waiting(outlet.store, outlet.sink_id, _SEGMENTS_MAX):
-            sums = self._sums.get(one.stream)
-            if sums is None:
-                sums = self._sums[one.stream] = self._make(one.state)
-            if one.bodies:
-                self._counted.set()
-                sums.add(one.bodies)
-                sum_up(outlet.store, outlet.sink_id, one.stream, sums.state(), one.until)
+        while self._add_up(outlet):  # all of it before anything is sent: points go by their time
+            self._counted.set()
+            await asyncio.sleep(0)
         for stream, sums in list(self._sums.items()):
             while points := sums.points(until_ns):
                 # Before anything is added, and before it is sent: a crash repeats exactly these points.
@@ -108,6 +103,19 @@ class Counting:
             if sums.waits:
                 self._counted.set()
         return True
+
+    def _add_up(self, outlet: Outlet) -> bool:
+        """Add up some of what was counted, not all at once for the memory's sake; return whether there was any."""
+        some = False
+        for one in waiting(outlet.store, outlet.sink_id, _SEGMENTS_MAX):
+            sums = self._sums.get(one.stream)
+            if sums is None:
+                sums = self._sums[one.stream] = self._make(one.state)
+            if one.bodies:
+                some = True
+                sums.add(one.bodies)
+                sum_up(outlet.store, outlet.sink_id, one.stream, sums.state(), one.until)
+        return some
 
     async def _send(self, outlet: Outlet, stream: str, points: list[bytes]) -> bool:
         """Send points, in halves when they are refused; return False when the sink cannot take them now."""

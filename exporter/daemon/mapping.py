@@ -20,7 +20,7 @@ from exporter.daemon.road import Road
 from exporter.sources.session_file import SessionFile
 
 _MACHINES_MAX: Final = 256
-_CLOSED_MACHINES_MAX: Final = 24
+_CLOSED_MACHINES_MAX: Final = 16
 _EVENTS_MAX: Final = 1_500
 _SLICE_EVENTS: Final = 64
 _CRASHED_SECONDS: Final = 5.0
