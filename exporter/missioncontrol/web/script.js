@@ -173,7 +173,7 @@
     const entries = () => all(".entry[id]", line());
     const entryOf = (hash) => (hash.startsWith("#e-") && document.getElementById(hash.slice(1))?.closest(".entry[id]")) || null;
     const idOf = (entry) => decodeURIComponent(entry.id.slice(2));
-    const address = (name, value) => { const to = new URL(location.href); for (const one of ["at", "from", "before", "after", "edge", "q"]) to.searchParams.delete(one); if (name) to.searchParams.set(name, value); return to; };
+    const address = (name, value) => { const to = new URL(location.href); for (const one of ["at", "from", "before", "after", "edge", "side", "q"]) to.searchParams.delete(one); if (name) to.searchParams.set(name, value); return to; };
     const atEnd = () => !one(".more.later");
     const nearBottom = () => innerHeight + scrollY > document.body.scrollHeight - 160;
 
@@ -204,7 +204,7 @@
     }
     const run = once(refresh, 40);
     const side = once(async () => {
-      const fresh = await part(address("edge", "none"));
+      const fresh = await part(address("side", "1"));
       for (const name of ["head", "side"]) {
         const old = one("[data-part=" + name + "]"), next = one("[data-part=" + name + "]", fresh);
         if (old && next && !old.isEqualNode(next) && !old.contains(document.activeElement)) old.replaceWith(next);
@@ -289,7 +289,7 @@
       made.append(link);
       return made;
     }
-    addEventListener("scroll", () => { if (one(".more.earlier, .more.later")) grow(); }, { passive: true });
+    for (const moved of ["scroll", "wheel"]) addEventListener(moved, () => { if (one(".more.earlier, .more.later")) grow(); }, { passive: true });
 
     // ---- keys and jumps
     let here = null;

@@ -49,6 +49,7 @@ class _Asked:
     everything: bool
     place: tuple[str, str] | None
     is_part: bool
+    is_side: bool
 
 
 async def session_page(request: Request) -> Response:
@@ -60,20 +61,21 @@ async def session_page(request: Request) -> Response:
         if asked.is_part or asked.place is None:
             raise bad_cursor() from error
         raise ApiError(404, "unknown_event", "This event is not here.", hint="It may have been taken back.") from error
-    timeline = _timeline(asked, shown)
-    if asked.is_part and asked.place is not None:
-        return fragment(request, timeline)
     path = session_path(asked.session_id)
     tree = agents.agent_tree(path, shown.tree, asked.agent, is_main=asked.is_main)
-    head = session_head(shown.session, shown.figures, shown.lag)
+    head = f'<div class="head" data-part="head">{session_head(shown.session, shown.figures, shown.lag)}</div>'
+    side = f'<aside data-part="side">{tree}</aside>'
+    if asked.is_side:
+        return fragment(request, head + side)
+    timeline = _timeline(asked, shown)
+    if asked.is_part:
+        return fragment(request, timeline)
     found = await _found(request, asked.session_id)
     content = (
-        f'<div class="head" data-part="head">{head}</div>{_bar(request, asked, path)}'
-        f'<div class="columns"><aside data-part="side">{tree}</aside><div class="run">{found}{timeline}</div></div>'
+        f'{head}{_bar(request, asked, path)}<div class="columns">{side}<div class="run">{found}{timeline}</div></div>'
     )
     title = str(shown.session["title"] or asked.session_id)
-    answer = page(request, title, content, here="/", body=f' data-session="{escape(asked.session_id)}"')
-    return answer
+    return page(request, title, content, here="/", body=f' data-session="{escape(asked.session_id)}"')
 
 
 def _asked(request: Request) -> _Asked:
@@ -86,6 +88,7 @@ def _asked(request: Request) -> _Asked:
         everything=query.get("all") == "1",
         place=place,
         is_part=is_fragment(request),
+        is_side=is_fragment(request) and query.get("side") == "1",
     )
 
 
@@ -104,6 +107,8 @@ def _read(database: sqlite3.Connection, asked: _Asked) -> _Shown:
 
 
 def _window(database: sqlite3.Connection, asked: _Asked, scope: reading.Scope) -> reading.Window:
+    if asked.is_side:
+        return reading.Window([], before=False, behind=False)
     if asked.place is None:
         return reading.last_window(database, asked.session_id, scope, _WINDOW)
     kind, id = asked.place
