@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import re
 import time
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.browser.conftest import Watched
-from tests.browser.receiver import Receiver, event
+from tests.browser.pictures import BYTES_MAX, PICTURES, Picture, difference, take
+from tests.browser.receiver import Receiver, event, fill
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.real
 PATHS = ("/", "/feed", "/health", "/sessions/demo", "/sessions/waits", "/sessions/demo/waterfall")
-PICTURE_BYTES_MIN = 8_000
-"""A page that is blank or broken compresses to less."""
+DIFFERENCE_MAX = 0.03
+"""A page without its style, or with nothing on it, differs by more; other fonts and times by less."""
 
 
 def test_states_are_told_in_words_and_filter_the_list(watched: Watched) -> None:
@@ -232,10 +233,18 @@ def test_pages_read_well_without_javascript(browser: Browser, receiver: Receiver
     context.close()
 
 
-@pytest.mark.parametrize("path", PATHS[:4])
-def test_a_picture_of_a_page_is_not_blank(watched: Watched, path: str, tmp_path: Path) -> None:
-    page = watched.open(path)
-    page.locator(".live.on").wait_for()
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    """A receiver that no other test has put anything into."""
+    started = Receiver(tmp_path_factory.mktemp("fresh"))
+    fill(started)
+    yield started
+    started.close()
 
-    assert len(page.screenshot(path=tmp_path / "page.png")) > PICTURE_BYTES_MIN
-    assert page.locator("main h1").bounding_box() is not None
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)
+def test_a_page_looks_as_in_the_documentation(browser: Browser, fresh: Receiver, picture: Picture) -> None:
+    shown, kept = take(browser, fresh.url, picture), picture.file.read_bytes()
+
+    assert len(kept) < BYTES_MAX
+    assert difference(browser, shown, kept) < DIFFERENCE_MAX

@@ -18,9 +18,7 @@ def started(envelope: Envelope, data: Data, place: tuple[int, int]) -> Entry:
     arguments = data.get("arguments")
     if isinstance(arguments, dict):
         entry.line = one_line(text_of(arguments, *_TELLING) or _json(arguments))
-        described = text_of(arguments, "description")
-        if described and described != text_of(arguments, *_TELLING):
-            entry.text = described
+        entry.text = text_of(arguments, "description")
         entry.blocks = _of_arguments(arguments, envelope.id)
     elif arguments is not None:
         text = arguments if isinstance(arguments, str) else _json(arguments)
@@ -73,6 +71,7 @@ def _of_arguments(arguments: Data, event: str) -> list[Block]:
     for name, label in (("old_str", "before"), ("new_str", "after"), ("file_text", "text"), ("prompt", "prompt")):
         if isinstance(rest.get(name), str):
             blocks.append(block(label, rest.pop(name), event))
+    rest.pop("description", None)
     if rest:
         blocks.insert(0 if not command else 1, block("arguments", _json(rest), event))
     return blocks
