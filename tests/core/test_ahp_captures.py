@@ -25,7 +25,9 @@ def recorded(name: str) -> list[dict[str, Any]]:
 
 
 def root(events: list[dict[str, Any]], type: str) -> list[dict[str, Any]]:
-    return [event["data"] for event in events if event["type"] == type and not event.get("agentId")]
+    """What the session itself did; older versions of the CLI name the call that started a child, not the child."""
+    own = [event for event in events if event["type"] == type and not event.get("agentId")]
+    return [event["data"] for event in own if not event["data"].get("parentToolCallId")]
 
 
 def text(events: list[dict[str, Any]], type: str = "assistant.message") -> str:

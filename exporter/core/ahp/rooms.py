@@ -57,6 +57,7 @@ class Rooms:
     _refused: set[str] = field(default_factory=set)
     _touched: dict[str, _Room] = field(default_factory=dict)
     _leaving: list[tuple[str, list[Line]]] = field(default_factory=list)
+    _left: list[tuple[str, bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._fetching = Fetching(self._told, reads_resources=self.reads_resources)
@@ -94,7 +95,7 @@ class Rooms:
     def consider(self, summary: Json, now: float) -> None:
         """Take note of a session, and watch it if it is active or named, and wanted."""
         uri = text(summary, "resource")
-        if not uri:
+        if not uri or "/subagent/" in uri:  # older hosts tell of these as of sessions
             return
         known = {**self._summaries.get(uri, {}), **summary}
         self._summaries[uri] = known
@@ -125,9 +126,9 @@ class Rooms:
             self._touch(room, now)
             if room.session.act(chat, action, seq, now) is Applied.LOST:
                 self._look_into(uri)
-            parts = [mapping(action, "part"), {"toolCall": mapping(action, "result")}]
-            self._fetching.refer(room.session, room.resources, [{"responseParts": parts}])
-            self._fetching.page(room.session, chat, now)
+            call = {**(mapping(action, "result") or action), "toolCallId": action.get("toolCallId")}
+            parts = [mapping(action, "part"), {"kind": "toolCall", "toolCall": call}]
+            self._follow_up(room, chat, [{"responseParts": parts}], now)
         elif uri in self._rooms:
             room = self._rooms[uri]
             self._touch(room, now)
@@ -183,7 +184,8 @@ class Rooms:
         dirty = [
             room.session for uri, room in self._rooms.items() if room.session.is_dirty and uri not in self._touched
         ]
-        return [(session.id, session.written()) for session in dirty]
+        left, self._left = self._left, []
+        return left + [(session.id, session.written()) for session in dirty]
 
     def _is_named(self, uri: str) -> bool:
         return uri in self.named or name_of(uri) in self.named
@@ -212,6 +214,7 @@ class Rooms:
         self._touched.pop(uri, None)
         room.session.settle("")
         self._leaving.append((room.session.name, room.session.take(now)))
+        self._left.append((room.session.id, room.session.written()))
 
     def _enter(self, uri: str) -> None:
         def refused(failure: Failure, now: float) -> None:
@@ -262,6 +265,15 @@ class Rooms:
         self.on_snapshot(seq)
         room.session.chat_replaced(chat, state, seq, now, has_cursors=self._fetching.dialect.has_cursors)
         self._touch(room, now)
-        turns = [*objects(state, "turns"), mapping(state, "activeTurn")]
+        self._follow_up(room, chat, [*objects(state, "turns"), mapping(state, "activeTurn")], now)
+
+    def _follow_up(self, room: _Room, chat: Chat, turns: list[Json], now: float) -> None:
+        """Ask for what turns refer to, and for the turns before them."""
         self._fetching.refer(room.session, room.resources, turns)
         self._fetching.page(room.session, chat, now)
+        if not self._fetching.dialect.has_chats:
+            for summary in room.session.children_in(chat, turns):
+                uri = room.session.add_chat(summary, now)
+                if uri:
+                    self._chats[uri] = room, room.session.chats[uri]
+                    self._look_into(uri)

@@ -11,7 +11,7 @@ import msgspec
 from exporter.core.ahp import drafts, passing
 from exporter.core.ahp.chat import Chat
 from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
-from exporter.core.ahp.frontier import Frontier
+from exporter.core.ahp.frontier import Frontier, calls
 from exporter.core.ahp.mirror import Applied
 from exporter.core.ahp.turn import Place, announce
 from exporter.core.ahp.values import Json, mapping, objects, strings, text
@@ -120,6 +120,21 @@ class Session:
         if place.agent is not None:
             self.emit(self._of_parent(place, now))
         return uri
+
+    def children_in(self, chat: Chat, turns: list[Json]) -> list[Json]:
+        """Return the conversations of sub-agents that tool calls refer to, as older hosts tell of them."""
+        found = []
+        for call in [call for turn in turns for call in calls(turn)]:
+            for content in objects(call, "content"):
+                uri = text(content, "resource")
+                if (
+                    content.get("type") == "subagent"
+                    and uri.startswith(f"{self.uri}/subagent/")
+                    and uri not in self.chats
+                ):
+                    origin = {"kind": "tool", "chat": chat.place.chat, "toolCallId": text(call, "toolCallId")}
+                    found.append({"resource": uri, "title": text(content, "title"), "origin": origin})
+        return found
 
     def _of_parent(self, place: Place, now: float) -> list[Draft]:
         parent = self.chats.get(place.parent or self.default_chat)

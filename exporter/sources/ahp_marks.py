@@ -1,0 +1,66 @@
+"""How far the sessions of one agent host were told, on disk: without it a restart of both sides would tell twice.
+
+The journal knows every event by its id. That is enough until a host that was restarted gives the same history with
+other parts; then only what is written here says how much of which turn was told.
+"""
+
+import os
+import re
+import uuid
+from pathlib import Path
+from typing import Final
+
+import xxhash
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+BYTES_MAX: Final = 16 << 20
+_SUFFIX: Final = ".json"
+_CLIENT: Final = "client"
+
+
+class AhpMarks:
+    """The marks of one host, one file each, below a directory of ours. Raises `OSError` when it cannot be used."""
+
+    def __init__(self, root: Path, host: str) -> None:
+        self._root = root / xxhash.xxh3_64_hexdigest(host.encode())
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def client(self) -> str:
+        """Return the name by which the host knows this exporter; it stays the same."""
+        path = self._root / _CLIENT
+        try:
+            found = path.read_text("ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            found = ""
+        if NAME.fullmatch(found):
+            return found
+        made = f"exporter-{uuid.uuid4()}"
+        self._write(path, made.encode())
+        return made
+
+    def load(self, session: str) -> bytes | None:
+        """Return what was saved of a session; None if nothing was, or if it cannot be read."""
+        if NAME.fullmatch(session) is None:
+            return None
+        try:
+            with (self._root / f"{session}{_SUFFIX}").open("rb") as file:
+                return file.read(BYTES_MAX)
+        except OSError:
+            return None
+
+    def save(self, session: str, mark: bytes) -> None:
+        """Replace what is saved of a session, whole or not at all."""
+        if NAME.fullmatch(session) is not None and len(mark) <= BYTES_MAX:
+            self._write(self._root / f"{session}{_SUFFIX}", mark)
+
+    def forget(self, session: str) -> None:
+        """Remove what is saved of a session."""
+        if NAME.fullmatch(session) is not None:
+            (self._root / f"{session}{_SUFFIX}").unlink(missing_ok=True)
+
+    def _write(self, path: Path, content: bytes) -> None:
+        beside = path.with_name(f".{path.name}.new")
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        beside.replace(path)

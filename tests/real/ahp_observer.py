@@ -1,0 +1,126 @@
+"""The AHP source on a thread of its own, with a journal behind it, beside a real host that a test drives."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from exporter.core.agents import Agents, Place
+from exporter.core.envelope import Envelope, decode
+from exporter.sources.ahp import AhpSource, AhpStatus
+from exporter.sources.ahp_address import Address, read_address
+from exporter.sources.ahp_marks import AhpMarks
+from exporter.sources.ahp_socket import Socket, open_socket
+from exporter.sources.journal import Journals
+from exporter.sources.observed import Callbacks, Event, Want
+from tests.real.cli import wait_until
+
+FOLLOW_SECONDS_MAX = 30
+JOURNAL_BYTES_MAX = 64 << 20
+
+
+class AhpObserver:
+    """Follows the active sessions of the host that `connect` reaches; a context manager."""
+
+    def __init__(
+        self, root: Path, url: str, connect: Callable[[], socket.socket], *, elsewhere: frozenset[str] = frozenset()
+    ) -> None:
+        self.root = root
+        self.ephemeral: list[dict[str, Any]] = []
+        self.places: dict[str, Place] = {}
+        self.telemetry: list[tuple[str, bytes]] = []
+        self._connect = connect
+        self._sockets: list[Socket] = []
+        self._agents = Agents()
+        self._journals = Journals(root, JOURNAL_BYTES_MAX)
+        callbacks = Callbacks(
+            self._take, self._journals.mark, self._journals.known, lambda *_: Want.ALL, lambda session: None
+        )
+        address = read_address(url)
+        marks = AhpMarks(root / "marks", address.shown)
+        self.source = AhpSource(
+            address,
+            callbacks,
+            marks,
+            client=marks.client(),
+            is_elsewhere=elsewhere.__contains__,
+            on_telemetry=lambda method, frame: self.telemetry.append((method, frame)),
+            connect=self._open,
+            pause_seconds=(0.1, 0.5),
+        )
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def status(self) -> AhpStatus:
+        return self.source.status
+
+    def events(self, session: str) -> list[dict[str, Any]]:
+        """What the journal of a session holds."""
+        path = self.root / session / "events.jsonl"
+        written = path.read_bytes() if path.exists() else b""
+        return [json.loads(line) for line in written[: written.rfind(b"\n") + 1].splitlines()]
+
+    def turns(self, session: str) -> int:
+        """How many turns of the session itself were told to their end."""
+        ends = [e for e in self.events(session) if e["type"] == "assistant.turn_end"]
+        return sum(not event.get("agentId") for event in ends)
+
+    def wait_state(self, word: str) -> None:
+        wait_until(lambda: word in self.status.state, f"the state {word!r}", FOLLOW_SECONDS_MAX)
+
+    def wait_turns(self, session: str, count: int) -> None:
+        wait_until(lambda: self.turns(session) >= count, f"{count} turns", FOLLOW_SECONDS_MAX)
+
+    def wait_for(self, session: str, type: str, count: int) -> None:
+        def came() -> bool:
+            return sum(event["type"] == type for event in self.events(session)) >= count
+
+        wait_until(came, f"{count} {type}", FOLLOW_SECONDS_MAX)
+
+    def drop(self) -> None:
+        """Cut the connection, as a network does."""
+        transport = self._sockets[-1]._connection.transport
+        self._loop.call_soon_threadsafe(transport.abort)
+
+    def __enter__(self) -> AhpObserver:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._task.cancel)
+        self._thread.join(10)
+        self._journals.close()
+
+    async def _open(self, address: Address) -> Socket:
+        made = await open_socket(address, sock=self._connect())
+        self._sockets.append(made)
+        return made
+
+    async def _take(self, session: str, events: Sequence[Event]) -> bool:
+        self._agents.add(session)
+        durable = []
+        for line, is_ephemeral in events:
+            envelope = decode(line)
+            assert isinstance(envelope, Envelope), envelope
+            self.places[envelope.id] = self._agents.attribute(session, envelope)
+            if is_ephemeral:
+                self.ephemeral.append(json.loads(line))
+            else:
+                durable.append((envelope.id, line))
+        return self._journals.append(session, durable)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._task = self._loop.create_task(self.source.run())
+        try:
+            self._loop.run_until_complete(self._task)
+        except asyncio.CancelledError:
+            pass
+        finally:
+            self._loop.close()

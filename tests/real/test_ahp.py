@@ -1,0 +1,189 @@
+"""The AHP source against real VS Code agent hosts, in two dialects, beside Copilot's own log of the same sessions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.test_ahp_captures import results, root, spawned, starts, text
+from tests.real.ahp_driver import Driver
+from tests.real.ahp_host import CHAT, CLASSIC, AgentHost, host
+from tests.real.ahp_observer import AhpObserver
+from tests.real.cage import Cage
+from tests.real.cli import wait_until
+from tests.real.install import InstallError
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
+BOTH = pytest.mark.parametrize("version", [CLASSIC, CHAT], ids=["classic", "chat"])
+SCENARIOS = ("hello", "bash", "badtool", "reason", "sub_sync")
+
+MakeHost = Callable[[str], AgentHost]
+
+
+@pytest.fixture(scope="module")
+def host_of(cage: Cage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeHost]:
+    """The host of a version, started when it is first asked for."""
+    made: list[AgentHost] = []
+    try:
+        for version in (CLASSIC, CHAT):
+            host(version)
+    except InstallError as error:
+        pytest.skip(f"NO REAL AGENT HOSTS: {error}")
+
+    @cache
+    def start(version: str) -> AgentHost:
+        made.append(AgentHost(cage, version, tmp_path_factory.mktemp(f"host-{version}")))
+        made[-1].start()
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.__exit__()
+
+
+def name_of(uri: str) -> str:
+    return uri.rpartition("/")[2]
+
+
+def log_of(host: AgentHost, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Copilot's own log of the session in which these prompts were given, once it is written to its end."""
+    prompts = [data["content"] for data in root(events, "user.message")]
+    found: list[dict[str, Any]] = []
+
+    def is_written() -> bool:
+        for path in (host.home / ".copilot/session-state").glob("*/events.jsonl"):
+            log = [json.loads(line) for line in path.read_bytes().splitlines()]
+            if [data["content"] for data in root(log, "user.message")] == prompts:
+                found[:] = log
+                last = [e for e in log if e["type"] in ("assistant.message", "assistant.turn_end", "user.message")][-1]
+                return last["type"] == "assistant.turn_end" and not root(log, "assistant.message")[-1]["toolRequests"]
+        return False
+
+    wait_until(is_written, f"Copilot's log of {prompts}", 20)
+    return found
+
+
+def assert_is_the_log(events: list[dict[str, Any]], log: list[dict[str, Any]]) -> None:
+    assert text(events) == text(log)
+    assert text(events, "assistant.reasoning") in (text(log, "assistant.reasoning"), _thought(log))
+    assert starts(events) == starts(log)
+    assert results(events) == results(log)
+    assert spawned(events) == spawned(log)
+    ids = [event["id"] for event in events]
+    assert len(ids) == len(set(ids))
+    assert not [event for event in events if event["type"] == "exporter.gap"]
+
+
+def _thought(log: list[dict[str, Any]]) -> str:
+    return "".join(data.get("reasoningText") or "" for data in root(log, "assistant.message"))
+
+
+@BOTH
+def test_a_session_that_is_watched_is_as_in_copilots_own_log(version: str, host_of: MakeHost, tmp_path: Path) -> None:
+    host = host_of(version)
+    with AhpObserver(tmp_path, host.url, host.connect) as observer, Driver(host) as driver:
+        observer.wait_state("following")
+        session = name_of(driver.create())
+        for scenario in SCENARIOS:
+            assert driver.turn(scenario) == "turnComplete"
+        observer.wait_turns(session, len(SCENARIOS))
+        observer.wait_for(session, "subagent.completed", 1)
+        events = observer.events(session)
+
+        assert_is_the_log(events, log_of(host, events))
+        (child,) = {event["agentId"] for event in events if event.get("agentId")}
+        assert {observer.places[e["id"]].path for e in events if e.get("agentId")} == {(child,)}
+        assert {observer.places[e["id"]].root for e in events} == {session}
+        said = [e["data"]["content"] for e in events if e["type"] == "assistant.message" and e.get("agentId")]
+        assert said == ["The agent has spoken."]
+        assert "assistant.message_delta" in {event["type"] for event in observer.ephemeral}
+        assert observer.status.heard.rubbish == 0
+
+
+@BOTH
+def test_a_session_that_was_there_before_us_is_the_same(version: str, host_of: MakeHost, tmp_path: Path) -> None:
+    host = host_of(version)
+    with Driver(host) as driver:
+        session = name_of(driver.create())
+        for scenario in ("bash", "sub_sync", "hello"):
+            driver.turn(scenario)
+        with AhpObserver(tmp_path, host.url, host.connect) as observer:
+            observer.wait_turns(session, 3)
+            observer.wait_for(session, "subagent.completed", 1)
+            events = observer.events(session)
+
+    assert_is_the_log(events, log_of(host, events))
+
+
+@BOTH
+def test_the_connection_is_cut_again_and_again(version: str, host_of: MakeHost, tmp_path: Path) -> None:
+    host = host_of(version)
+    with AhpObserver(tmp_path, host.url, host.connect) as observer, Driver(host) as driver:
+        observer.wait_state("following")
+        session = name_of(driver.create())
+        for scenario in ("bash", "sub_sync", "hello", "badtool"):
+            observer.drop()
+            driver.turn(scenario)
+        observer.wait_turns(session, 4)
+        observer.wait_for(session, "subagent.completed", 1)
+        events = observer.events(session)
+
+        assert_is_the_log(events, log_of(host, events))
+        assert observer.status.connections >= 3
+
+
+@BOTH
+def test_the_host_is_restarted(version: str, cage: Cage, host_of: MakeHost, tmp_path: Path) -> None:
+    """Ids of turns and parts are others afterwards, and the host answers the old marker with nothing at all."""
+    host_of(version)
+    with (
+        AgentHost(cage, version, tmp_path / "home") as host,
+        AhpObserver(tmp_path / "journals", host.url, host.connect) as observer,
+    ):
+        with Driver(host) as driver:
+            uri = driver.create()
+            session = name_of(uri)
+            for scenario in ("bash", "sub_sync"):
+                driver.turn(scenario)
+            observer.wait_turns(session, 2)
+            observer.wait_for(session, "subagent.completed", 1)
+        before = observer.events(session)
+        host.restart()
+        with Driver(host) as driver:
+            driver.open(uri)
+            assert driver.turn("hello") == "turnComplete"
+            observer.wait_turns(session, 3)
+        events = observer.events(session)
+
+        assert events[: len(before)] == before
+        assert_is_the_log(events, log_of(host, events))
+        assert observer.status.heard.restarts >= 1
+
+
+def test_a_session_that_has_a_file_gives_passing_events_only(host_of: MakeHost, tmp_path: Path) -> None:
+    host = host_of(CHAT)
+    with Driver(host) as driver:
+        driver.create()
+        driver.turn("hello")
+        sessions = frozenset(path.name for path in (host.home / ".copilot/session-state").iterdir())
+        with AhpObserver(tmp_path, host.url, host.connect, elsewhere=sessions) as observer:
+            observer.wait_state("following")
+            wait_until(lambda: sessions & set(observer.status.sessions), "the CLI's own name", 20)
+            driver.turn("bash")
+            wait_until(lambda: any(e["type"] == "session.idle" for e in observer.ephemeral), "a passing event", 20)
+
+            assert [path.parent.name for path in tmp_path.glob("*/events.jsonl") if path.stat().st_size] == []
+
+
+@BOTH
+def test_a_wrong_token_is_told_and_not_shown(version: str, host_of: MakeHost, tmp_path: Path) -> None:
+    host = host_of(version)
+    with AhpObserver(tmp_path, host.url + "-not", host.connect) as observer:
+        observer.wait_state("refused the token (HTTP 403)")
+
+        assert "token-of-the-host" not in repr(observer.status)
