@@ -104,6 +104,9 @@ class _Ticker:
 def _state(run: SinkRun, lane: Lane) -> str:
     if lane.stopped:
         return "deleted there; --from-start sends it again"
-    if lane.settled:
+    why = f": {run.outlet.last_error}" if run.outlet.last_error else ""
+    if lane.settled and run.summed_up:
         return "delivered"
-    return "refused" if run.outlet.gate.closed else "waiting"
+    if lane.progress.problem is not None:
+        return f"stopped: {lane.progress.problem}"
+    return f"refused{why}" if run.outlet.gate.closed else f"waiting{why}"

@@ -52,13 +52,14 @@ class Counting:
         self._make = make
         self._interval_seconds = interval_seconds
         self._sums: dict[str, Sums] = {}
+        self._sending = False
         self._counted = asyncio.Event()
         self._counted.set()  # what an earlier daemon left
 
     @property
     def settled(self) -> bool:
         """Tell whether everything that was counted has been sent."""
-        return not self._counted.is_set()
+        return not self._sending and not self._counted.is_set()
 
     def counted(self) -> None:
         """Note that something was counted."""
@@ -69,13 +70,18 @@ class Counting:
         while True:
             await self._counted.wait()
             hurried = await self._gather(quiet)
+            self._sending = True
             try:
-                if await self._send_all(outlet, None if hurried else time.time_ns()):
-                    continue
+                all_went = await self._send_all(outlet, None if hurried else time.time_ns())
             except (StoreUnwritableError, StoreDamagedError, sqlite3.Error) as error:
+                all_went = False
                 self._sums.clear()
+                self._counted.set()
                 outlet.last_error = f"the sums cannot be written: {error}"
-            await asyncio.sleep(_RETRY_SECONDS)
+            finally:
+                self._sending = False
+            if not all_went:
+                await asyncio.sleep(_RETRY_SECONDS)
 
     async def _gather(self, quiet: Callable[[], bool]) -> bool:
         """Wait for more to be counted; return whether somebody waits for all of it to be sent."""
@@ -134,7 +140,7 @@ class Counting:
                         case Settled():
                             outlet.succeeded()
                             for number in sent.rejected:
-                                self._refuse(outlet, stream, points[int(number)], "rejected_by_receiver")
+                                self._refuse(outlet, stream, points[int(number)], sent.refusal)
                         case Again():
                             outlet.retries += 1
                         case Quarantine(index, reason):

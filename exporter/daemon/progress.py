@@ -22,6 +22,7 @@ class Progress:
     chain_breaks: int = 0
     bytes_gone: int = 0
     problem: str | None = None
+    troubled_since: float | None = None
     rules: Counter[str] = field(default_factory=Counter)
 
     def add(self, segment: Segment, events: int) -> None:
@@ -32,7 +33,7 @@ class Progress:
             self.masked += count
             self.rules[rule] += count
         self.chain_breaks += segment.chain_breaks
-        self.problem = None
+        self.problem = self.troubled_since = None
 
 
 def place_of(error: Exception) -> str:

@@ -151,7 +151,7 @@ class Otlp:
         self.rejected += answer.rejected
         if answer.rejected >= len(lines):
             return Sent(Suspect(400))  # nothing was taken, so halving finds who is to blame and repeats nothing
-        return Sent(judged, tuple(ids))
+        return Sent(judged, tuple(ids), refusal="partly_rejected")
 
     async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
         """Say that an OTLP endpoint cannot be asked what it holds."""

@@ -48,13 +48,15 @@ class Registered:
 class Sent:
     """The answer to a batch. `trusted` is False when a receiver that acknowledges gave no sound acknowledgement.
 
-    `count` is how many events of the session such a receiver says it holds now.
+    `count` is how many events of the session such a receiver says it holds now. `refusal` is why it has not what it
+    rejected.
     """
 
     verdict: Verdict
     rejected: tuple[str, ...] = ()
     trusted: bool = True
     count: int | None = None
+    refusal: str = "rejected_by_receiver"
 
 
 Registration: TypeAlias = Registered | Verdict

@@ -202,7 +202,9 @@ async def test_what_a_receiver_takes_in_part_is_not_sent_again(station: Station,
     assert await exporter.idle() == Exit.PARTIAL
     assert set(_logged(receiver).values()) == {1}
     kept = {one["event"] for one in await exporter.quarantined()}
-    assert kept
+    assert {one["reason"] for one in await exporter.quarantined()} == {"partly_rejected"}
+    [first, *_] = await exporter.quarantined()
+    assert (await exporter.ask("quarantine_show", number=first["n"]))["text"] is None
     assert kept | set(_logged(receiver)) == set(session.durable_ids())
 
 
@@ -285,6 +287,9 @@ async def test_history_goes_out_under_the_name_of_its_run(station: Station, rece
     answer = await exporter.ask("backfill", all=True, sinks=["otel"])
 
     assert answer["exit"] == Exit.DONE
+    assert {(row["sink"], row["events"]) for row in answer["sessions"]} == {
+        (f"otel:{signal}", len(_DEMO)) for signal in ("traces", "metrics", "logs")
+    }
     traces, metrics = _instances(receiver, "traces"), _instances(receiver, "metrics")
     assert len(traces) == 1 and traces == metrics
     assert _instances(receiver, "logs") == {f"{run}/{name}" for run in traces for name in ("a", "b")}
@@ -386,3 +391,40 @@ async def test_history_is_announced_where_it_may_be_dropped(station: Station, re
         for signal in ("logs", "metrics", "traces")
     ]
     assert not receiver.requests
+
+
+@pytest.mark.parametrize(("reply", "code"), [(Reply(404), Exit.UNREACHABLE), (Reply(401), Exit.REFUSED)])
+async def test_sums_that_were_not_taken_are_not_done(
+    station: Station, receiver: Receiver, reply: Reply, code: Exit, fast_clock: float
+) -> None:
+    _session(station).age(_LONG_AGO)
+    receiver.plan(then=reply)
+    exporter = station.exporter(_settings(station, receiver, signals=("metrics",), give_up_seconds=20.0))
+
+    answer = await exporter.ask("backfill", all=True)
+
+    assert answer["exit"] == code
+    [row] = answer["sessions"]
+    assert str(reply.status) in row["state"]
+    receiver.plan(then=Reply())
+    if code is Exit.UNREACHABLE:
+        assert (await exporter.ask("backfill", all=True))["exit"] == Exit.DONE
+        assert receiver.metrics()
+
+
+async def test_sums_wait_as_long_as_they_are_told(station: Station, receiver: Receiver, fast_clock: float) -> None:
+    _session(station)
+    receiver.plan(Reply(429, retry_after="3"))
+
+    await _delivered(station, _settings(station, receiver, signals=("metrics",)))
+
+    assert receiver.requests[0].reply.status == 429
+    assert receiver.metrics()
+
+
+async def test_one_name_stands_for_all_endpoints(station: Station, receiver: Receiver) -> None:
+    _session(station).age(_LONG_AGO)
+    exporter = station.exporter(station.settings({}, otel={"main": Otel(endpoint=receiver.url)}))
+
+    for name in ("otel", "otel.main", "otel.main:logs"):
+        assert (await exporter.ask("backfill", all=True, sinks=[name]))["exit"] == Exit.DONE
