@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
 from exporter.core.ahp.observer import Observer
@@ -18,6 +19,7 @@ class Watching:
     """What the observer gave for one host. `states` are what `subscribe` answers, by address."""
 
     def __init__(self, states: dict[str, Json], version: str | int = "0.9.0", seq: int = 0) -> None:
+        self.answer: Callable[[str, Json], Json] = self._answer
         self.states = states
         self.version = version
         self.seq = seq
@@ -34,7 +36,9 @@ class Watching:
     def _observer(self) -> Observer:
         hooks = Hooks(
             lambda session, id: (session, id) in self._known,
-            lambda session: next((e["id"] for e in reversed(self.lines.get(session, [])) if not e.get("ephemeral")), None),
+            lambda session: next(
+                (e["id"] for e in reversed(self.lines.get(session, [])) if not e.get("ephemeral")), None
+            ),
             lambda session: session in self.elsewhere,
         )
         rooms = Rooms(hooks, load=self.kept.get)
@@ -70,7 +74,7 @@ class Watching:
             asked = json.loads(self.observer.outgoing.pop(0))
             self.asked.append(asked)
             if "method" in asked and "id" in asked:
-                answer = {"jsonrpc": "2.0", "id": asked["id"], **self._answer(asked["method"], asked["params"])}
+                answer = {"jsonrpc": "2.0", "id": asked["id"], **self.answer(asked["method"], asked["params"])}
                 self.observer.heard(json.dumps(answer), self.now)
         self.now += 60
         for session, lines in self.observer.take(self.now):

@@ -153,6 +153,7 @@ def test_the_host_is_restarted(version: str, cage: Cage, host_of: MakeHost, tmp_
             observer.wait_turns(session, 2)
             observer.wait_for(session, "subagent.completed", 1)
         before = observer.events(session)
+        log_of(host, before)  # a host that dies before its history is written has another one afterwards
         host.restart()
         with Driver(host) as driver:
             driver.open(uri)

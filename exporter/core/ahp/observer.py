@@ -193,8 +193,6 @@ class Observer:
                 self.rooms.consider(changed, now)
             elif method == "root/sessionRemoved":
                 self.rooms.removed(text(params, "session") or uri_of(params), now)
-            elif method == "auth/required":
-                self.notice = faults.explain(faults.AUTH_REQUIRED)
 
     def _root_known(self, result: Any, now: float) -> None:
         seq = number(mapping(result if isinstance(result, dict) else {}, "snapshot"), "fromSeq")

@@ -100,7 +100,9 @@ class Session:
             data = {"errorType": text(error, "errorType") or "creation", "message": text(error, "message")}
             self.emit([Draft(id_of(self.uri, "creation", data), "session.error", moment(now), data)])
         summaries = objects(state, "chats")
-        self.default_chat = text(state, "defaultChat") or (text(summaries[0], "resource") if summaries else "")
+        self.default_chat = text(state, "defaultChat") or (
+            text(summaries[0], "resource") if summaries else self.default_chat
+        )
         for summary in summaries:
             self.add_chat(summary, now)
         return sorted(self.chats, key=lambda uri: uri != self.default_chat)
@@ -115,7 +117,7 @@ class Session:
             parent = text(origin, "chat")
             place.agent, place.call, place.title = uri, text(origin, "toolCallId"), text(summary, "title")
             place.parent = parent if parent and parent != self.default_chat else None
-            self._children[place.call] = {"resource": uri, "title": place.title}
+            self._children.setdefault(place.call, {}).update(resource=uri, title=place.title)
         self.chats[uri] = Chat(place, self.kept.frontiers.setdefault(uri, Frontier()))
         if place.agent is not None:
             self.emit(self._of_parent(place, now))

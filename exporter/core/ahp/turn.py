@@ -170,8 +170,7 @@ def announce(place: Place, identity: str, child: Json, call: Json, at: str) -> D
     }
     if place.agent is not None:
         data["parentId"] = place.agent
-    if identity in place.children:
-        place.children[identity]["agentName"] = name
+    place.children.setdefault(identity, {"resource": text(child, "resource"), "title": title})["agentName"] = name
     return Draft(id_of(place.session, "subagent", identity), "subagent.started", at, data, text(child, "resource"))
 
 
