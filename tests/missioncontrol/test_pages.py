@@ -19,6 +19,7 @@ from tests.missioncontrol.conftest import Opener
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]
 DEMO = Path(__file__).resolve().parents[2] / "exporter/demo/session.jsonl"
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures/sessions"
 ALL_BYTES_MAX = 80 * 1024
 """What the script, the style and the icon may weigh together."""
 
@@ -334,3 +335,33 @@ async def test_a_browser_gets_an_error_as_a_page(client: httpx.AsyncClient) -> N
     assert answer.status_code == 404
     assert answer.headers["content-type"].startswith("text/html")
     assert "There is no session none." in answer.text
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("compact", "Conversation compacted"), ("resume", "Session resumed"), ("sub_bg", "Sub-agent started")],
+)
+async def test_what_the_real_cli_wrote_has_its_marks(
+    client: httpx.AsyncClient, make_body: Make, name: str, said: str
+) -> None:
+    lines = (FIXTURES / name / "events.jsonl").read_bytes().splitlines()
+    await client.post("/agents/sessions/s/events", content=make_body(*lines))
+
+    page, everything = await read(client, "/sessions/s"), await read(client, "/sessions/s?all=1")
+
+    assert said in page.text
+    for line in lines:
+        assert f"e-{json.loads(line)['id']}" in everything.ids
+
+
+async def test_a_large_text_is_shown_from_its_beginning_and_whole_as_json(
+    client: httpx.AsyncClient, make_event: Make, make_body: Make
+) -> None:
+    event = make_event("a", "user.message", data={"content": "The beginning. " + "y" * 300_000})
+    await client.post("/agents/sessions/s/events", content=make_body(event))
+
+    page = await read(client, "/sessions/s")
+
+    assert "The beginning. yyy" in page.text
+    assert "/sessions/s/event?id=a" in page.links
+    assert (await client.get("/sessions/s/event?id=a&raw=1")).content == event
