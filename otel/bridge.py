@@ -1,21 +1,25 @@
 """One session's events as the records of all three signals, ready to be put into requests."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 from otel.answer import Signal
 from otel.event import Event, read
-from otel.logs import record
+from otel.logs import bare, record
 from otel.metrics import Metering
-from otel.model import Span
+from otel.model import LogRecord, Span
 from otel.name import Content, Semconv
 from otel.names import ORPHANED
 from otel.projection import TABLE
-from otel.traces import Traces
+from otel.traces import Taken, Traces
 from otel.wire import writer
 
 Records: TypeAlias = "dict[str, list[tuple[int, str, Any]]]"
+P = ParamSpec("P")
+T = TypeVar("T")
+_Tell: TypeAlias = "Callable[[Event, Taken, bytes, str], LogRecord]"
+_NOTHING: Final = Taken([], None, None)
 SIGNALS: Final[tuple[Signal, ...]] = ("traces", "metrics", "logs")
 
 
@@ -31,9 +35,14 @@ class Telling:
 
 @dataclass(slots=True)
 class Tally:
-    """What bridges came across, for the exporter's own figures."""
+    """What bridges came across, for the exporter's own figures.
+
+    `defects` counts what an error of ours kept from being told: of an event, a span or what it adds to the metrics
+    may be missing, and its log record may say less. One such event must not stop all those behind it.
+    """
 
     orphans: int = 0
+    defects: int = 0
     unknown: dict[str, int] = field(default_factory=dict)
 
     def add(self, event: Event, spans: Sequence[Span]) -> None:
@@ -77,20 +86,24 @@ class Bridge:
         """Take events, the first of which has this number; lines that hold no event lead to no records."""
         records: Records = {signal: [] for signal in self._telling.signals}
         traces, metrics, logs = map(records.get, SIGNALS)
-        write_span, write_log, session = self._writer.span, self._writer.log, self._session
+        write_span, guarded = self._writer.span, self._guarded
         for index, line in enumerate(lines, first):
             event = read(line)
             if event is None:
                 continue
-            taken = self._traces.take(event)
+            taken = guarded(_NOTHING, self._traces.take, event)
             self._tally.add(event, taken.spans)
             if traces is not None:
                 for span in taken.spans:
-                    traces.append((index, span.context.span_id.hex(), write_span(span)))
-            if metrics is not None and (measured := self._metering.measure(event, taken)):
+                    if (written := guarded(b"", write_span, span)) != b"":
+                        traces.append((index, span.context.span_id.hex(), written))
+            if metrics is not None and (measured := guarded([], self._metering.measure, event, taken)):
                 metrics.append((index, event.id, measured))
             if logs is not None:
-                logs.append((index, event.id, write_log(record(event, taken, line, session), observed_ns)))
+                logged = guarded(b"", self._logged, record, event, taken, line, observed_ns)
+                if logged == b"":
+                    logged = self._logged(bare, event, taken, line, observed_ns)
+                logs.append((index, event.id, logged))
         return records
 
     def pass_over(self, lines: Sequence[bytes]) -> None:
@@ -98,13 +111,25 @@ class Bridge:
         for line in lines:
             event = read(line)
             if event is not None:
-                self._metering.measure(event, self._traces.take(event))
+                taken = self._guarded(_NOTHING, self._traces.take, event)
+                self._guarded([], self._metering.measure, event, taken)
+
+    def _logged(self, tell: "_Tell", event: Event, taken: Taken, line: bytes, observed_ns: int) -> bytes:
+        return self._writer.log(tell(event, taken, line, self._session), observed_ns)
+
+    def _guarded(self, otherwise: T, step: "Callable[P, T]", *args: P.args, **more: P.kwargs) -> T:
+        """Do one step for one event. An error of ours in it costs what the step would have given, and no more."""
+        try:
+            return step(*args, **more)
+        except Exception:
+            self._tally.defects += 1
+            return otherwise
 
     def process_died(self, observed_ns: int) -> Records:
         """Return the records of what was open when the process ended that wrote the session."""
         spans = self._traces.process_died()
         self._tally.add_orphans(spans)
-        measured = self._metering.ended(spans)
+        measured = self._guarded([], self._metering.ended, spans)
         records: Records = {
             "traces": [(0, span.context.span_id.hex(), self._writer.span(span)) for span in spans],
             "metrics": [(0, f"{spans[0].opened_by}/ended", measured)] if measured else [],

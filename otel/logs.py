@@ -26,6 +26,27 @@ def record(event: Event, taken: Taken, line: bytes, session: str) -> LogRecord:
     `line` is the event as it was redacted; it becomes the body, cut and marked when it is longer than 64 KiB. Which
     attributes are sent, and whether the body is, follows from the content level of the endpoint.
     """
+    attributes = _envelope(event, session)
+    tell = _TOLD.get(event.type)
+    if tell is not None:
+        attributes |= tell(event)
+    severity = _SEVERITIES.get(event.type)
+    if severity is None:
+        severity = _judge(event) if event.type in TABLE else UNKNOWN.severity
+    if event.type == "session.resume" and any(names.ORPHANED in span.attributes for span in taken.spans):
+        severity = WARN  # the process before it did not end by itself
+    return LogRecord(event.time_ns, event.id, event.type, severity, taken.context, attributes, _body(line))
+
+
+def bare(event: Event, taken: Taken, line: bytes, session: str) -> LogRecord:
+    """Return what of the log record of an event can be told without looking into the event's data."""
+    severity = _SEVERITIES.get(event.type, UNKNOWN.severity)
+    return LogRecord(
+        event.time_ns, event.id, event.type, severity, taken.context, _envelope(event, session), _body(line)
+    )
+
+
+def _envelope(event: Event, session: str) -> Attributes:
     attributes: Attributes = {
         names.EVENT_TYPE: event.type,
         names.LOG_EVENT_ID: event.id,
@@ -36,15 +57,7 @@ def record(event: Event, taken: Taken, line: bytes, session: str) -> LogRecord:
         attributes[names.EVENT_PARENT_ID] = event.parent_id
     if event.agent_id is not None:
         attributes[names.AGENT_INSTANCE_ID] = event.agent_id
-    tell = _TOLD.get(event.type)
-    if tell is not None:
-        attributes |= tell(event)
-    severity = _SEVERITIES.get(event.type)
-    if severity is None:
-        severity = _judge(event) if event.type in TABLE else UNKNOWN.severity
-    if event.type == "session.resume" and any(names.ORPHANED in span.attributes for span in taken.spans):
-        severity = WARN  # the process before it did not end by itself
-    return LogRecord(event.time_ns, event.id, event.type, severity, taken.context, attributes, _body(line))
+    return attributes
 
 
 def _body(line: bytes) -> bytes:

@@ -1,0 +1,90 @@
+"""What a session's events become for all three signals together."""
+
+import json
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+
+from otel import handling, logs
+from otel.bridge import Bridge, Records, Tally, Telling
+from otel.name import Content
+from otel.wire import request_bytes
+
+SESSION = "11111111-2222-3333-4444-555555555555"
+
+
+def _lines(*events: tuple[str, dict[str, Any]]) -> list[bytes]:
+    told = [
+        {"type": kind, "id": f"e{number}", "timestamp": f"2026-11-18T10:00:{number:02}.000Z", "data": data}
+        for number, (kind, data) in enumerate(events)
+    ]
+    return [json.dumps(one).encode() for one in told]
+
+
+CALL = {"toolCallId": "c", "toolName": "bash"}
+LINES = _lines(
+    ("user.message", {"delivery": "idle", "interactionId": "i"}),
+    ("assistant.turn_start", {"turnId": "0"}),
+    ("session.usage_record", {"usage": {"model": "m", "inputTokens": 7, "apiCallId": "a"}}),
+    ("skill.invoked", {"name": "s"}),
+    ("assistant.message", {"model": "m", "apiCallId": "a", "toolRequests": [CALL]}),
+    ("tool.execution_start", CALL),
+    ("tool.execution_complete", {"toolCallId": "c", "success": True}),
+    ("assistant.turn_end", {"turnId": "0"}),
+    ("session.shutdown", {}),
+)
+
+
+def logged(records: Records) -> list[LogRecord]:
+    """The log records as a backend reads them."""
+    written = request_bytes(b"", b"", [one for _, _, one in records["logs"]])
+    return list(ExportLogsServiceRequest.FromString(written).resource_logs[0].scope_logs[0].log_records)
+
+
+def _ids(records: Records, signal: str) -> list[str]:
+    return [name for _, name, _ in records[signal]]
+
+
+def _broken(*_: object) -> None:
+    raise ZeroDivisionError
+
+
+def test_an_error_in_one_event_costs_what_it_would_have_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Bridge(SESSION, Telling()).take(LINES, 1)
+    monkeypatch.setitem(handling.HANDLERS, "skill.invoked", _broken)
+    tally = Tally()
+
+    records = Bridge(SESSION, Telling(), tally).take(LINES, 1)
+
+    assert tally.defects == 1
+    assert _ids(records, "logs") == [f"e{number}" for number in range(len(LINES))]
+    assert [bool(one.trace_id) for one in logged(records)] == [number != 3 for number in range(len(LINES))]
+    assert _ids(records, "traces") == _ids(whole, "traces")
+    assert _ids(records, "metrics") == _ids(whole, "metrics")
+
+
+def test_a_log_record_that_cannot_be_made_is_one_of_the_envelope(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_TOLD", {**logs._TOLD, "skill.invoked": _broken})
+    tally = Tally()
+
+    records = Bridge(SESSION, Telling(content=Content.REDACTED), tally).take(LINES, 1)
+
+    assert tally.defects == 1
+    told = logged(records)[3]
+    assert told.body.string_value.encode() == LINES[3]
+    assert {one.key: one.value.string_value for one in told.attributes}["event.id"] == "e3"
+    assert told.trace_id
+
+
+def test_events_that_are_passed_over_leave_the_same_behind_although_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(handling.HANDLERS, "skill.invoked", _broken)
+    tally = Tally()
+    taken, passed = Bridge(SESSION, Telling()), Bridge(SESSION, Telling(), tally)
+
+    taken.take(LINES[:6], 1)
+    passed.pass_over(LINES[:6])
+
+    assert tally.defects == 1
+    assert passed.take(LINES[6:], 1) == taken.take(LINES[6:], 1)
