@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from otel import names
-from otel.event import Event, payload
+from otel.event import Event, items, payload
 from otel.invocation import Invocation, Totals
 from otel.model import Context, Kind, Span
 from otel.name import Content as Level
@@ -21,8 +21,10 @@ _MILLISECOND: Final = 1_000_000
 _DAY_MS: Final = 86_400_000
 
 
-class _Requests(msgspec.Struct, rename="camel"):
-    tool_requests: list[dict[str, Any]] = msgspec.field(default_factory=list)
+class _Request(msgspec.Struct, rename="camel"):
+    tool_call_id: str | None = None
+    name: str | None = None
+    arguments: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Chats:
@@ -187,7 +189,7 @@ def _answer(event: Event) -> str:
     parts: list[dict[str, Any]] = []
     if text := payload(event, Content).content:
         parts.append({"type": "text", "content": text})
-    for request in payload(event, _Requests).tool_requests:
-        called = {"id": request.get("toolCallId"), "name": request.get("name"), "arguments": request.get("arguments")}
+    for request in items(payload(event, AssistantMessage).tool_requests, _Request):
+        called = {"id": request.tool_call_id, "name": request.name, "arguments": request.arguments}
         parts.append({"type": "tool_call", **called})
     return msgspec.json.encode([{"role": "assistant", "parts": parts}]).decode()

@@ -1,19 +1,24 @@
 """Reading an event leniently: the envelope at once, its `data` later and only as far as somebody asks.
 
-Bad input is a value here. A line that holds no event reads as None; a field of an unexpected type reads as absent;
-a line that the fast reader refuses (lone surrogates, deep nesting) is read by a slower one as far as possible.
+Bad input is a value here. A line that holds no event reads as None; a field of an unexpected type, or a number that
+is out of all bounds, reads as absent; a line that the fast reader refuses (lone surrogates, deep nesting) is read by a
+slower one as far as possible.
 """
 
 import json
+import math
 import re
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar, get_type_hints
+from functools import cache
+from types import UnionType
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 _MINUTES_CACHED_MAX: Final = 4096
 _TIME_NS_MAX: Final = 2**63 - 1
 _CACHED_NS_MAX: Final = _TIME_NS_MAX - 60_000_000_000
+_DIGITS_MAX: Final = 4_000
 _USUAL: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 # What msgspec and json raise on bytes they do not read; everything else would be a defect and is not caught.
 _REFUSALS: Final = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -70,6 +75,22 @@ def payload(event: Event, kind: type[T]) -> T:
     if event.known is None:
         event.known = found
     return found
+
+
+def items(raw: msgspec.Raw, kind: type[T]) -> list[T]:
+    """Return the objects in a raw JSON list, as far as `kind` names their fields; nothing when it is no list."""
+    try:
+        parts = msgspec.json.decode(raw, type=list[msgspec.Raw])
+    except _REFUSALS:
+        return []
+    return [_object(part, kind) for part in parts if bytes(part).lstrip().startswith(b"{")]
+
+
+def _object(text: msgspec.Raw, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except _REFUSALS:
+        return _convert(_loads(bytes(text)), kind)
 
 
 def nanoseconds(timestamp: str) -> int:
@@ -135,7 +156,7 @@ def _read_envelope_around_data(line: bytes) -> Event | None:
 def _loads(text: bytes) -> dict[str, Any] | None:
     """Parse JSON of which the fast reader wants nothing; text that UTF-8 cannot hold is replaced in it."""
     try:
-        parsed = json.loads(text, parse_constant=lambda _: None)
+        parsed = json.loads(text, parse_constant=lambda _: None, parse_int=_integer, parse_float=_finite)
         cleaned = json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace")
         value = json.loads(cleaned)
     except _REFUSALS:
@@ -143,11 +164,21 @@ def _loads(text: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def _integer(digits: str) -> int | None:
+    """Return a whole number, or None when it is so long that Python refuses it, and with it all that it stands in."""
+    return int(digits) if len(digits) <= _DIGITS_MAX else None
+
+
+def _finite(digits: str) -> float | None:
+    number = float(digits)
+    return number if math.isfinite(number) else None
+
+
 def _convert(fields: object, kind: type[T]) -> T:
     """Build `kind` from what is usable of `fields`."""
     if not isinstance(fields, dict):
         return kind()
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     kept: dict[str, Any] = {}
     for field in msgspec.structs.fields(kind):
         if field.encode_name not in fields:
@@ -155,11 +186,27 @@ def _convert(fields: object, kind: type[T]) -> T:
         value, hint = fields[field.encode_name], hints[field.name]
         if hint is msgspec.Raw:
             kept[field.name] = msgspec.Raw(json.dumps(value).encode())
-        elif isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-            kept[field.name] = _convert(value, hint)
+        elif (inner := _struct_in(hint)) is not None:
+            if isinstance(value, dict) or inner is hint:
+                kept[field.name] = _convert(value, inner)
+        elif get_origin(hint) is dict and (inner := _struct_in(get_args(hint)[1])) is not None:
+            kept[field.name] = (
+                {key: _convert(one, inner) for key, one in value.items()} if isinstance(value, dict) else {}
+            )
         else:
             try:
                 kept[field.name] = msgspec.convert(value, hint)
             except _REFUSALS:
                 continue
     return kind(**kept)
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)
+
+
+def _struct_in(hint: object) -> type[msgspec.Struct] | None:
+    """Return the struct that a field holds, or may hold."""
+    choices = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    return next((one for one in choices if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)

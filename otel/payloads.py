@@ -1,10 +1,14 @@
 """The fields of events' data that the trace machine looks at. All are optional: what is missing has its default."""
 
-from typing import TypeAlias
+from typing import Annotated, Final, TypeAlias
 
-from msgspec import Raw, Struct, field
+from msgspec import Meta, Raw, Struct, field
 
-Number: TypeAlias = int | float
+NUMBER_MAX: Final = 2**60
+# A number beyond this is no figure of anything, and arithmetic with it may fail: it reads as absent, like a text.
+Number: TypeAlias = (
+    Annotated[int, Meta(ge=-NUMBER_MAX, le=NUMBER_MAX)] | Annotated[float, Meta(ge=-NUMBER_MAX, le=NUMBER_MAX)]
+)
 _NOTHING = Raw()
 
 

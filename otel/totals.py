@@ -4,7 +4,7 @@ These totals go on when a session is resumed, so only what they grew by since th
 only source for CLI 1.0.48, which keeps no record of each call; where there are records, those have been counted.
 """
 
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -27,37 +27,36 @@ from otel.instruments import (
 from otel.meter import Meter, amount, label
 from otel.name import Value
 from otel.names import CHAT
+from otel.payloads import Number
 
 NANO: Final = 1_000_000_000
 MODALITY: Final = "unknown"
 INPUT: Final = "input"
 OUTPUT: Final = "output"
 
-_Number: TypeAlias = int | float
-
 
 class _Requests(Struct, gc=False):
-    count: _Number = 0
-    cost: _Number = 0
+    count: Number = 0
+    cost: Number = 0
 
 
 class _Tokens(Struct, gc=False, rename="camel"):
-    input_tokens: _Number = 0
-    output_tokens: _Number = 0
-    cache_read_tokens: _Number = 0
-    cache_write_tokens: _Number = 0
-    reasoning_tokens: _Number = 0
+    input_tokens: Number = 0
+    output_tokens: Number = 0
+    cache_read_tokens: Number = 0
+    cache_write_tokens: Number = 0
+    reasoning_tokens: Number = 0
 
 
 class _Model(Struct, gc=False, rename="camel"):
     requests: _Requests = field(default_factory=_Requests)
     usage: _Tokens = field(default_factory=_Tokens)
-    total_nano_aiu: _Number = 0
+    total_nano_aiu: Number = 0
 
 
 class _Lines(Struct, gc=False, rename="camel"):
-    lines_added: _Number = 0
-    lines_removed: _Number = 0
+    lines_added: Number = 0
+    lines_removed: Number = 0
 
 
 class _Shutdown(Struct, gc=False, rename="camel"):
@@ -68,14 +67,14 @@ class _Shutdown(Struct, gc=False, rename="camel"):
 class _Used(Struct):
     """What one model has used: `calls`, five sorts of tokens, premium requests and AI units."""
 
-    calls: _Number = 0
-    read: _Number = 0
-    written: _Number = 0
-    cache_read: _Number = 0
-    cache_written: _Number = 0
-    reasoning: _Number = 0
-    cost: _Number = 0
-    nano_aiu: _Number = 0
+    calls: Number = 0
+    read: Number = 0
+    written: Number = 0
+    cache_read: Number = 0
+    cache_written: Number = 0
+    reasoning: Number = 0
+    cost: Number = 0
+    nano_aiu: Number = 0
 
     def since(self, before: "_Used") -> "_Used":
         """Return what was used since; everything, when fewer calls than before mean that the count began anew."""
