@@ -60,6 +60,8 @@ class Tally:
 class Bridge:
     """Takes redacted events in file order. The same events always lead to the same records with the same ids.
 
+    An event counts once, by its id: further lines with it lead to no records. Ids of the latest thousands are known.
+
     Records come by signal: the number of the event, the record's id in its session, and its bytes; those of `metrics`
     have measurements in place of bytes, for `otel.measured` to pack and `otel.aggregate` to add up.
     """
@@ -99,7 +101,7 @@ class Bridge:
                         traces.append((index, span.context.span_id.hex(), written))
             if metrics is not None and (measured := guarded([], self._metering.measure, event, taken)):
                 metrics.append((index, event.id, measured))
-            if logs is not None:
+            if logs is not None and not taken.again:
                 logged = guarded(b"", self._logged, record, event, taken, line, observed_ns)
                 if logged == b"":
                     logged = self._logged(bare, event, taken, line, observed_ns)

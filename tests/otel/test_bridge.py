@@ -51,6 +51,17 @@ def _broken(*_: object) -> None:
     raise ZeroDivisionError
 
 
+def test_an_event_that_comes_again_leads_to_nothing() -> None:
+    once = Bridge(SESSION, Telling()).take(LINES, 1)
+
+    thrice = Bridge(SESSION, Telling()).take([line for line in LINES for _ in range(3)], 1)
+    copied = Bridge(SESSION, Telling()).take(LINES + LINES[2:5] + LINES, 1)
+
+    for records in (thrice, copied):
+        for signal, expected in once.items():
+            assert [one[1:] for one in records[signal]] == [one[1:] for one in expected]
+
+
 def test_an_error_in_one_event_costs_what_it_would_have_told(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Bridge(SESSION, Telling()).take(LINES, 1)
     monkeypatch.setitem(handling.HANDLERS, "skill.invoked", _broken)
