@@ -95,6 +95,7 @@ class AhpSource:
         self._came = asyncio.Event()
         self._has_room = asyncio.Event()
         self._saved_at = 0.0
+        self._is_storing = False
 
     @property
     def status(self) -> AhpStatus:
@@ -108,26 +109,35 @@ class AhpSource:
 
     async def run(self) -> None:
         """Connect, observe, and connect again, until cancelled. Raises only what a callback raised."""
-        failures = 0
-        while True:
-            self._status.state = "connecting"
-            try:
-                await self._observe()
-            except LostError as error:
-                failures = 0 if self._status.is_connected else failures + 1
-                self._status.state = str(error)
-            except HandshakeError as error:
-                failures += 1
-                self._status.state = explain_handshake(error.status)
-            except SettingsError as error:
-                failures = 16
-                self._status.state = f"{error.message}. {error.hint}"
-            except OSError as error:
-                failures += 1
-                self._status.state = f"the host cannot be reached: {error.strerror or 'no connection'}"
-            self._status.is_connected = False
-            self._save(at_once=True)
-            await asyncio.sleep(HOPELESS_SECONDS if self._observer.is_hopeless else self._pause(failures))
+        try:
+            failures = 0
+            while True:
+                failures = await self._try(failures)
+                self._save(at_once=True)
+                await asyncio.sleep(HOPELESS_SECONDS if self._observer.is_hopeless else self._pause(failures))
+        finally:
+            if not self._is_storing:  # what is half stored was not told
+                self._save(at_once=True)
+
+    async def _try(self, failures: int) -> int:
+        """Observe over one connection, and return how many in a row have failed now."""
+        self._status.state = "connecting"
+        try:
+            await self._observe()
+        except LostError as error:
+            failures = 0 if self._status.is_connected else failures + 1
+            self._status.state = str(error)
+        except HandshakeError as error:
+            failures += 1
+            self._status.state = explain_handshake(error.status)
+        except SettingsError as error:
+            failures += 1
+            self._status.state = f"{error.message}. {error.hint}"
+        except OSError as error:
+            failures += 1
+            self._status.state = f"the host cannot be reached: {error.strerror or 'no connection'}"
+        self._status.is_connected = False
+        return failures
 
     def _pause(self, failures: int) -> float:
         """Return how long to wait: jitter above a floor, so that many observers of one host do not knock together."""
@@ -197,10 +207,12 @@ class AhpSource:
             await socket.send(frame)
 
     async def _store(self) -> None:
+        self._is_storing = True
         for session, lines in self._observer.take(self._now()):
             events = [Event(line, is_ephemeral) for line, is_ephemeral in lines]
             for start in range(0, len(events), PAGE_EVENTS):
                 await self._offer(session, events[start : start + PAGE_EVENTS])
+        self._is_storing = False
         self._save()
         while self._rooms.gone:
             self._callbacks.gone(self._rooms.gone.pop(0))

@@ -24,6 +24,7 @@ class Watching:
         self.version = version
         self.seq = seq
         self.now = NOW
+        self.pace = 60.0  # seconds from one frame to the next: more than anything is held back
         self.lines: dict[str, list[Json]] = {}
         self.order: list[Json] = []
         self.kept: dict[str, bytes] = {}
@@ -76,7 +77,7 @@ class Watching:
             if "method" in asked and "id" in asked:
                 answer = {"jsonrpc": "2.0", "id": asked["id"], **self.answer(asked["method"], asked["params"])}
                 self.observer.heard(json.dumps(answer), self.now)
-        self.now += 60
+        self.now += self.pace
         for session, lines in self.observer.take(self.now):
             for line, is_ephemeral in lines:
                 event = json.loads(line)

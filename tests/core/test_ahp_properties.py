@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +15,12 @@ VERSIONS: list[str | int] = [1, "0.4.0", "0.9.0", "1.0.0"]
 BOTH = pytest.mark.parametrize("version", VERSIONS, ids=str)
 STEP = st.sampled_from([*STEPS, "start", "start", "write", "write", "call", "ready", "complete", "end"])
 Json = dict[str, Any]
+
+
+class Told(Protocol):
+    """Whatever has kept what was told."""
+
+    def durable(self) -> list[Json]: ...
 
 
 def watching(host: ScriptedHost) -> Watching:
@@ -35,7 +41,7 @@ def connect(host: ScriptedHost, observed: Watching) -> None:
     deliver(host, observed)
 
 
-def told(observed: Watching) -> list[tuple[str, str, str, tuple[str, ...], tuple[tuple[str, bool], ...], str]]:
+def told(observed: Told) -> list[tuple[str, str, str, tuple[str, ...], tuple[tuple[str, bool], ...], str]]:
     turns: list[Json] = []
     for event in observed.durable():
         kind, data = event["type"], event["data"]
@@ -81,7 +87,7 @@ def finish(host: ScriptedHost, observed: Watching) -> None:
     deliver(host, observed)
 
 
-def gaps(observed: Watching) -> list[Json]:
+def gaps(observed: Told) -> list[Json]:
     return [event["data"] for event in observed.durable() if event["type"] == "exporter.gap"]
 
 
@@ -106,7 +112,8 @@ def test_the_mirror_is_the_hosts_state_at_any_point(version: str | int, steps: l
 
 @BOTH
 @given(
-    steps=st.lists(st.one_of(STEP, st.sampled_from(["drop", "connect", "anew"])), max_size=60), buffer=st.integers(1, 6)
+    steps=st.lists(st.one_of(STEP, st.sampled_from(["drop", "connect", "anew", "unmarked"])), max_size=60),
+    buffer=st.integers(1, 6),
 )
 @settings(max_examples=80, deadline=None)
 def test_every_turn_is_told_once_however_often_the_connection_is_lost(
@@ -121,8 +128,10 @@ def test_every_turn_is_told_once_however_often_the_connection_is_lost(
         elif step == "connect":
             host.drop()
             connect(host, observed)
-        elif step == "anew":
+        elif step in ("anew", "unmarked"):
             host.drop()
+            if step == "unmarked":  # killed before it was written down what was told: the journal knows
+                observed.kept.clear()
             observed.begin_anew()
             deliver(host, observed)
         else:
@@ -156,6 +165,22 @@ def test_every_turn_is_told_once_when_the_host_is_restarted(version: str | int, 
 
     assert told(observed) == happened(host)
     assert gaps(observed) == []
+
+
+@BOTH
+def test_an_action_that_a_snapshot_holds_already_is_not_applied_again(version: str | int) -> None:
+    host = ScriptedHost(version)
+    observed = watching(host)
+    for step in ("start", "write", "write"):
+        STEPS[step](host)
+    overtaken = [dict(frame) for frame in host.told]
+    host.drop()
+    observed.begin()
+    for frame in overtaken:
+        observed.hear(frame)
+    finish(host, observed)
+
+    assert told(observed) == happened(host)
 
 
 @BOTH

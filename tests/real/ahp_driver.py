@@ -24,7 +24,7 @@ class Driver:
     def __init__(self, host: AgentHost) -> None:
         self.host = host
         self.session = self.chat = ""
-        self._number = self._dispatched = 0
+        self.seen = self._number = self._dispatched = 0
         self._told: list[dict[str, Any]] = []
         url = f"ws://127.0.0.1:{host.port}/?tkn={TOKEN}"
         opened = connect(url, sock=host.connect(), proxy=None, compression=None, max_size=None)
@@ -106,7 +106,7 @@ class Driver:
             if kind == "toolCallReady" and not action.get("confirmed"):
                 permitted = {"turnId": action["turnId"], "toolCallId": action["toolCallId"], "approved": True}
                 prefix = "session" if self.host.is_classic else "chat"
-                channel = message["params"].get("channel") or action.get("session")
+                channel = str(message["params"].get("channel") or action.get("session"))
                 self._dispatch(
                     {"type": f"{prefix}/toolCallConfirmed", **permitted, "confirmed": "user-action"}, channel
                 )
@@ -131,6 +131,7 @@ class Driver:
 
     def _receive(self, seconds: float) -> dict[str, Any]:
         message: dict[str, Any] = json.loads(self._socket.recv(seconds))
+        self.seen = max(self.seen, (message.get("params") or {}).get("serverSeq") or 0)
         if "method" in message and "id" in message:
             refusal = {"code": -32601, "message": "not supported"}
             self._socket.send(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": refusal}))

@@ -35,6 +35,7 @@ class AhpObserver:
         self.places: dict[str, Place] = {}
         self.telemetry: list[tuple[str, bytes]] = []
         self._connect = connect
+        self._is_paused = False
         self._sockets: list[Socket] = []
         self._agents = Agents()
         self._journals = Journals(root, JOURNAL_BYTES_MAX)
@@ -79,9 +80,19 @@ class AhpObserver:
 
     def wait_for(self, session: str, type: str, count: int) -> None:
         def came() -> bool:
-            return sum(event["type"] == type for event in self.events(session)) >= count
+            return len([event for event in self.events(session) if event["type"] == type]) >= count
 
         wait_until(came, f"{count} {type}", FOLLOW_SECONDS_MAX)
+
+    def pause(self) -> None:
+        """Cut the connection, and make no other until `resume`."""
+        self._is_paused = True
+        self.drop()
+        wait_until(lambda: "no connection" in self.status.state, "the connection to be cut", FOLLOW_SECONDS_MAX)
+
+    def resume(self) -> None:
+        """Let it connect again."""
+        self._is_paused = False
 
     def drop(self) -> None:
         """Cut the connection, as a network does."""
@@ -98,6 +109,8 @@ class AhpObserver:
         self._journals.close()
 
     async def _open(self, address: Address) -> Socket:
+        if self._is_paused:
+            raise ConnectionError
         made = await open_socket(address, sock=self._connect())
         self._sockets.append(made)
         return made

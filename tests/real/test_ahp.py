@@ -138,6 +138,28 @@ def test_the_connection_is_cut_again_and_again(version: str, host_of: MakeHost, 
 
 
 @BOTH
+def test_more_happens_than_the_host_can_replay(version: str, host_of: MakeHost, tmp_path: Path) -> None:
+    """It keeps a thousand messages, so that it answers with states; what passed meanwhile is in them."""
+    host = host_of(version)
+    with AhpObserver(tmp_path, host.url, host.connect) as observer, Driver(host) as driver:
+        observer.wait_state("following")
+        session = name_of(driver.create())
+        driver.turn("hello")
+        observer.wait_turns(session, 1)
+        observer.pause()
+        before, turns = driver.seen, 1
+        while driver.seen - before < 1200:
+            driver.turn("many")
+            turns += 1
+        observer.resume()
+        driver.turn("hello")
+        observer.wait_turns(session, turns + 1)
+        events = observer.events(session)
+
+        assert_is_the_log(events, log_of(host, events))
+
+
+@BOTH
 def test_the_host_is_restarted(version: str, cage: Cage, host_of: MakeHost, tmp_path: Path) -> None:
     """Ids of turns and parts are others afterwards, and the host answers the old marker with nothing at all."""
     host_of(version)
@@ -174,7 +196,7 @@ def test_a_session_that_has_a_file_gives_passing_events_only(host_of: MakeHost, 
         sessions = frozenset(path.name for path in (host.home / ".copilot/session-state").iterdir())
         with AhpObserver(tmp_path, host.url, host.connect, elsewhere=sessions) as observer:
             observer.wait_state("following")
-            wait_until(lambda: sessions & set(observer.status.sessions), "the CLI's own name", 20)
+            wait_until(lambda: bool(sessions & set(observer.status.sessions)), "the CLI's own name", 20)
             driver.turn("bash")
             wait_until(lambda: any(e["type"] == "session.idle" for e in observer.ephemeral), "a passing event", 20)
 

@@ -171,18 +171,26 @@ class Chat:
         for index in range(max(0, self.frontier.count - self.mirror.base), len(self.mirror.turns)):
             turn = self.mirror.turns[index]
             drafts += self._tell_turn(turn, has_ended=True)
+            if index == len(self.mirror.turns) - 1 and self.mirror.active is None:
+                drafts += self._check_length()
             self.frontier.finish(turn)
             self.mirror.forget(index)
         self.mirror.trim()
         active = self.mirror.active
         if active is not None:
             drafts += self._tell_turn(active, has_ended=False)
-            if self.mirror.has_overflowed and "long" not in self.frontier.open.notes:
-                self.frontier.open.notes.append("long")
-                self._gap(_LONG, self.frontier.count, self.frontier.count + 1)
+            drafts += self._check_length()
         drafts += self._drafts
         self._drafts = []
         return drafts
+
+    def _check_length(self) -> list[Draft]:
+        before, self._drafts = self._drafts, []
+        if self.mirror.has_overflowed and "long" not in self.frontier.open.notes:
+            self.frontier.open.notes.append("long")
+            self._gap(_LONG, self.frontier.count, self.frontier.count + 1)
+        new, self._drafts = self._drafts, before
+        return new
 
     def _tell_turn(self, turn: Json, *, has_ended: bool) -> list[Draft]:
         told = self.frontier.open

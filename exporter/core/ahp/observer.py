@@ -65,7 +65,7 @@ class Observer:
 
     def connected(self, now: float) -> None:
         """A connection has been made."""
-        self.failure, self.is_ready = "", False
+        self.failure, self.is_ready, self.is_hopeless = "", False, False
         self.outgoing.clear()
         self._waiting.clear()
         self._in_flight.clear()

@@ -1,7 +1,8 @@
 """Reading what a host sent, leniently: a field of another kind than expected reads as absent."""
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
+NUMBER_MAX: Final = (1 << 53) - 1
 Json: TypeAlias = dict[str, Any]
 
 
@@ -18,9 +19,9 @@ def text(holder: Json | None, key: str, default: str = "") -> str:
 
 
 def number(holder: Json | None, key: str) -> int | None:
-    """Return a whole number, None when there is none."""
+    """Return a whole number that JSON's readers agree on, None when there is none."""
     value = holder.get(key) if holder else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= NUMBER_MAX else None
 
 
 def objects(holder: Json | None, key: str) -> list[Json]:

@@ -1,0 +1,357 @@
+"""The source for agent hosts, over a real WebSocket: tokens, connections that end, and what is stored before what."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import json
+import logging
+import stat
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.http11 import Request, Response
+
+from exporter.errors import SettingsError
+from exporter.sources.ahp import AhpSource
+from exporter.sources.ahp_address import read_address
+from exporter.sources.ahp_marks import AhpMarks
+from exporter.sources.observed import Callbacks, Event, Want
+from tests.core.ahp_scripted import SESSION_NAME, STEPS, ScriptedHost
+from tests.core.test_ahp_properties import gaps, happened, told
+
+TOKEN = "made/up token+of&a=host"
+SECONDS_MAX = 20
+Json = dict[str, Any]
+
+
+class Store:
+    """Takes events as a journal does."""
+
+    def __init__(self) -> None:
+        self.order: list[Json] = []
+        self.is_full = False
+        self.pages: list[int] = []
+        self.refused = 0
+
+    def durable(self) -> list[Json]:
+        return [event for event in self.order if not event.get("ephemeral")]
+
+    async def take(self, session: str, events: Sequence[Event]) -> bool:
+        if self.is_full:
+            self.refused += 1
+            return False
+        self.pages.append(len(events))
+        self.order += [json.loads(event.line) for event in events]
+        return True
+
+    def callbacks(self) -> Callbacks:
+        return Callbacks(
+            self.take,
+            lambda session: next((event["id"] for event in reversed(self.durable())), None),
+            lambda session, id: any(event["id"] == id for event in self.durable()),
+            lambda session, changed: Want.ALL,
+            lambda session: None,
+        )
+
+
+class Server:
+    """A scripted host behind a WebSocket."""
+
+    def __init__(self, host: ScriptedHost) -> None:
+        self.host = host
+        self.port = 0
+        self.paths: list[str] = []
+        self.connections: list[ServerConnection] = []
+        self.say: Callable[[ServerConnection], Awaitable[None]] | None = None
+
+    def do(self, *steps: str) -> None:
+        for step in steps:
+            STEPS[step](self.host)
+        self.deliver()
+
+    def deliver(self) -> None:
+        for frame in self.host.told:
+            for connection in self.connections:
+                connection.protocol.send_text(json.dumps(frame).encode())
+                connection.send_data()
+        self.host.told.clear()
+
+    def drop(self) -> None:
+        self.host.drop()
+        for connection in self.connections:
+            connection.transport.abort()
+        self.connections.clear()
+
+    def admit(self, connection: ServerConnection, request: Request) -> Response | None:
+        self.paths.append(request.path)
+        if request.path == "/?tkn=made%2Fup+token%2Bof%26a%3Dhost":
+            return None
+        return connection.respond(HTTPStatus.FORBIDDEN, f"wrong token {request.path}")
+
+    async def serve(self, connection: ServerConnection) -> None:
+        if self.say is not None:
+            await self.say(connection)
+            return
+        self.connections.append(connection)
+        async for frame in connection:
+            asked = json.loads(frame)
+            if "id" in asked and "method" in asked:
+                answer = {"jsonrpc": "2.0", "id": asked["id"], **self.host.answer(asked["method"], asked["params"])}
+                await connection.send(json.dumps(answer))
+                self.deliver()
+
+
+@asynccontextmanager
+async def serving(host: ScriptedHost) -> AsyncIterator[Server]:
+    server = Server(host)
+    quiet = logging.Logger("quiet", logging.CRITICAL + 1)
+    async with serve(server.serve, "127.0.0.1", 0, process_request=server.admit, logger=quiet) as listening:
+        server.port = next(iter(listening.sockets)).getsockname()[1]
+        yield server
+
+
+@asynccontextmanager
+async def observing(server: Server, store: Store, directory: Path, **options: Any) -> AsyncIterator[AhpSource]:
+    token = directory / "token"
+    if not token.exists():
+        token.write_text(TOKEN + "\n")
+    address = read_address(f"ahp+ws://127.0.0.1:{server.port}/?token_file={token}")
+    marks = AhpMarks(directory / "marks", address.shown)
+    source = AhpSource(address, store.callbacks(), marks, client=marks.client(), pause_seconds=(0.01, 0.05), **options)
+    task = asyncio.create_task(source.run())
+    try:
+        yield source
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def wait_for(happened: Callable[[], object], what: str) -> None:
+    try:
+        async with asyncio.timeout(SECONDS_MAX):
+            while not happened():  # noqa: ASYNC110  it happens on threads and sockets too
+                await asyncio.sleep(0.005)
+    except TimeoutError:
+        raise AssertionError(f"{what} did not happen") from None
+
+
+async def run_through(version: str | int, directory: Path) -> None:
+    store, host = Store(), ScriptedHost(version, buffer=5, window=2)
+    async with serving(host) as server, observing(server, store, directory) as source:
+        await wait_for(lambda: source.status.state == "following", "a connection")
+        for number in range(12):
+            server.do("start", "think", "write", "call", "ready")
+            if number % 3 == 0:
+                server.drop()
+            server.do("complete", "write")
+            if number % 4 == 1:
+                server.do("end")
+                host.restart()
+                server.drop()
+            server.do("end")
+            if number % 2:
+                ends = number + 1
+                await wait_for(lambda: len(told(store)) >= ends, f"{ends} turns")  # noqa: B023
+        await wait_for(lambda: told(store) == happened(host), "every turn")
+
+        assert gaps(store) == []
+        assert source.status.connections > 3
+        assert source.status.counts.durable == len(store.durable())
+
+
+@pytest.mark.parametrize("version", [1, "0.9.0"], ids=str)
+def test_every_turn_is_told_once_through_lost_connections_and_restarts(version: str | int, tmp_path: Path) -> None:
+    asyncio.run(run_through(version, tmp_path))
+
+
+def test_a_source_that_is_started_again_goes_on_where_it_was(tmp_path: Path) -> None:
+    async def run() -> None:
+        store, host = Store(), ScriptedHost("0.9.0")
+        async with serving(host) as server:
+            for count in (1, 2, 3):
+                async with observing(server, store, tmp_path):
+                    await wait_for(lambda: server.connections and host._subscribed, "a subscription")
+                    server.do("start", "write", "end")
+                    await wait_for(lambda: len(happened(host)) == count and told(store) == happened(host), "it")  # noqa: B023
+                    server.drop()
+                host.restart()  # while nobody watches: ids are others
+
+        assert gaps(store) == []
+
+    asyncio.run(run())
+    (mark,) = (tmp_path / "marks").glob(f"*/{SESSION_NAME}.json")
+    assert stat.S_IMODE(mark.stat().st_mode) == 0o600
+
+
+def test_a_wrong_token_is_told_of_and_a_new_one_picked_up(tmp_path: Path) -> None:
+    async def run() -> None:
+        store, host = Store(), ScriptedHost("0.9.0")
+        (tmp_path / "token").write_text("not-" + TOKEN)
+        async with serving(host) as server, observing(server, store, tmp_path) as source:
+            await wait_for(lambda: "refused the token (HTTP 403)" in source.status.state, "a refusal")
+            (tmp_path / "token").write_text(TOKEN)
+            await wait_for(lambda: source.status.state == "following", "a connection")
+
+    asyncio.run(run())
+
+
+def test_the_token_is_in_no_log_no_status_and_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[str] = []
+
+    async def run() -> None:
+        store, host = Store(), ScriptedHost("0.9.0")
+        (tmp_path / "token").write_text("not-" + TOKEN)
+        async with serving(host) as server, observing(server, store, tmp_path) as source:
+            await wait_for(lambda: source.status.connections == 0 and len(server.paths) > 2, "refusals")
+            seen.append(repr(source.status))
+            (tmp_path / "token").write_text(TOKEN)
+            await wait_for(lambda: source.status.state == "following", "a connection")
+            server.drop()
+            await wait_for(lambda: source.status.connections > 1, "another")
+            seen.append(repr(source.status))
+            seen.append(repr(source._address) + str(source._address))
+
+    with caplog.at_level(logging.DEBUG):
+        asyncio.run(run())
+    everything = caplog.text + "".join(seen)
+    assert TOKEN not in everything
+    assert "tkn" not in everything
+    assert "made%2Fup" not in everything
+
+
+@pytest.mark.parametrize("said", ["rubbish", "binary", "huge", "closed"])
+def test_a_host_that_talks_rubbish_is_left_and_tried_again(said: str, tmp_path: Path) -> None:
+    async def say(connection: ServerConnection) -> None:
+        if said == "rubbish":
+            for _ in range(200):
+                await connection.send("{{{")
+        elif said == "binary":
+            for _ in range(200):
+                await connection.send(b"\0\1")
+        elif said == "huge":
+            await connection.send("[" + " " * (33 << 20))
+        await connection.close()
+
+    words = {
+        "rubbish": "cannot be read",
+        "binary": "cannot be read",
+        "huge": "larger than can be read",
+        "closed": "closed",
+    }
+
+    async def run() -> None:
+        store, host = Store(), ScriptedHost("0.9.0")
+        async with serving(host) as server:
+            server.say = say
+            async with observing(server, store, tmp_path) as source:
+                await wait_for(lambda: words[said] in source.status.state, words[said])
+                server.say = None
+                await wait_for(lambda: source.status.state == "following", "a connection")
+
+    asyncio.run(run())
+
+
+def test_what_is_no_agent_host_is_said_to_be_none(tmp_path: Path) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 mail.example.org ESMTP\r\n")
+        writer.close()
+
+    async def run() -> None:
+        server = Server(ScriptedHost("0.9.0"))
+        listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+        server.port = listening.sockets[0].getsockname()[1]
+        async with listening, observing(server, Store(), tmp_path) as source:
+            await wait_for(lambda: "no WebSocket" in source.status.state, "words")
+        async with observing(server, Store(), tmp_path) as source:
+            await wait_for(lambda: "cannot be reached" in source.status.state, "words")
+
+    asyncio.run(run())
+
+
+def test_a_journal_that_is_full_is_waited_for_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("exporter.sources.ahp.AGAIN_SECONDS", 0.01)
+
+    async def run() -> None:
+        store, host = Store(), ScriptedHost("0.9.0")
+        async with serving(host) as server, observing(server, store, tmp_path) as source:
+            await wait_for(lambda: source.status.state == "following" and host._subscribed, "a connection")
+            store.is_full = True
+            server.do("start", "write", "end")
+            await wait_for(lambda: store.refused > 2 and "full" in source.status.state, "a full journal")
+            server.drop()
+            server.do("start", "write", "end")
+            assert not list((tmp_path / "marks").glob(f"*/{SESSION_NAME}.json"))
+            store.is_full = False
+            await wait_for(lambda: told(store) == happened(host), "both turns")
+
+    asyncio.run(run())
+
+
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = builtins.__import__
+
+    def without(name: str, *arguments: Any, **named: Any) -> Any:
+        if name.startswith("websockets"):
+            raise ImportError(name)
+        return found(name, *arguments, **named)
+
+    async def run() -> None:
+        async with observing(Server(ScriptedHost("0.9.0")), Store(), tmp_path) as source:
+            await wait_for(lambda: "pip install 'session-exporter[ahp]'" in source.status.state, "words")
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "connects_to"),
+    [
+        ("ahp+ws://localhost:1", "ws://localhost:1/", "ws://localhost:1/"),
+        ("ahp+wss://h:2/p?tkn=s", "wss://h:2/p", "wss://h:2/p?tkn=s"),
+        ("ahp+ws://[::1]:3/?a=b&tkn=x%26y", "ws://[::1]:3/", "ws://[::1]:3/?a=b&tkn=x%26y"),
+    ],
+)
+def test_an_address_is_read(url: str, shown: str, connects_to: str) -> None:
+    address = read_address(url)
+
+    assert (address.shown, str(address), address.with_token()) == (shown, shown, connects_to)
+    assert "tkn" not in repr(address)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://h:1/?tkn=secret", "ahp+ws://?tkn=secret", "ahp+ws://h:port/?tkn=secret", "ahp+ws://secret@h:1/",
+        "ahp+ws://h:1/#secret", "ahp+ws://h:1/?tkn=secret&token_file=secret", "ahp+ws://h:1/?tkn=secret&tkn=secret",
+        "ahp+ws://[h:1/?tkn=secret", "secret",
+    ],
+)  # fmt: skip
+def test_an_address_that_cannot_be_used_is_refused_without_showing_it(url: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        read_address(url)
+
+    assert "secret" not in refused.value.message + refused.value.hint
+
+
+def test_marks_are_whole_private_and_of_one_host_only(tmp_path: Path) -> None:
+    marks = AhpMarks(tmp_path, "ws://one/")
+    marks.save("session", b"first")
+    marks.save("session", b"second")
+    marks.save("../escape", b"no")
+
+    assert marks.load("session") == b"second"
+    assert AhpMarks(tmp_path, "ws://two/").load("session") is None
+    assert marks.load("../escape") is None
+    assert marks.client() == AhpMarks(tmp_path, "ws://one/").client()
+    assert marks.client() != AhpMarks(tmp_path, "ws://two/").client()
+    marks.forget("session")
+    assert marks.load("session") is None
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["client", "client"]
