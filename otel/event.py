@@ -53,12 +53,15 @@ _decoders: Final[dict[type, Any]] = {}
 
 
 def read(line: bytes) -> Event | None:
-    """Return the event of a line, or None when it holds none: no JSON object, or one without a type and an id."""
+    """Return the event of a line, or None when it holds none: no JSON object, or one without a type and an id.
+
+    An empty type is one that nobody knows; an id is never empty.
+    """
     try:
         event: Event | None = _decode_event(line)
     except _REFUSALS:
         event = _read_slowly(line)
-    return event if event is not None and event.id and event.type else None
+    return event if event is not None and event.id else None
 
 
 def payload(event: Event, kind: type[T]) -> T:
@@ -132,9 +135,11 @@ def _read_slowly(line: bytes) -> Event | None:
     raw = msgspec.Raw(json.dumps(data).encode()) if isinstance(data, dict) else msgspec.Raw()
     texts = {name: fields.get(name) for name in ("type", "id", "timestamp", "parentId", "agentId")}
     kept = {name: value for name, value in texts.items() if isinstance(value, str)}
+    if not kept.keys() >= {"type", "id"}:
+        return None
     return Event(
-        type=kept.get("type", ""),
-        id=kept.get("id", ""),
+        type=kept["type"],
+        id=kept["id"],
         timestamp=kept.get("timestamp", ""),
         parent_id=kept.get("parentId"),
         agent_id=kept.get("agentId"),

@@ -62,6 +62,18 @@ def test_an_event_that_comes_again_leads_to_nothing() -> None:
             assert [one[1:] for one in records[signal]] == [one[1:] for one in expected]
 
 
+def test_an_event_of_an_empty_type_is_one_of_an_unknown_type() -> None:
+    tally = Tally()
+
+    records = Bridge(SESSION, Telling(), tally).take(_lines(("", {}), ("made.up", {})), 1)
+
+    assert tally.unknown == {"": 1, "made.up": 1}
+    first, second = logged(records)
+    assert first.severity_number == second.severity_number
+    assert {one.key: one.value.string_value for one in first.attributes}["event.id"] == "e0"
+    assert len(records["metrics"]) == 2
+
+
 def test_an_error_in_one_event_costs_what_it_would_have_told(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Bridge(SESSION, Telling()).take(LINES, 1)
     monkeypatch.setitem(handling.HANDLERS, "skill.invoked", _broken)

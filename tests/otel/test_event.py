@@ -28,7 +28,7 @@ def test_an_event_has_its_envelope_and_its_data_raw() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [b"", b"x", b"[]", b"7", b"{}", b'{"type":"a"}', b'{"id":"a"}', b'{"type":"","id":"a"}', b'{"type":1,"id":"a"}',
+    [b"", b"x", b"[]", b"7", b"{}", b'{"type":"a"}', b'{"id":"a"}', b'{"type":"a","id":""}', b'{"type":1,"id":"a"}',
      b'{"type":"a","id":"b"', b"\0\0\0", b'{"type":"\xff","id":"b"}'],
 )  # fmt: skip
 def test_what_is_no_event_reads_as_none(line: bytes) -> None:
@@ -40,6 +40,8 @@ def test_what_is_no_event_reads_as_none(line: bytes) -> None:
     [
         (b'{"type":"a","id":"b","timestamp":7,"agentId":[],"data":5}', ("a", "b", 0, None)),
         (b'{"type":"a","id":"b","data":{"x":"\\ud800"},"agentId":"c"}', ("a", "b", 0, "c")),
+        (b'{"type":"","id":"b","data":{},"agentId":"c"}', ("", "b", 0, "c")),
+        (b'{"type":"","id":"b","data":{"x":"\\ud800"},"agentId":"c"}', ("", "b", 0, "c")),
         (b'{"type":"a","data":{"x":' + b"[" * 9999 + b"]" * 9999 + b'},"id":"b","agentId":"c"}', ("a", "b", 0, "c")),
     ],
 )
