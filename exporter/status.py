@@ -12,13 +12,16 @@ class Problem(Struct, frozen=True):
     count: int
 
 
-class SourceStatus(Struct, frozen=True):
-    """One source."""
+class SourceStatus(Struct, frozen=True, omit_defaults=True):
+    """One source. `state` says in words how it is, where more than one thing can be so."""
 
     name: str
     sessions: int
     events_per_second: float
     problems: list[Problem]
+    state: str = ""
+    bytes: int = 0
+    dropped: int = 0
 
 
 class SinkStatus(Struct, frozen=True):
@@ -61,6 +64,7 @@ class BackfillRow(Struct, frozen=True):
     bytes: int
     masked: int
     state: str
+    why: str | None = None
 
 
 class VerifyRow(Struct, frozen=True):

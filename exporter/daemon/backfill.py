@@ -46,7 +46,7 @@ async def backfill(
             lane.progress.events - before[id(lane)][0],
             lane.progress.bytes - before[id(lane)][1],
             lane.progress.masked - before[id(lane)][2],
-            _state(run, lane),
+            *_state(run, lane),
         )
         for run, lane in lanes
     ]
@@ -101,12 +101,12 @@ class _Ticker:
         )
 
 
-def _state(run: SinkRun, lane: Lane) -> str:
+def _state(run: SinkRun, lane: Lane) -> tuple[str, str | None]:
+    """Return how it is with a session at a sink, and why if it is not well."""
     if lane.stopped:
-        return "deleted there; --from-start sends it again"
-    why = f": {run.outlet.last_error}" if run.outlet.last_error else ""
+        return "deleted there; --from-start sends it again", None
     if lane.settled and run.summed_up:
-        return "delivered"
+        return "delivered", None
     if lane.progress.problem is not None:
-        return f"stopped: {lane.progress.problem}"
-    return f"refused{why}" if run.outlet.gate.closed else f"waiting{why}"
+        return "stopped", lane.progress.problem
+    return "refused" if run.outlet.gate.closed else "waiting", run.outlet.last_error
