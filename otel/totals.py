@@ -4,7 +4,7 @@ These totals go on when a session is resumed, so only what they grew by since th
 only source for CLI 1.0.48, which keeps no record of each call; where there are records, those have been counted.
 """
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
@@ -33,6 +33,9 @@ NANO: Final = 1_000_000_000
 MODALITY: Final = "unknown"
 INPUT: Final = "input"
 OUTPUT: Final = "output"
+
+_Calls: TypeAlias = tuple[int, int]
+"""A number of calls, and of the tokens that they wrote."""
 
 
 class _Requests(Struct, gc=False):
@@ -91,15 +94,15 @@ class Totals:
         self._models: dict[str, _Used] = {}
         self._lines = (0.0, 0.0)
         self._recorded: set[str] = set()
-        self._written: dict[str, tuple[int, int]] = {}
+        self._written: dict[str, _Calls] = {}
 
     def recorded(self, model: str) -> None:
         """Note that calls of this model have records, so that nothing of them is missing."""
         self._recorded.add(model)
 
-    def has_records_of(self, model: str) -> bool:
-        """Tell whether calls of this model have records."""
-        return model in self._recorded
+    def has_records_of(self, model: str | None) -> bool:
+        """Tell whether calls of this model have records; of any model, when it is not known which."""
+        return model in self._recorded if model else bool(self._recorded)
 
     def written(self, model: str, tokens: int) -> None:
         """Note a call of which only the tokens it wrote are known, and are counted."""
@@ -109,13 +112,15 @@ class Totals:
     def shut_down(self, event: Event, provider: Value, meter: Meter) -> None:
         """Count what a `session.shutdown` says and nobody has counted."""
         said = payload(event, _Shutdown)
+        unnamed = self._written.pop("", (0, 0))
         for name, metric in said.model_metrics.items():
             now = _used(metric)
             used = now.since(self._models.get(name, _Used()))
             self._models[name] = now
             if name not in self._recorded:
                 model = label(name)
-                _count(used, self._written.get(name, (0, 0)), (CHAT, provider, model, model), meter)
+                written, unnamed = _with_unnamed(used, self._written.get(name, (0, 0)), unnamed)
+                _count(used, written, (CHAT, provider, model, model), meter)
         self._recorded.clear()
         self._written.clear()
         added, removed = amount(said.code_changes.lines_added) or 0, amount(said.code_changes.lines_removed) or 0
@@ -126,7 +131,14 @@ class Totals:
         meter.note(LINES_REMOVED, removed - before[1])
 
 
-def _count(used: _Used, written: tuple[int, int], call: tuple[Value | None, ...], meter: Meter) -> None:
+def _with_unnamed(used: _Used, written: _Calls, unnamed: _Calls) -> tuple[_Calls, _Calls]:
+    """Add to the counted calls of a model those that named none, as far as they may be its; return what is left too."""
+    calls = min(unnamed[0], max(0, int(used.calls) - written[0]))
+    tokens = min(unnamed[1], max(0, int(used.written) - written[1]))
+    return (written[0] + calls, written[1] + tokens), (unnamed[0] - calls, unnamed[1] - tokens)
+
+
+def _count(used: _Used, written: _Calls, call: tuple[Value | None, ...], meter: Meter) -> None:
     """Count what calls of a model used; `written` are the calls, and their tokens, whose answers have been counted."""
     left = max(0, used.written - written[1])
     for instrument, value in (

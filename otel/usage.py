@@ -23,6 +23,7 @@ from otel.names import CHAT
 from otel.payloads import AssistantMessage, Usage, UsageRecord
 from otel.totals import INPUT, MODALITY, NANO, OUTPUT, Totals
 
+_AGENTS_MAX: Final = 4_096
 _BY_A_PERSON: Final = (None, "user")
 
 
@@ -35,6 +36,7 @@ class Calls:
         self._legacy = semconv != "latest"
         self._totals = Totals()
         self._last_call: str | None = None
+        self._unanswered: set[str | None] = set()
 
     def recorded(self, event: Event, meter: Meter) -> None:
         """Count a call by its record."""
@@ -42,6 +44,9 @@ class Calls:
         if usage.api_call_id is not None and usage.api_call_id == self._last_call:
             return
         self._last_call = usage.api_call_id
+        self._unanswered.add(event.agent_id)
+        if len(self._unanswered) > _AGENTS_MAX:
+            self._unanswered.clear()
         if usage.is_byok and usage.provider_type:
             self.provider = label(usage.provider_type) or self.provider
         model = label(usage.model)
@@ -77,9 +82,9 @@ class Calls:
         """Count what an answer wrote, when only the answer says so."""
         answer = payload(event, AssistantMessage)
         written = amount(answer.output_tokens)
-        if written is None or (answer.api_call_id is not None and answer.api_call_id == self._last_call):
-            return
-        if self._totals.has_records_of(answer.model or ""):
+        recorded = event.agent_id in self._unanswered
+        self._unanswered.discard(event.agent_id)
+        if written is None or recorded or self._totals.has_records_of(answer.model):
             return
         model = label(answer.model)
         call = (CHAT, self.provider, model, model)
@@ -90,4 +95,5 @@ class Calls:
 
     def shut_down(self, event: Event, meter: Meter) -> None:
         """Count what the totals of a shutdown say beyond that."""
+        self._unanswered.clear()
         self._totals.shut_down(event, self.provider, meter)

@@ -11,7 +11,7 @@ from otel.event import read
 from otel.measured import pack, unpack
 from otel.metrics import Metering
 from otel.model import Context, Measurement
-from otel.name import Instrument
+from otel.name import Instrument, Semconv
 from otel.names import CONVERSATION_ID, GIT_REPOSITORY
 from otel.projection import TABLE
 from otel.traces import Traces
@@ -184,6 +184,43 @@ def test_totals_of_a_shutdown_are_never_added_to_records() -> None:
     assert sum(of(metric.INPUT_TOKENS, found).values()) == 1000
     assert sum(of(metric.OUTPUT_TOKENS, found).values()) == 50
     assert sum(of(metric.COST, found).values()) == 1
+
+
+@pytest.mark.parametrize("semconv", ["latest", "legacy"])
+@pytest.mark.parametrize(
+    "answer",
+    [{}, {"model": "m"}, {"model": "m", "apiCallId": "r"}, {"model": "m-2026-11-18"}, {"apiCallId": "r"}],
+    ids=lambda answer: "-".join(answer) or "bare",
+)
+def test_what_a_call_wrote_is_counted_by_its_record_or_its_answer(answer: dict[str, Any], semconv: Semconv) -> None:
+    told = lines(
+        ("session.start", 0, {}),
+        ("user.message", 1, {}),
+        ("assistant.turn_start", 2, {}),
+        ("session.usage_record", 3, {"usage": {"model": "m", "outputTokens": 5, "apiCallId": "r"}}),
+        ("assistant.message", 4, {"outputTokens": 5, **answer}),
+        ("assistant.turn_end", 5, {}),
+    )
+
+    found = totals(measure(told, semconv), semconv)
+
+    instrument = metric.OUTPUT_TOKENS if semconv == "latest" else metric.TOKEN_USAGE
+    assert sum(of(instrument, found).values()) == 5
+
+
+def test_answers_that_name_no_model_are_part_of_the_totals_of_a_shutdown() -> None:
+    totals_of_m = {"m": {"requests": {"count": 3}, "usage": {"outputTokens": 70}}}
+    told = lines(
+        ("user.message", 1, {}),
+        ("assistant.turn_start", 2, {}),
+        ("assistant.message", 3, {"outputTokens": 20}),
+        ("assistant.message", 4, {"outputTokens": 30, "model": "m"}),
+        ("session.shutdown", 5, {"modelMetrics": totals_of_m}),
+    )
+
+    found = totals(measure(told))
+
+    assert sum(of(metric.OUTPUT_TOKENS, found).values()) == 70
 
 
 def test_without_records_the_shutdown_tells_the_tokens_and_answers_what_they_wrote() -> None:
