@@ -95,7 +95,11 @@ def _assistant_message(stage: Stage, event: Event, now: int) -> Context | None:
 
 
 def _usage_record(stage: Stage, event: Event, now: int) -> Context | None:
-    return stage.chats.used(stage.at_work(event), event, payload(event, UsageRecord).usage, now)
+    usage = payload(event, UsageRecord).usage
+    if not event.agent_id:
+        # A sub-agent calls in a session of its own.
+        stage.interactions.called_in(usage.accounting.source_session_id if usage.accounting is not None else None)
+    return stage.chats.used(stage.at_work(event), event, usage, now)
 
 
 def _tool_start(stage: Stage, event: Event, now: int) -> Context | None:

@@ -1,4 +1,8 @@
-"""Interactions: each is a trace, whose root is the main agent at work, linked to the interaction before it."""
+"""Interactions: each is a trace, whose root is the main agent at work, linked to the interaction before it.
+
+A forked session begins with a copy of another one's events, under the same ids and older than its own start. What they
+tell is told here too, and its roots refer to those of the session that they are of.
+"""
 
 import re
 from typing import Final, Literal
@@ -20,8 +24,8 @@ class Interactions:
     """The root that is open, if one is, and what the next one has to say of those before it."""
 
     __slots__ = (
-        "_chats", "_held", "_links", "_mode", "_previous", "_spans", "_why", "agent_name", "last", "model", "outside",
-        "place", "root", "version",
+        "_chats", "_copied_until_ns", "_held", "_links", "_mode", "_origin", "_previous", "_spans", "_why",
+        "agent_name", "last", "model", "outside", "place", "root", "version",
     )  # fmt: skip
 
     def __init__(
@@ -37,6 +41,8 @@ class Interactions:
         self.model: str | None = None
         self.version: str | None = None
         self.place: Attributes = {}
+        self._origin: str | None = None
+        self._copied_until_ns = 0
         self._previous: str | None = None
         self._why = "previous_interaction"
         self._links: list[Link] = []
@@ -74,6 +80,8 @@ class Interactions:
             return None
         self._chats.release(root, now)
         root.span.attributes[names.PROVIDER] = self._chats.provider
+        if self._origin is not None and root.span.start_ns < self._copied_until_ns:
+            root.span.links.append(self._in_origin(self._origin, root.span.opened_by))
         return root.end(now, caches=self._spans.legacy)
 
     def began(self, event: Event) -> Began:
@@ -84,6 +92,8 @@ class Interactions:
         self._locate(data.context)
         if event.type == "session.resume":
             self._why = "resume"
+        else:
+            self._copied_until_ns = event.time_ns
         return data
 
     def handed_off(self, event: Event) -> None:
@@ -94,14 +104,15 @@ class Interactions:
 
     def forked(self, event: Event) -> None:
         """The session is a copy of another one up to here: the next interaction refers to where the other one was."""
-        found = _FORKED.match(payload(event, Message).message or "")
-        if found is None or self._previous is None:
-            return
-        source = found[1].lower()
-        trace = ids.trace_id(source, self._previous)
-        there = link(Context(trace, ids.span_id(names.INVOKE_AGENT, source, self._previous)), "fork")
-        if self._spans.session != source:
-            self._links = [there]
+        data = payload(event, Message)
+        found = _FORKED.match(data.message or "")
+        source = found[1].lower() if found is not None else self._origin if data.info_type == "fork" else None
+        if source is not None and source != self._spans.session and self._previous is not None:
+            self._links = [self._in_origin(source, self._previous)]
+
+    def called_in(self, session: str | None) -> None:
+        """The main agent called a model, in a session that may be the one that this is a copy of."""
+        self._origin = session if session != self._spans.session else None
 
     def changed(self, event: Event) -> None:
         """Another model or agent answers from now on, or the session is somewhere else."""
@@ -121,6 +132,12 @@ class Interactions:
         """Return what was kept, once."""
         held, self._held = self._held, []
         return held
+
+    @staticmethod
+    def _in_origin(session: str, opened_by: str) -> Link:
+        """Return a reference to the root that an event opened in the session that it was copied from."""
+        context = Context(ids.trace_id(session, opened_by), ids.span_id(names.INVOKE_AGENT, session, opened_by))
+        return link(context, "fork")
 
     def _locate(self, where: Where) -> None:
         fill(

@@ -65,6 +65,12 @@ class Charged(Struct, gc=False, rename="camel"):
     total_nano_aiu: Number | None = None
 
 
+class Accounting(Struct, gc=False, rename="camel"):
+    """Which session a call was made in: another one than that of the record, in lines copied by a fork."""
+
+    source_session_id: str | None = None
+
+
 class Usage(Struct, gc=False, rename="camel"):
     """What one answered call of a model took."""
 
@@ -85,6 +91,7 @@ class Usage(Struct, gc=False, rename="camel"):
     service_request_id: str | None = None
     finish_reason: str | None = None
     reasoning_effort: str | None = None
+    accounting: Accounting | None = None
 
     @property
     def nano_aiu(self) -> Number | None:
