@@ -7,12 +7,14 @@ from typing import Any
 import msgspec
 
 from config.errors import ConfigError
-from config.fields import Field, Kind, Sinks, Table, members
+from config.fields import Field, Kind, Sinks, Table, fields, members
 from config.layer import Given, Layer, unknown
 from config.masking import mask_url
 from config.paths import Places
-from config.settings import Settings
+from config.settings import Settings, Source
 from config.sinks import check_sink
+from config.source import RpcAddress, address_of, check_source
+from config.token import read_token
 from config.toml import written
 from config.url import fault
 
@@ -76,7 +78,7 @@ def _missing(group: Sinks, name: str, field: Field, given: Layer) -> ConfigError
 
 def _value(field: Field, given: Given, places: Places) -> object:
     if field.kind == "tables":
-        return _tables(field, given)
+        return _tables(field, given, places)
     try:
         value = msgspec.convert(given.value, field.type)
     except msgspec.ValidationError:
@@ -102,13 +104,13 @@ def _absolute(value: str | tuple[str, ...], given: Given, places: Places) -> obj
     )
 
 
-def _tables(field: Field, given: Given) -> object:
-    """An array of tables, of which each gives exactly one of its keys."""
+def _tables(field: Field, given: Given, places: Places) -> object:
+    """An array of tables."""
     assert field.tables_of is not None
-    if not isinstance(given.value, list):
+    if not isinstance(given.value, list | tuple):
         raise _wrong(field, given)
-    known = members(field.tables_of)
-    made = []
+    known = fields(field.tables_of)
+    made: list[object] = []
     for index, table in enumerate(given.value):
         where = given.inside.get((index,), given.where)
         if not isinstance(table, Mapping):
@@ -116,11 +118,48 @@ def _tables(field: Field, given: Given) -> object:
         for name in table:
             if name not in known:
                 raise unknown(f"{given.key}.{name}", known, where=given.inside.get((index, name), where))
+        if field.tables_of is Source:
+            made.append(_source(known, given, index, table, places))
+            continue
         if len(table) != 1:
             message = f"expected each {given.key} to have one of {', '.join(known)}, given {len(table)} of them"
             raise ConfigError(message, where=where, key=given.key)
         made.append(_entry(field, given, index, table))
     return tuple(made)
+
+
+def _source(
+    known: Mapping[str, Field], given: Given, index: int, table: Mapping[str, object], places: Places
+) -> Source:
+    """A source, its address checked and without parameters: what it needs of them is in its other settings."""
+    where, key = given.inside.get((index,), given.where), f"{given.key}.url"
+    if "url" not in table:
+        raise ConfigError(f"expected each {given.key} to have a url", where=where, key=key)
+
+    def value(name: str, held: object) -> Any:
+        at = given.inside.get((index, name), where)
+        return _value(known[name], Given(held, given.origin, at, f"{given.key}.{name}", given.relative_to), places)
+
+    source = Source(**{name: value(name, held) for name, held in table.items()})
+    try:
+        address = address_of(source)
+        check_source(address, source)
+    except ValueError as error:
+        at = given.inside.get((index, "url"), where)
+        raise ConfigError(f"{key}: {error}", where=at, key=key) from None
+    if isinstance(address, RpcAddress):
+        file = value("token_file", address.token_file) if address.token_file else None
+        source = Source(url=address.name, token_file=file, push=source.push)
+        _check_token_file(source, given.inside.get((index, "token_file"), where), f"{given.key}.token_file")
+    return source
+
+
+def _check_token_file(source: Source, where: str, key: str) -> None:
+    """Read the token once, so that a file that cannot be used is reported at start, with where it was named."""
+    try:
+        read_token(source)
+    except ConfigError as error:
+        raise ConfigError(f"{error.message} ({error.where})", hint=error.hint, where=where, key=key) from None
 
 
 def _entry(field: Field, given: Given, index: int, table: Mapping[str, object]) -> object:

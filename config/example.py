@@ -29,6 +29,8 @@ def example() -> str:
     tables: list[str] = []
     for name, member in members(Settings).items():
         match member:
+            case Field() if member.kind == "tables":
+                tables.append(_array_of_tables(member, name))
             case Field():
                 plain.append(_setting(member))
             case Table() | Sinks():
@@ -43,7 +45,7 @@ def _settings(struct: type[msgspec.Struct], table: str) -> list[str]:
     shown: set[str] = set()
     for field in known.values():
         if field.kind == "tables":
-            lines.append(_array_of_tables(field, table))
+            lines.append(_array_of_tables(field, f"{table}.{field.name}"))
         else:
             lines.append(_setting(field, instead=field.instead_of if field.instead_of in shown else ""))
         shown.add(field.name)
@@ -57,10 +59,12 @@ def _setting(field: Field, *, instead: str = "") -> str:
     return "\n" + _prose(field.meaning + _range(field)) + line
 
 
-def _array_of_tables(field: Field, table: str) -> str:
+def _array_of_tables(field: Field, name: str) -> str:
     assert field.tables_of is not None
     first, *others = fields(field.tables_of).values()
-    lines = f"\n{_prose(field.meaning)}#[[{table}.{field.name}]]\n{_setting(first).lstrip()}"
+    lines = f"\n{_prose(field.meaning)}#[[{name}]]\n{_setting(first).lstrip()}"
+    if first.required:
+        return lines + "".join(map(_setting, others))
     return lines + "".join(f"# or {one.name} = {written(one.example)}: {one.meaning}\n" for one in others)
 
 

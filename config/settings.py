@@ -156,6 +156,35 @@ class Redaction(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     allow: Annotated[tuple[Allow, ...], Meta(description="What is not a secret although it looks like one.")] = ()
 
 
+class Source(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where events come from besides the CLI's files."""
+
+    url: Annotated[
+        str,
+        Meta(
+            description="rpc://HOST:PORT: a CLI server (copilot --headless --port N, or --ui-server), which is only "
+            "asked and never told anything; tap: what the extension of exporter tap install shows live; file: the "
+            "CLI's files, which are followed in any case.",
+            examples=["rpc://127.0.0.1:4321"],
+        ),
+    ]
+    token_file: Annotated[
+        str | None,
+        Meta(
+            description="File that holds the server's COPILOT_CONNECTION_TOKEN; read again before every connection.",
+            examples=["~/.config/exporter/rpc.token"],
+            extra={"path": True},
+        ),
+    ] = None
+    push: Annotated[
+        bool,
+        Meta(
+            description="Have the server send the events of loaded sessions instead of asking for them. That attaches "
+            "to them without a trace, but a session that its owner has closed ends only when the exporter hangs up."
+        ),
+    ] = False
+
+
 class Limits(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How much the exporter uses at most."""
 
@@ -176,6 +205,15 @@ class Limits(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
             le=1024 * MIB,
         ),
     ] = 8 * MIB
+    journal_bytes: Annotated[
+        int,
+        Meta(
+            description="Size of the journals, which hold the events of sessions without a file until every sink has "
+            "them; when it is reached their source is not read on.",
+            ge=MIB,
+            le=1024 * 1024 * MIB,
+        ),
+    ] = 256 * MIB
     poll_seconds: Annotated[
         float,
         Meta(description="How often files are looked at where the system cannot report changes.", ge=0.05, le=3600),
@@ -228,6 +266,10 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
         ),
     ] = None
     log_level: Annotated[Literal["debug", "info", "warning", "error"], Meta(description="What is logged.")] = "info"
+    source: Annotated[
+        tuple[Source, ...],
+        Meta(description="Where events come from besides the CLI's files; nothing is connected to unless it is named."),
+    ] = ()
     mission_control: Annotated[
         dict[str, MissionControl],
         Meta(description="Where sessions are delivered; for more than one, [mission_control.NAME] each."),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from config.errors import ConfigError
 from config.otel import Otel
-from config.settings import MissionControl
+from config.settings import MissionControl, Source
 from config.text import pairs
 
 _SIZE_BYTES_MAX = 64 * 1024
@@ -14,14 +14,14 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
 
 
-def read_token(mission_control: MissionControl) -> str | None:
-    """The token to send to this Mission Control as it is now, or None if it takes none.
+def read_token(of: MissionControl | Source) -> str | None:
+    """The token to send to this Mission Control or CLI server as it is now, or None if it takes none.
 
     Raises ConfigError, which names the file, if that cannot be read or holds no token.
     """
-    file = mission_control.token_file
+    file = of.token_file
     if file is None:
-        return mission_control.token
+        return of.token if isinstance(of, MissionControl) else None
     token = _content(file, "token_file").strip()
     fault = token_fault(token)
     if fault:

@@ -20,6 +20,7 @@ _SINKS = (
     Column("LAST ERROR", flex=True, spare=1),
 )
 _SOURCES = (Column("SOURCE"), Column("SESSIONS", right=True), Column("READING", right=True))
+_STATES = (*_SOURCES, Column("STATE", flex=True, spare=1))
 _TONES: dict[str, Tone] = {"ok": "good", "waiting": "warn", "not running": "dim", "never used": "dim"}
 
 
@@ -40,8 +41,11 @@ def status_text(status: Mapping[str, Any], *, now: datetime, width: int | None, 
     if sinks := status["sinks"]:
         blocks.append(table(_SINKS, [_sink(sink, now) for sink in sinks], width=width, palette=palette))
     if sources := status["sources"]:
-        rows = [(Cell(plain(s["name"])), Cell(number(s["sessions"])), Cell(_rate(s))) for s in sources]
-        blocks.append(table(_SOURCES, rows, width=width, palette=palette))
+        rows = [(Cell(plain(s["name"])), Cell(number(s["sessions"])), Cell(_rate(s)), _state(s)) for s in sources]
+        if any(source.get("state") for source in sources):
+            blocks.append(table(_STATES, rows, width=width, palette=palette))
+        else:
+            blocks.append(table(_SOURCES, [row[:3] for row in rows], width=width, palette=palette))
     problems = [_problem(problem) for source in sources for problem in source.get("problems", ())]
     if problems:
         blocks.append("\n".join([palette.paint("problems", "warn"), *(f"  {line}" for line in problems)]))
@@ -82,6 +86,15 @@ def _lag(sink: Mapping[str, Any]) -> Cell:
 def _rate(source: Mapping[str, Any]) -> str:
     rate = source.get("events_per_second") or 0
     return f"{rate:,.1f} events/s" if rate else "quiet"
+
+
+def _state(source: Mapping[str, Any]) -> Cell:
+    parts = [plain(source.get("state") or "")]
+    if source.get("bytes"):
+        parts.append(size(source["bytes"]))
+    if source.get("dropped"):
+        parts.append(f"{count(source['dropped'], 'live event')} dropped")
+    return Cell(" · ".join(parts))
 
 
 def _problem(problem: Mapping[str, Any]) -> str:

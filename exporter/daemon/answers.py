@@ -72,13 +72,15 @@ class Answers:
     # ---- sessions -------------------------------------------------------------------------------------------
 
     def _files(self) -> list[SessionFile]:
-        return [file for file in self._daemon.source.sessions.values() if file.identity is not None]
+        return [file for file in self._daemon.files.values() if file.identity is not None]
 
     def _described(self, file: SessionFile) -> dict[str, Any]:
         described = session_object(file.directory, self._redact_text, self._line_bytes_max, self._host) or {
             "id": file.session,
             "events": 0,
         }
+        if file.is_journal:
+            described["source"] = "journal"
         sinks = []
         for run in self._daemon.runs:
             lane = run.lanes.get(file.session)
@@ -93,7 +95,7 @@ class Answers:
         return {**described, "sinks": sinks}
 
     def _session(self, session: str) -> dict[str, Any]:
-        file = self._daemon.source.sessions.get(session)
+        file = self._daemon.files.get(session)
         if file is None or file.identity is None:
             raise UsageError(f"there is no session {session}", hint="see `exporter sessions list`")
         return self._described(file)
@@ -212,7 +214,7 @@ class Answers:
             if shown is None:
                 return "the redactor refuses it still"
             identity, line = envelope.id, shown
-        file = self._daemon.source.sessions.get(entry.session)
+        file = self._daemon.files.get(entry.session)
         for run in runs:
             lane = run.lanes.get(entry.session) or (self._daemon.lane(run, file) if file else None)
             if lane is None:

@@ -6,7 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from exporter.core.notice import Level, Notice
 from exporter.daemon.lane import Lane
@@ -18,6 +18,9 @@ from exporter.sources.files import FileSource
 from exporter.sources.session_file import SessionFile
 from exporter.store.marks import Store
 from exporter.store.quarantine import Quarantine
+
+if TYPE_CHECKING:
+    from exporter.daemon.observing import Observing
 
 LIVE_SECONDS: Final = 600.0
 _TICK_SECONDS: Final = 0.02
@@ -60,6 +63,7 @@ class Daemon:
         drain_seconds: float,
         give_up_seconds: float,
         incomplete_line_seconds: float,
+        make_observing: "Callable[[Daemon], Observing] | None" = None,
     ) -> None:
         self.started = time.time()
         self.store = store
@@ -75,12 +79,26 @@ class Daemon:
         self._incomplete_seconds = incomplete_line_seconds
         self._start = time.monotonic()
         self.source = make_source(self)
+        self.observing = make_observing(self) if make_observing is not None else None
         self._housekeeping: asyncio.Task[None] | None = None
 
     # ---- what the source reports ----------------------------------------------------------------------------
 
+    @property
+    def files(self) -> dict[str, SessionFile]:
+        """Every session that is followed, by its file or by its journal."""
+        if self.observing is None:
+            return self.source.sessions
+        journals = self.observing.files.sessions.items()
+        return self.source.sessions | {name: file for name, file in journals if self.observing.has_journal(name)}
+
     def on_change(self, file: SessionFile) -> None:
         """Give the session a turn at every sink whose scope it is in."""
+        if self.observing is not None and not file.is_journal:
+            followed = self.observing.give_way(file)
+            if followed is None:
+                return
+            file = followed
         self.changed.add(file.session)
         now = time.time()
         for run in self.runs:
@@ -116,6 +134,8 @@ class Daemon:
         for run in self.runs:
             run.start()
         self.source.start()
+        if self.observing is not None:
+            self.observing.start(connect=deliver)
         self.ready.set()
         self._housekeeping = asyncio.create_task(self._keep_house())
 
@@ -135,6 +155,8 @@ class Daemon:
         if self._housekeeping is not None:
             self._housekeeping.cancel()
         self.source.close()
+        if self.observing is not None:
+            await self.observing.stop()
         await asyncio.gather(*(run.stop(self._drain_seconds) for run in self.runs))
         self.store.close()
         self.quarantine.close()
@@ -152,7 +174,7 @@ class Daemon:
             chosen = list(lanes()) if lanes else [(run, lane) for run in self.runs for lane in run.lanes.values()]
             summing = self._summing({run for run, _ in chosen} if lanes else set(self.runs))
             if not lanes:
-                done = all(lane.settled and not lane.busy and not lane.asked for _, lane in chosen)
+                done = self._all_read() and all(lane.settled and not lane.busy and not lane.asked for _, lane in chosen)
             else:  # what is added after the question is not part of the answer
                 done = all(
                     lane.reached(*targets.setdefault(lane, (lane.file.generation, lane.file.size)))
@@ -178,6 +200,9 @@ class Daemon:
             )
         )
         return Exit.PARTIAL if kept else Exit.DONE
+
+    def _all_read(self) -> bool:
+        return self.observing is None or not self.observing.catching_up()
 
     @staticmethod
     def _summing(runs: "set[SinkRun]") -> "set[SinkRun]":

@@ -148,10 +148,13 @@ class Handover:
         self.mark = self.outlet.store.replace_delivered(self.session, self.outlet.sink_id, mark, left)
         self.outlet.say(Level.WARNING, "events were rewound", self.session, events=len(gone))
 
-    def show(self, live: list[bytes]) -> None:
-        """Show ephemeral events, if the last ones are through; else they are dropped."""
-        if live and self.mark.remote_id is not None and (self._showing is None or self._showing.done()):
+    def show(self, live: list[bytes]) -> bool:
+        """Show ephemeral events, if the last ones are through; else they are dropped, and False is returned."""
+        if self.mark.remote_id is None or not (self._showing is None or self._showing.done()):
+            return False
+        if live:
             self._showing = asyncio.create_task(self.outlet.sink.live(self.mark.remote_id, live))
+        return True
 
     async def hand_over(self, segment: Segment, meanwhile: Callable[[], Awaitable[None]]) -> Dealt:
         """Carry out steps 1 and 2 of the order of effects (`core/delivery.py`) for one segment.
@@ -195,7 +198,7 @@ class Handover:
         for index in range(first, end) if rejected else ():
             if segment.ids[index] in rejected:
                 delivery.refused.add(index)
-                self._refuse(segment, index, "rejected_by_receiver")
+                self._refuse(segment, index, sent.refusal)
         if isinstance(sent.verdict, LessCompression):
             return None
         outcome = delivery.answered(sent.verdict)

@@ -70,6 +70,10 @@ class Lane:
         """Return for how long the session is to be left alone."""
         return self._handover.rest_until - time.monotonic()
 
+    def show(self, live: list[bytes]) -> bool:
+        """Show redacted ephemeral events that are in no file, if the last ones are through; tell whether they were."""
+        return not self.stopped and self._handover.show(live)
+
     def reached(self, generation: int, offset: int) -> bool:
         """Tell whether the sink has what stood before an offset of a generation of the file."""
         if self.settled:
@@ -251,7 +255,7 @@ class Lane:
         if self.file.size == 0 and 0 <= time.time() - self.file.modified < EMPTY_SECONDS:
             self._handover.rest_until = time.monotonic() + EMPTY_SECONDS  # somebody is writing it anew
             return False
-        gone = reconciling.gone()
+        gone = [] if self.file.is_journal else reconciling.gone()  # what is not in a journal may be cut off, or to come
         if gone and not self._go_on(await self._handover.rewound(gone)):
             return True
         # What the sink has hidden is hidden, even if the file has changed again meanwhile; the mark needs the file.

@@ -97,7 +97,7 @@ class Road:
     ) -> Segment | None:
         reader = self._reader(file, position)
         builder = SegmentBuilder(
-            position,
+            position if position.offset >= file.begins else reader.position,
             self._redact,
             events_max=limits[0],
             bytes_max=limits[1],
@@ -144,6 +144,8 @@ class Road:
     def _reader(self, file: SessionFile, position: Position) -> Reader:
         reader = self._readers.pop((file, position.offset), None)
         if reader is None or reader.generation != file.generation:
+            if position.offset < file.begins:
+                return Reader.from_first(file, self.files, self._line_bytes_max)
             reader = Reader(file, self.files, position, self._line_bytes_max)
         return reader
 

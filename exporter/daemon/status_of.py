@@ -2,8 +2,9 @@
 
 import os
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from exporter.core.envelope import Envelope, decode
 from exporter.daemon.asleep import GUESSED_EVENT_BYTES
@@ -12,6 +13,9 @@ from exporter.daemon.sink_run import SinkRun
 from exporter.sources.session_file import SessionFile
 from exporter.status import DaemonStatus, Problem, SinkStatus, SourceStatus, Status
 from exporter.version import VERSION
+
+if TYPE_CHECKING:
+    from exporter.daemon.observing import Observing
 
 _COUNT_BYTES_MAX: Final = 1 << 20
 
@@ -28,9 +32,35 @@ def status_of(daemon: Daemon) -> Status:
     )
     return Status(
         DaemonStatus(True, os.getpid(), VERSION, iso(daemon.started)),
-        [source],
+        [source, *(observed(daemon.observing, uptime) if daemon.observing is not None else ())],
         [sink_status(run) for run in daemon.runs],
     )
+
+
+def observed(observing: "Observing", uptime: float) -> Iterator[SourceStatus]:
+    """Yield the sources without files, and at last the journals that they fill."""
+    for name, source in observing.servers.items():
+        told = source.status
+        troubles = [
+            Problem(session, state.value, 0, 1)
+            for session, state in told.sessions.items()
+            if state.value.partition(":")[0] not in ("catching up", "live", "not loaded in the server")
+        ]
+        read = told.counts.durable + told.counts.ephemeral
+        state = observing.journaling.problem if observing.journaling.problem and told.is_connected else told.state
+        yield SourceStatus(
+            name, len(told.sessions), round(read / uptime, 1), troubles, state, dropped=told.counts.dropped
+        )
+    if observing.tap is not None:
+        tap = observing.tap.status
+        state = observing.tap_problem or f"{tap.taps} connected"
+        dropped = tap.counts.dropped + tap.dropped_by_taps
+        yield SourceStatus(
+            "tap", len(tap.sessions), round(tap.counts.ephemeral / uptime, 1), [], state, dropped=dropped
+        )
+    sessions = sum(1 for session in observing.files.sessions if observing.has_journal(session))
+    state, used = observing.journaling.problem or "ok", observing.journals.used_bytes
+    yield SourceStatus("journals", sessions, 0.0, [], state, used, observing.showing.dropped)
 
 
 def sink_status(run: SinkRun) -> SinkStatus:
@@ -76,7 +106,7 @@ def _problems(daemon: Daemon) -> list[Problem]:
         found[key] = Problem(
             entry.session, key[1], before.offset if before else entry.offset, before.count + 1 if before else 1
         )
-    for file in daemon.source.sessions.values():
+    for file in daemon.files.values():
         if file.problem is not None:
             found[file.session, file.problem] = Problem(file.session, file.problem, 0, 1)
         elif (held := daemon.incomplete(file)) is not None:

@@ -15,8 +15,12 @@ class _Everything:
 
 
 async def ids_in_file(lane: Lane) -> set[str]:
-    """Return the ids of the durable events of a session file, from whole lines, read without being redacted."""
-    seen: set[str] = set()
+    """Return the ids of the durable events of a session file, from whole lines, read without being redacted.
+
+    Of a journal, whose front may be cut off, those that were delivered are taken to have been in it.
+    """
+    outlet, session = lane.outlet, lane.file.session
+    seen = set(outlet.store.delivered(session, outlet.sink_id)) if lane.file.is_journal else set()
     position = START
     while True:
         segment = await lane.outlet.road.segment(lane.file, position, None, skip=_Everything(), seen=seen)

@@ -37,6 +37,7 @@ def may_change(settings: "Settings") -> bool:
         settings.redaction.known_env_of_cli
         or any(one.token_file for one in settings.mission_control.values())
         or any(one.headers_file for one in settings.otel.values())
+        or any(one.token_file for one in settings.source)
     )
 
 
@@ -46,6 +47,10 @@ def _tokens(settings: "Settings") -> Iterator[str]:
         with suppress(ConfigError):
             yield read_token(receiver) or ""
         yield from from_files([Path(receiver.token_file)] if receiver.token_file else [])
+    for source in settings.source:
+        with suppress(ConfigError):
+            yield read_token(source) or ""
+        yield from from_files([Path(source.token_file)] if source.token_file else [])
     for endpoint in settings.otel.values():
         with suppress(ConfigError):
             for value in read_headers(endpoint).values():

@@ -20,6 +20,7 @@ from exporter.joining.tracing import make_trace
 from exporter.observe import Observer
 from exporter.sinks.configured import http_sink, local_sink
 from exporter.sources.files import WATCHED_NAMES, FileSource
+from exporter.sources.journal import JOURNALS
 from exporter.sources.session_file import OpenFiles
 from exporter.sources.watch import best_watcher, file_system_type, is_remote
 from exporter.store.marks import Store, exporter_id
@@ -28,6 +29,7 @@ from exporter.store.quarantine import Quarantine
 if TYPE_CHECKING:
     from config.settings import MissionControl as MissionControlSettings
     from config.settings import Settings
+    from exporter.daemon.observing import Observing
     from exporter.sinks.mission_control import MissionControl
     from otel.bridge import Tally
 
@@ -53,12 +55,12 @@ def join(
         receiver_store, receiver = open_embedded(
             Path(settings.state_dir), lambda: redaction.another().event, make_trace=make_trace
         )
-    limits = settings.limits
-    files = OpenFiles(limits.open_files)
+    files, limits = OpenFiles(settings.limits.open_files), settings.limits
     road = Road(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
     tally = _tally(settings)
     daemon = Daemon(
         make_source=_source(settings, files, session_ids),
+        make_observing=_observing(settings, files, redaction, session_ids),
         road=road,
         store=store,
         quarantine=quarantine,
@@ -69,8 +71,8 @@ def join(
         give_up_seconds=settings.give_up_seconds,
         incomplete_line_seconds=limits.incomplete_line_seconds,
     )
-    host = settings.host_name or socket.gethostname()
     beside = [lambda: _send_health(settings, daemon, tally)] if tally is not None else []
+    host = settings.host_name or socket.gethostname()
     return Running(daemon, redaction, host, limits.max_line_bytes, receiver, receiver_store, beside=beside)
 
 
@@ -123,6 +125,17 @@ def _source(settings: "Settings", files: OpenFiles, session_ids: Sequence[str]) 
         poll_seconds=poll_seconds,
         only=session_ids,
     )
+
+
+def _observing(
+    settings: "Settings", files: OpenFiles, redaction: Redaction, session_ids: Sequence[str]
+) -> "Callable[[Daemon], Observing] | None":
+    """Return what makes the other sources: those that are named, and the journals that such have left."""
+    if not settings.source and not (Path(settings.state_dir) / JOURNALS).exists():
+        return None
+    from exporter.joining.sources import observing_of
+
+    return observing_of(settings, files, redaction.event, session_ids)
 
 
 def _outlets(

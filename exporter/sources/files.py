@@ -23,6 +23,7 @@ class FileSource:
 
     `on_change(file)` is called after `file` was looked at again: for every session at `start`, then whenever its
     file or its directory changed. Nothing is missed for longer than `RESCAN_SECONDS`, whatever the watcher loses.
+    With `journals` the files are journals of ours.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class FileSource:
         *,
         poll_seconds: float,
         only: Iterable[str] = (),
+        journals: bool = False,
     ) -> None:
         self.sessions: dict[str, SessionFile] = {}
         self.watcher_lost = 0
@@ -45,6 +47,7 @@ class FileSource:
         self._on_workspace = on_workspace
         self._poll_seconds = poll_seconds
         self._only = frozenset(only)
+        self._journals = journals
         self._unwatched: set[str] = set()
         self._root_watched = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -69,6 +72,10 @@ class FileSource:
         while True:
             await asyncio.sleep(seconds)
             do()
+
+    def notice(self, session: str) -> None:
+        """Look at a session now, because whoever wrote its file says so."""
+        self._look(session)
 
     def scan(self) -> None:
         """Look at every session directory again."""
@@ -113,7 +120,7 @@ class FileSource:
             self._unwatched.discard(name)
             return file
         if file is None:
-            file = self.sessions[name] = SessionFile(name, directory)
+            file = self.sessions[name] = SessionFile(name, directory, is_journal=self._journals)
         # The directory is watched before the file is looked at, so that no first write falls between the two.
         if self._watcher.add(str(directory)):
             self._unwatched.discard(name)

@@ -11,6 +11,7 @@ import os
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,7 @@ from exporter.core.envelope import Envelope, decode
 from exporter.core.position import TAIL_BYTES
 from exporter.sources.session_file import EVENTS_NAME
 
+JOURNALS: Final = "journals"
 OPEN_MAX: Final = 256
 _BLOCK_BYTES: Final = 4096
 _CHUNK_BYTES: Final = 1 << 20
@@ -57,6 +59,18 @@ class Journals:
         """Return how much all journals hold."""
         return self._used
 
+    @property
+    def is_half_full(self) -> bool:
+        """Tell whether it is time to give space back."""
+        return self._used > self._bytes_max // 2
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Tell whether so much more would be taken; `problem` says why not."""
+        if self._used + size_bytes <= self._bytes_max:
+            return True
+        self.problem = f"the journals are full ({self._bytes_max >> 20} MiB): a sink has not taken what they hold"
+        return False
+
     def append(self, session: str, events: Sequence[tuple[str, bytes]]) -> bool:
         """Write redacted events, ids with lines, and return once they are on the disk; False when they are not.
 
@@ -70,8 +84,7 @@ class Journals:
                 new.append(line)
                 seen.add(key)
         content = b"".join(line + b"\n" for line in new)
-        if self._used + len(content) > self._bytes_max:
-            self.problem = f"the journals are full ({self._bytes_max >> 20} MiB): a sink has not taken what they hold"
+        if not self.has_room(len(content)):
             return False
         try:
             _write(journal.descriptor, content, journal.size)
@@ -95,14 +108,25 @@ class Journals:
         return self._is_there(session) and _key(id) in self._journal(session).ids
 
     def begins(self, session: str) -> int:
-        """Return the offset of the first event that a journal still holds."""
-        return self._journal(session).begins
+        """Return the offset of the first event that a journal still holds; the journal is not read for that."""
+        if session in self._open:
+            return self._open[session].begins
+        try:
+            descriptor = os.open(self._path(session), os.O_RDONLY)
+        except OSError:
+            return 0
+        try:
+            return _after_hole(descriptor, os.fstat(descriptor).st_size)
+        finally:
+            os.close(descriptor)
 
     def cut(self, session: str, slowest: int) -> int:
         """Give back the space before `slowest`, the least offset that a sink stands at; return how much that was.
 
         What a sink needs to believe its mark, and the last event, stay.
         """
+        if not self._is_there(session):
+            return 0
         journal = self._journal(session)
         keep = min(slowest, _last_newline(journal.descriptor, journal.size - 1) + 1) - TAIL_BYTES
         begins = _last_newline(journal.descriptor, keep) + 1
@@ -123,7 +147,8 @@ class Journals:
         self._used -= _used_of(path)
         self._let_go(session)
         path.unlink(missing_ok=True)
-        path.parent.rmdir()
+        with suppress(OSError):  # somebody keeps something else there
+            path.parent.rmdir()
 
     def close(self) -> None:
         """Close every file."""

@@ -139,9 +139,9 @@ class RpcSource:
         try:
             await self._shake_hands(connection)
             self._status.is_connected = True
-            self._status.state = "following"
             for session in read_sessions(await connection.call("session.list")):
                 self._consider(session.sessionId, session.modifiedTime)
+            self._status.state = "following"
             await listening
         except LostError:
             if self._failure is not None:

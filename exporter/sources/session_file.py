@@ -8,7 +8,7 @@ from typing import Final
 
 from exporter.core.follow import Rewritten, Seen, Vanish, decide
 from exporter.core.lines import LineSplitter, Oversized
-from exporter.core.position import TAIL_BYTES, Identity, Position
+from exporter.core.position import START, TAIL_BYTES, Identity, Position, tail_hash
 
 CHUNK_BYTES: Final = 1 << 19
 EVENTS_NAME: Final = "events.jsonl"
@@ -69,17 +69,21 @@ class SessionFile:
 
     `generation` counts how often the file's past changed (replaced, truncated, overwritten): positions of an older
     generation mean nothing. `gone` says that the path names no file now; what is open can still be read.
+
+    A journal of ours (`is_journal`) holds what came by so far, from `begins` on: what it lacks need not be gone.
     """
 
     __slots__ = (
-        *("directory", "generation", "gone", "identity", "modified"),
+        *("begins", "directory", "generation", "gone", "identity", "is_journal", "modified"),
         *("path", "session", "size", "unopened", "unseen"),
     )
 
-    def __init__(self, session: str, directory: Path) -> None:
+    def __init__(self, session: str, directory: Path, *, is_journal: bool = False) -> None:
         self.session = session
         self.directory = directory
         self.path = directory / EVENTS_NAME
+        self.is_journal = is_journal
+        self.begins = 0
         self.generation = 0
         self.identity: Identity | None = None
         self.size = 0
@@ -111,6 +115,15 @@ class SessionFile:
         self.identity = seen.identity
         self.size = seen.size
         return decision.reason if isinstance(decision, Rewritten) else None
+
+    def become(self, other: "SessionFile", files: OpenFiles) -> None:
+        """Stand for another file of the same session from now on, as if it had been put in the place of this one."""
+        files.close(self)
+        files.close(other)
+        self.directory, self.path, self.is_journal, self.begins = other.directory, other.path, other.is_journal, 0
+        self.identity, self.size, self.modified, self.gone = other.identity, other.size, other.modified, other.gone
+        self.unseen, self.unopened = other.unseen, other.unopened
+        self.generation += 1
 
     def rewritten(self, files: OpenFiles) -> None:
         """Note that bytes already read have changed in place."""
@@ -156,6 +169,15 @@ class Reader:
         self._read_to = position.offset
         self._tail: bytes | None = None
         self._read_tail: bytes | None = None
+
+    @classmethod
+    def from_first(cls, file: SessionFile, files: OpenFiles, line_bytes_max: int) -> "Reader":
+        """Return a reader of the first event that a file holds, which is not at its start when its front is cut off."""
+        position = START
+        if file.begins and (descriptor := files.descriptor(file)) is not None:
+            start = max(0, file.begins - TAIL_BYTES)
+            position = Position(file.begins, tail_hash(_read_at(descriptor, file.begins - start, start)))
+        return cls(file, files, position, line_bytes_max)
 
     @property
     def held(self) -> int:

@@ -39,6 +39,9 @@ _MIGRATIONS: Final = (
     """,
     COUNTED_TABLES,
 )
+_COUNT_MASKED: Final = (
+    "INSERT INTO masked VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
+)
 FOLLOWING, DELETED_THERE = "following", "deleted_there"
 
 T = TypeVar("T")
@@ -171,11 +174,7 @@ class Store:
                     (session, sink, msgspec.json.encode(ids), b"".join(hashes)),
                 )
             for (day, rule), count in masked.items():
-                execute(
-                    "INSERT INTO masked VALUES (?, ?, ?, ?, ?)"
-                    " ON CONFLICT DO UPDATE SET count = count + excluded.count",
-                    (session, sink, day, rule, count),
-                )
+                execute(_COUNT_MASKED, (session, sink, day, rule, count))
             if counted:
                 execute(COUNT, (sink, mark.remote_id or session, msgspec.msgpack.encode(counted)))
             self._put_mark(session, sink, mark)
@@ -183,6 +182,10 @@ class Store:
         except DATABASE_ERRORS as error:
             raise self._failed(error) from error
         return mark
+
+    def count_masked(self, session: str, sink: int, masked: Mapping[tuple[str, str], int]) -> None:
+        """Count what was masked in events before they were read for a sink."""
+        self.change((_COUNT_MASKED, (session, sink, day, rule, count)) for (day, rule), count in masked.items())
 
     def rows(self, sql: str, values: Iterable[object] = ()) -> list[tuple[object, ...]]:
         """Read something that another module of the store keeps here."""

@@ -12,7 +12,7 @@ import pytest
 from config.example import example
 from config.fields import Field, Sinks, Table, fields, members
 from config.schema import schema, schema_text
-from config.settings import Allow, Settings
+from config.settings import Allow, Settings, Source
 from tests.config.loading import Loading
 
 
@@ -42,6 +42,7 @@ def test_the_example_as_it_stands_sets_nothing(loading: Loading) -> None:
 def example_files(loading: Loading) -> Path:
     directory = loading.file.parent
     (directory / "mc.token").write_text("token")
+    (directory / "rpc.token").write_text("token")
     (directory / "otel.headers").write_text("a=b")
     return directory
 
@@ -52,8 +53,10 @@ def test_the_example_uncommented_loads_and_holds_the_defaults(loading: Loading, 
     alternatives = {"mission_control.default.token", "otel.default.headers"}
     assert {path for path, origin in loaded.origins.items() if origin == "default"} == alternatives
     for member in members(Settings).values():
-        if isinstance(member, Field) and member.example is None and not member.path:
+        if isinstance(member, Field) and member.example is None and not member.path and member.kind != "tables":
             assert getattr(loaded.settings, member.name) == member.default
+    token_file = str(example_files / "rpc.token")
+    assert loaded.settings.source == (Source(url="rpc://127.0.0.1:4321", token_file=token_file),)
     assert loaded.settings.limits == Settings().limits
     assert loaded.settings.redaction.known_files == (str(example_files / "mc.token"),)
     assert loaded.settings.redaction.allow == (Allow(value="AKIAIOSFODNN7EXAMPLE"),)

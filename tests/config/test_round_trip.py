@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from config.environment import variable_of
 from config.fields import Field, Sinks, Table, fields, members
 from config.load import load
-from config.settings import Settings
+from config.settings import Settings, Source
 from config.toml import written
 
 PLAIN = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
@@ -24,6 +24,7 @@ URLS = st.builds(
 )
 NAMING = PLAIN.map(lambda text: f"{text}x")
 ENTRIES = st.dictionaries(st.sampled_from(["value", "rule", "path"]), NAMING, min_size=1, max_size=1)
+SOURCES = st.fixed_dictionaries({"url": st.sampled_from(["file", "tap", "rpc://[::1]:1", "rpc://a.example.com:4321"])})
 
 
 def value_of(field: Field) -> st.SearchStrategy[Any]:
@@ -48,7 +49,7 @@ def value_of(field: Field) -> st.SearchStrategy[Any]:
         case "texts":
             return st.lists(PLAIN, max_size=3)
         case "tables":
-            return st.lists(ENTRIES, max_size=3)
+            return st.lists(SOURCES if field.tables_of is Source else ENTRIES, max_size=3)
         case "pairs":
             return st.dictionaries(ASCII, ASCII, max_size=3)
         case _:

@@ -86,6 +86,8 @@ class Exporter:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self.running.daemon.source.close()
+        if self.running.daemon.observing is not None:
+            await self.running.daemon.observing.stop()
         self.running.daemon.store.close()
         self.running.daemon.quarantine.close()
         if self.running.receiver_store is not None:

@@ -80,8 +80,8 @@ class MadeUpServer:
 
     async def _answer(self, message: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         try:
-            hook = self.hooks.get(message["method"], lambda params: self._result(message["method"], params))
-            result = hook(message["params"])
+            hook = self.hooks.get(message["method"])
+            result = hook(message["params"]) if hook else self._result(message["method"], message["params"])
             if asyncio.iscoroutine(result):
                 result = await result
             body = {"result": result}

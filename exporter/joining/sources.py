@@ -1,0 +1,84 @@
+"""The sources besides the CLI's files, made as the settings name them; with nothing named there are none."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from config.errors import ConfigError
+from config.source import RpcAddress, TapAddress, address_of
+from config.token import read_token
+from exporter.core.redacted import RedactEvent
+from exporter.daemon.daemon import Daemon
+from exporter.daemon.observing import Observing, Server
+from exporter.sources.files import WATCHED_NAMES, FileSource
+from exporter.sources.journal import JOURNALS, Journals
+from exporter.sources.observed import Callbacks
+from exporter.sources.rpc import RpcSource
+from exporter.sources.session_file import OpenFiles, SessionFile
+from exporter.sources.watch import best_watcher
+
+if TYPE_CHECKING:
+    from config.settings import Settings, Source
+
+
+def observing_of(
+    settings: "Settings", files: OpenFiles, redact: RedactEvent, session_ids: Sequence[str]
+) -> Callable[[Daemon], Observing] | None:
+    """Return what makes the part of a daemon that has such sources, or journals that they have left."""
+    named = [(address_of(one), one) for one in settings.source]
+    servers = [_server(address, one) for address, one in named if isinstance(address, RpcAddress)]
+    has_tap = any(isinstance(address, TapAddress) for address, _ in named)
+    root = Path(settings.state_dir) / JOURNALS
+    if not servers and not has_tap and not root.exists():
+        return None
+    limits = settings.limits
+
+    def make_files(on_change: Callable[[SessionFile], None], on_workspace: Callable[[SessionFile], None]) -> FileSource:
+        return FileSource(
+            root,
+            best_watcher(str(root), limits.poll_seconds, WATCHED_NAMES),
+            files,
+            on_change,
+            on_workspace,
+            poll_seconds=limits.poll_seconds,
+            only=session_ids,
+            journals=True,
+        )
+
+    return lambda daemon: Observing(
+        daemon,
+        journals=Journals(root, limits.journal_bytes),
+        make_files=make_files,
+        files=files,
+        redact=redact,
+        servers=servers,
+        tap=Path(settings.state_dir) if has_tap else None,
+        line_bytes_max=limits.max_line_bytes,
+    )
+
+
+def _server(address: RpcAddress, source: "Source") -> Server:
+    def make(callbacks: Callbacks, on_shell: Callable[[str, bytes], None]) -> RpcSource:
+        return RpcSource(
+            lambda: asyncio.open_connection(address.host, address.port),
+            _token_of(source),
+            callbacks,
+            push=source.push,
+            on_shell=on_shell,
+        )
+
+    return Server(address.name, make)
+
+
+def _token_of(source: "Source") -> Callable[[], str | None]:
+    """Return what reads the token before every connection; one that cannot be read now stays what it was."""
+    last: list[str | None] = [None]
+
+    def token() -> str | None:
+        with suppress(ConfigError):
+            last[0] = read_token(source)
+        return last[0]
+
+    return token
