@@ -230,3 +230,41 @@ def test_a_sub_agent_of_a_sub_agent_is_told_of_before_what_it_does() -> None:
     for agent in (outer, inner):
         assert next(type for type, of in order if of == agent) == "subagent.started"
         assert order.count(("subagent.completed", agent)) == 1
+
+
+@pytest.mark.parametrize("code", [-32001, -32007, -32008])
+def test_a_host_that_was_just_started_and_refuses_is_asked_again(code: int) -> None:
+    """It does not know its sessions yet, or waits until its owner has signed in."""
+    host = ScriptedHost("0.9.0")
+    watching = Watching({}, version="0.9.0")
+    watching.answer = host.answer
+    watching.begin()
+    STEPS["start"](host)
+    host.restart()
+    refused = ("listSessions", "subscribe")
+    failure = {"error": {"code": code, "message": "not yet"}}
+    watching.answer = lambda method, params: failure if method in refused else host.answer(method, params)
+    watching.begin()
+    watching.observer.tick(watching.now + 60)
+    watching._pump()
+    assert watching.observer.rooms.problems
+    watching.answer = host.answer
+    watching.now += 120
+    watching.observer.tick(watching.now)
+    watching._pump()
+
+    assert watching.observer.rooms.problems == {}
+    assert watching.observer.notice == ""
+    prompts = [event["data"]["content"] for event in watching.durable() if event["type"] == "user.message"]
+    assert prompts == [host.turns[0]["message"]["text"]]
+
+
+def test_a_session_that_stays_unknown_is_let_go_of() -> None:
+    watching = listing({"resource": "ahp-session:/gone", "status": 8})
+    watching.begin()
+    for _ in range(8):
+        watching.now += 120
+        watching.observer.tick(watching.now)
+        watching._pump()
+
+    assert watching.observer.rooms.sessions == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -11,12 +12,15 @@ from typing import Any
 import pytest
 
 from tests.core.test_ahp_captures import results, root, spawned, starts, text
+from tests.real import install
 from tests.real.ahp_driver import Driver
 from tests.real.ahp_host import CHAT, CLASSIC, AgentHost, host
 from tests.real.ahp_observer import AhpObserver
 from tests.real.cage import Cage
 from tests.real.cli import wait_until
+from tests.real.conftest import MakeCopilot
 from tests.real.install import InstallError
+from tests.real.rpc import Server
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 BOTH = pytest.mark.parametrize("version", [CLASSIC, CHAT], ids=["classic", "chat"])
@@ -201,6 +205,24 @@ def test_a_session_that_has_a_file_gives_passing_events_only(host_of: MakeHost, 
             wait_until(lambda: any(e["type"] == "session.idle" for e in observer.ephemeral), "a passing event", 20)
 
             assert [path.parent.name for path in tmp_path.glob("*/events.jsonl") if path.stat().st_size] == []
+
+
+def test_the_clis_own_host_is_followed_up_to_its_refusal(make_copilot: MakeCopilot, cage: Cage, tmp_path: Path) -> None:
+    """It speaks 1.0, lists its sessions, and shows none without a sign-in of its own: that is explained."""
+    with Server(make_copilot(install.NEW, "ahp-own-host")) as server:
+        session, name, port = server.create(), str(uuid.uuid4()), cage.free_port()
+        server.turn(session, "hello")
+        server.call("host.start", hostId=name, localServer={"hostname": "127.0.0.1", "port": port, "token": "made-up"})
+        server.call("host.publishSession", hostId=name, sessionId=session)
+        url = f"ahp+ws://127.0.0.1:{port}/?tkn=made-up"
+        with AhpObserver(tmp_path / "right", url, lambda: cage.connect(port)) as observer:
+            wait_until(lambda: bool(observer.status.problems), "a refusal", 20)
+            status, events = observer.status, observer.events(session)
+        with AhpObserver(tmp_path / "wrong", url + "-not", lambda: cage.connect(port)) as observer:
+            observer.wait_state("refused the token (HTTP 401)")
+
+    assert (status.version, status.dialect, events) == ("1.0.0", "1.x", [])
+    assert "rpc://" in status.problems[session]
 
 
 @BOTH

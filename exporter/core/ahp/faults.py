@@ -34,6 +34,8 @@ def explain(code: int, versions: tuple[str, ...] = ()) -> str:
             f"the host speaks {spoken}, this exporter 1.x, 0.1 to 0.9 and the older 1: "
             "update the exporter, or the host if it is the older one"
         )
+    if code == 0:
+        return "the host does not answer: it is asked again"
     return _MEANING.get(code, "the host refused a request") + f" (error {code})"
 
 

@@ -24,6 +24,7 @@ WAITING_MAX: Final = 20_000
 ANSWER_SECONDS: Final = 30.0
 RUBBISH_MAX: Final = 100
 PING_SECONDS: Final = 60.0
+AGAIN_SECONDS: Final = 5.0
 
 
 @dataclass(slots=True)
@@ -62,6 +63,7 @@ class Observer:
     _waiting: deque[Ask] = field(default_factory=deque)
     _in_flight: dict[int, tuple[Ask, float]] = field(default_factory=dict)
     _heard_at: float = 0.0
+    _list_at: float | None = None
 
     def connected(self, now: float) -> None:
         """A connection has been made."""
@@ -109,6 +111,8 @@ class Observer:
             ask.otherwise(Failure(id, 0), now)
         if self.is_ready:
             self.rooms.tick(now)
+            if self.dialect is not None and self._list_at is not None and now >= self._list_at:
+                self._list(self.dialect)
             if self.dialect is not None and now - self._heard_at > PING_SECONDS and not self._in_flight:
                 dialect = self.dialect
                 self._ask(Ask(lambda id: asking.ping(id, dialect), ignore, ignore), now)
@@ -153,9 +157,13 @@ class Observer:
             self._compare(seq)
         dialect = self.dialect
         root = Ask(lambda id: asking.subscribe(id, dialect, dialect.root), self._root_known, ignore)
-        sessions = Ask(lambda id: asking.list_sessions(id, dialect), self._listed, self._note)
-        self._queue([root, sessions])
+        self._queue([root])
+        self._list(dialect)
         self.rooms.again()
+
+    def _list(self, dialect: Dialect) -> None:
+        self._list_at = None
+        self._queue([Ask(lambda id: asking.list_sessions(id, dialect), self._listed, self._not_listed)])
 
     def _compare(self, seq: int) -> None:
         """Compare the first number of a state on a connection with the last one of the connection before."""
@@ -166,11 +174,13 @@ class Observer:
         self._seen = max(self._seen, seq)
 
     def _listed(self, result: Any, now: float) -> None:
+        self.notice = ""
         for summary in objects(result if isinstance(result, dict) else {}, "items"):
             self.rooms.consider(summary, now)
 
-    def _note(self, failure: Failure, now: float) -> None:
+    def _not_listed(self, failure: Failure, now: float) -> None:
         self.notice = faults.explain(failure.code, failure.versions)
+        self._list_at = now + AGAIN_SECONDS
 
     def _told(self, message: Told, now: float) -> None:
         if self.dialect is None:

@@ -26,6 +26,8 @@ from exporter.core.envelope import REFUSALS
 SESSIONS_MAX: Final = 1000
 SUMMARIES_MAX: Final = 10_000
 ACTIVE_SECONDS: Final = 3600.0
+RETRIES_MAX: Final = 4
+RETRY_SECONDS_MAX: Final = 60.0
 _RUNS: Final = 8
 
 Wanted: TypeAlias = Literal["nothing", "live", "all"]
@@ -54,7 +56,7 @@ class Rooms:
     _rooms: dict[str, _Room] = field(default_factory=dict)
     _chats: dict[str, tuple[_Room, Chat]] = field(default_factory=dict)
     _summaries: OrderedDict[str, Json] = field(default_factory=OrderedDict)
-    _refused: set[str] = field(default_factory=set)
+    _retries: dict[str, tuple[int, float]] = field(default_factory=dict)
     _touched: dict[str, _Room] = field(default_factory=dict)
     _leaving: list[tuple[str, list[Line]]] = field(default_factory=list)
     _left: list[tuple[str, bytes]] = field(default_factory=list)
@@ -83,7 +85,7 @@ class Rooms:
     def disconnected(self) -> None:
         """Apply nothing until the state has been asked for again."""
         self._fetching.stop()
-        self._refused.clear()
+        self._retries.clear()
         for _, chat in self._chats.values():
             chat.is_known = False
 
@@ -111,7 +113,7 @@ class Rooms:
         if not is_active and not self._is_named(uri):
             return
         wanted = self.wants(name, str(known.get("modifiedAt") or ""))
-        if wanted == "nothing" or uri in self._refused or len(self._rooms) >= SESSIONS_MAX:
+        if wanted == "nothing" or len(self._rooms) >= SESSIONS_MAX:
             return
         session = Session(uri, dict(known), self.hooks, self._kept(name), wanted == "live", now)
         self._rooms[uri] = _Room(session, touched_at=now)
@@ -160,6 +162,10 @@ class Rooms:
             if self._fetching.is_late(uri, now):
                 room.session.told(chat, chat.broke("the host does not give older turns", now), now)
                 self._touch(room, now)
+        for uri, (tries, due) in self._retries.items():
+            if now >= due and uri in self._rooms:
+                self._retries[uri] = tries, now + RETRY_SECONDS_MAX
+                self._enter(uri)
         for uri, room in list(self._rooms.items()):
             chats = room.session.chats.values()
             rests = now - room.touched_at > ACTIVE_SECONDS and not any(chat.mirror.active for chat in chats)
@@ -207,6 +213,7 @@ class Rooms:
 
     def _leave(self, uri: str, now: float, lost: str = "") -> None:
         room = self._rooms.pop(uri)
+        self._retries.pop(uri, None)
         for each, chat in room.session.chats.items():
             self._chats.pop(each, None)
             if lost:
@@ -221,15 +228,19 @@ class Rooms:
             self.problems[name_of(uri)] = faults.explain(failure.code)
             while len(self.problems) > SESSIONS_MAX:
                 self.problems.pop(next(iter(self.problems)))
-            if failure.code and uri in self._rooms:
-                self._refused.add(uri)
-                is_gone = failure.code in (faults.SESSION_NOT_FOUND, faults.NOT_FOUND)
-                self._leave(uri, now, "the host has no such session any more" if is_gone else "")
+            tries = self._retries.get(uri, (0, 0.0))[0] + 1
+            if uri not in self._rooms:
+                return
+            if failure.code in (faults.SESSION_NOT_FOUND, faults.NOT_FOUND) and tries > RETRIES_MAX:
+                self._leave(uri, now, "the host has no such session any more")
+            else:  # a host that was just started does not know its sessions yet, or waits for its owner's sign-in
+                self._retries[uri] = tries, now + min(RETRY_SECONDS_MAX, 2.0 ** min(tries, 16))
 
         def known(result: Any, now: float) -> None:
             snapshot = mapping(result if isinstance(result, dict) else {}, "snapshot")
             if uri in self._rooms:
                 self.problems.pop(name_of(uri), None)
+                self._retries.pop(uri, None)
                 self._entered(self._rooms[uri], mapping(snapshot, "state"), number(snapshot, "fromSeq") or 0, now)
 
         self._fetching.subscribe(uri, known, refused)
@@ -258,6 +269,8 @@ class Rooms:
         def refused(failure: Failure, now: float) -> None:
             if uri in self._chats and failure.code in (faults.SESSION_NOT_FOUND, faults.NOT_FOUND):
                 self.missing(uri, now)
+            elif uri in self._chats and not failure.code:
+                self._look_into(uri)
 
         self._fetching.subscribe(uri, known, refused)
 

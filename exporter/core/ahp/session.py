@@ -66,7 +66,8 @@ class Session:
     def __post_init__(self) -> None:
         self._announced = set(self.kept.announced)
         self._parent = self.hooks.mark(self.id)
-        if not self.uri.startswith("ahp-"):  # the older hosts give it the name that the CLI does
+        # The older hosts give a session the name that the CLI does, and so does the CLI's own host.
+        if not self.uri.startswith("ahp-") or self.hooks.is_elsewhere(self.id):
             self.settle(self.id)
 
     @property
