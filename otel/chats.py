@@ -5,26 +5,18 @@ records, it goes from when an answer is awaited to the answer. In the legacy sha
 from the start of a turn to its end, tools included, and one for all turns of a sub-agent that has none recorded.
 """
 
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from otel import names
-from otel.event import Event, items, payload
+from otel import messages, names
+from otel.event import Event
 from otel.invocation import Invocation, Totals
 from otel.model import Context, Kind, Span
 from otel.name import Content as Level
-from otel.payloads import AssistantMessage, Content, Turn, Usage
+from otel.payloads import AssistantMessage, Turn, Usage
 from otel.spans import Spans, cut, fill, finish
 
 _MILLISECOND: Final = 1_000_000
 _DAY_MS: Final = 86_400_000
-
-
-class _Request(msgspec.Struct, rename="camel"):
-    tool_call_id: str | None = None
-    name: str | None = None
-    arguments: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Chats:
@@ -101,7 +93,7 @@ class Chats:
             agent.response_id = message.api_call_id or agent.response_id
             agent.awaiting = None
         if span is not None and self._spans.content:
-            text = _answer(event)
+            text = messages.answered(event)
             fill(span.attributes, (names.OUTPUT_MESSAGES, text))
             if not agent.ended:
                 fill(agent.span.attributes, (names.OUTPUT_MESSAGES, text))
@@ -182,14 +174,3 @@ def _describe(span: Span, usage: Usage) -> None:
         (names.INITIATOR, usage.initiator),
         (names.TIME_TO_FIRST_CHUNK, first_ms / 1000 if first_ms is not None else None),
     )
-
-
-def _answer(event: Event) -> str:
-    """Return an answer as the GenAI conventions write messages."""
-    parts: list[dict[str, Any]] = []
-    if text := payload(event, Content).content:
-        parts.append({"type": "text", "content": text})
-    for request in items(payload(event, AssistantMessage).tool_requests, _Request):
-        called = {"id": request.tool_call_id, "name": request.name, "arguments": request.arguments}
-        parts.append({"type": "tool_call", **called})
-    return msgspec.json.encode([{"role": "assistant", "parts": parts}]).decode()

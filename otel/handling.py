@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from otel import names
+from otel import messages, names
 from otel.event import Event, payload
 from otel.happenings import TOLD, compaction_complete, error, notification, skill, user_message
 from otel.model import Context
@@ -41,7 +41,7 @@ def _user_message(stage: Stage, event: Event, now: int) -> Context | None:
     root.interaction_id = said.interaction_id or root.interaction_id
     happen(root.span, now, *user_message(said, legacy=stage.spans.legacy))
     if stage.spans.content:
-        fill(root.span.attributes, (names.INPUT_MESSAGES, payload(event, Content).content))
+        fill(root.span.attributes, (names.INPUT_MESSAGES, messages.asked(event)))
     return root.span.context
 
 
@@ -50,7 +50,7 @@ def _system_message(stage: Stage, event: Event, now: int) -> Context | None:
     if agent is None:
         return None
     if stage.spans.content and not agent.ended:
-        fill(agent.span.attributes, (names.SYSTEM_INSTRUCTIONS, payload(event, Content).content))
+        fill(agent.span.attributes, (names.SYSTEM_INSTRUCTIONS, messages.instructed(event)))
     return agent.span.context
 
 

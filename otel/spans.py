@@ -84,14 +84,14 @@ def fill(attributes: Attributes, *pairs: tuple[Attribute, Value | None]) -> Attr
     return attributes
 
 
-def cut(text: str) -> str:
+def cut(text: str, bytes_max: int = TEXT_BYTES_MAX) -> str:
     """Return a text no longer than a value may be, marked when it was cut, and always valid in UTF-8."""
-    if len(text) <= TEXT_BYTES_MAX and text.isascii():
+    if len(text) <= bytes_max and text.isascii():
         return text
     encoded = text.encode("utf-8", "replace")
-    if len(encoded) <= TEXT_BYTES_MAX:
+    if len(encoded) <= bytes_max:
         return encoded.decode()
-    room = TEXT_BYTES_MAX - len(_CUT_MARK.encode())
+    room = bytes_max - len(_CUT_MARK.encode())
     return encoded[:room].decode("utf-8", "ignore") + _CUT_MARK
 
 
