@@ -1,106 +1,87 @@
 """Which strings of an event are never changed: the envelope, the ids that link events, and opaque fields that only
 work whole.
 
-The rule is about places, not names: a user's own `{"id": …}` deep in a tool's arguments is text like any other.
+The rule is about places, not names: a user's own `{"id": …}` deep in a tool's arguments is text like any other. And
+an id is one only while it looks like one: what else stands in its place is text, too.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Final
 
-ENVELOPE = frozenset({"id", "timestamp", "parentId", "type", "ephemeral", "agentId"})
-DATA = "data"
-IN_DATA = frozenset(
-    (
-        "toolCallId",
-        "parentToolCallId",
-        "messageId",
-        "originatingMessageId",
-        "interactionId",
-        "requestId",
-        "turnId",
-        "sessionId",
-        "remoteSessionId",
-        "hookInvocationId",
-        "apiCallId",
-        "providerCallId",
-        "serviceRequestId",
-        "checkpointId",
-        "eventId",
-        "upToEventId",
-        "clientId",
-        "parentAgentTaskId",
-        "compactionAttemptId",
-        "agentId",
-        "toolName",
-        "model",
-        "selectedModel",
-        "currentModel",
-        "newModel",
-        "firstDispatchedModel",
-        "behaviorModelId",
-        "hookType",
-        "role",
-        "kind",
-        "mode",
-        "version",
-        "copilotVersion",
-        "startTime",
-        "resumeTime",
-        "commit",
-        "baseCommit",
-        "headCommit",
-        "sha",
-        "traceparent",
-        "spanId",
-        "traceId",
-        "mimeType",
-    )
+import msgspec
+
+from redaction.linkage import LINKAGE
+
+ENVELOPE: Final = frozenset({"id", "timestamp", "parentId", "type", "ephemeral"})
+# Of the envelope, too, but it may be a name that somebody chose.
+AGENT_ID: Final = "agentId"
+DATA: Final = "data"
+OPAQUE: Final[Mapping[str, frozenset[tuple[str, ...]]]] = {
+    "assistant.message": frozenset({(DATA, "encryptedContent"), (DATA, "reasoningOpaque")})
+}
+_OPAQUE_NAMES: Final = frozenset(path[-1] for path in chain.from_iterable(OPAQUE.values()))
+_NAMES: Final = frozenset(path[-1] for path in chain.from_iterable(LINKAGE.values()))
+_ID_ENDINGS: Final = ("Id", "ID")
+_UUID: Final = re.compile(rb"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+# The last three: a request of GitHub's, a trace's parent, a number or short word.
+_ID: Final = re.compile(
+    _UUID.pattern
+    + rb"|(?:call|toolu|chatcmpl|resp|msg|fc|rs|gen)[_-][A-Za-z0-9]{1,64}"
+    + rb"|tooluse_[A-Za-z0-9_-]{22}"
+    + rb"|(?:sha256:)?[0-9A-Fa-f]{1,64}"
+    + rb"|[0-9A-F]{1,8}(?::[0-9A-F]{1,8}){2,6}"
+    + rb"|[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}"
+    + rb"|[A-Za-z0-9_.:-]{1,16}"
 )
-DEEPER = frozenset(
-    {
-        (DATA, "toolRequests", 0, "toolCallId"),
-        (DATA, "toolRequests", 0, "name"),
-        (DATA, "usage", "apiCallId"),
-        (DATA, "usage", "model"),
-        (DATA, "usage", "accounting", "sourceSessionId"),
-        (DATA, "usage", "accounting", "usageId"),
-    }
-)
-OPAQUE = frozenset({"encryptedContent", "encrypted_content", "reasoningOpaque", "signature"})
-OPAQUE_SUFFIX = "Signature"
-# Below these the names are a user's or a tool's, not the protocol's.
-FOREIGN = frozenset({"arguments", "input", "result", "output", "content", "toolTelemetry", "metadata"})
+# Ciphertext has no blanks, and is longer than what it hides.
+_OPAQUE_VALUE: Final = re.compile(rb"[A-Za-z0-9+/=_.:-]{64,}")
 
 
-_NAMES = ENVELOPE | IN_DATA | OPAQUE | {str(path[-1]) for path in DEEPER}
+class _Event(msgspec.Struct):
+    type: str = ""
 
 
-def may_be_protected(name: str) -> bool:
-    """Whether there is a place where the value of a member with this name must stay as it is."""
-    return name in _NAMES or name.endswith(OPAQUE_SUFFIX)
+_DECODER: Final = msgspec.json.Decoder(_Event)
+# The CLI writes it first.
+_FIRST: Final = re.compile(rb'[ \t\r\n]*+\{[ \t\r\n]*+"type"[ \t\r\n]*+:[ \t\r\n]*+"([^"\\]*+)"')
 
 
-def is_opaque(path: Sequence[str | int]) -> bool:
+def type_of(line: bytes) -> str:
+    """The type of the event, or nothing if the line does not say."""
+    first = _FIRST.match(line)
+    if first is not None:
+        return first[1].decode("utf-8", "replace")
+    try:
+        return _DECODER.decode(line).type
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+
+
+def may_be_protected(name: str | None, value: bytes) -> bool:
+    """Whether there is a place where this value must stay as it is: of a member with this name, or in an array."""
+    if name is None:
+        return _ID.fullmatch(value) is not None
+    if name in ENVELOPE or name in _OPAQUE_NAMES:
+        return True
+    return (name in _NAMES or name.endswith(_ID_ENDINGS)) and _ID.fullmatch(value) is not None
+
+
+def is_opaque(event_type: str, path: Sequence[str | int]) -> bool:
     """Whether the string at this path is one of the fields that only work whole."""
-    last = path[-1] if path else None
-    return (
-        isinstance(last, str)
-        and path[0] == DATA
-        and (last in OPAQUE or last.endswith(OPAQUE_SUFFIX))
-        and FOREIGN.isdisjoint(path[1:-1])
-    )
+    return tuple(path) in OPAQUE.get(event_type, ())
 
 
-def is_protected(path: Sequence[str | int]) -> bool:
-    """Whether the string at this path, or the key that ends it, must stay as it is."""
-    if not path:
-        return False
-    last = path[-1]
+def is_protected(event_type: str, path: Sequence[str | int], value: bytes) -> bool:
+    """Whether this string (as it stands in the line) at this path must stay as it is."""
     if len(path) == 1:
-        return last in ENVELOPE
-    if path[0] != DATA:
+        return path[0] in ENVELOPE or (path[0] == AGENT_ID and _ID.fullmatch(value) is not None)
+    if not path or path[0] != DATA:
         return False
-    if len(path) == 2 and last in IN_DATA:
+    if is_opaque(event_type, path):
+        return _OPAQUE_VALUE.fullmatch(value) is not None
+    if len(path) == 2 and str(path[1]).endswith(_ID_ENDINGS) and _UUID.fullmatch(value):
         return True
-    if is_opaque(path):
-        return True
-    return tuple(0 if isinstance(step, int) else step for step in path) in DEEPER
+    place = tuple("*" if isinstance(step, int) else step for step in path)
+    return place in LINKAGE.get(event_type, ()) and _ID.fullmatch(value) is not None

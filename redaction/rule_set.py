@@ -26,6 +26,8 @@ from redaction.built_in import built_in_pack
 from redaction.detectors import detector_rules, plugin_rules
 from redaction.errors import RuleError
 from redaction.formats import Format, Table, checked, read_table, rules_of
+from redaction.json_text import NotJsonError, paths
+from redaction.protected import is_opaque, type_of
 from redaction.rule import Family, Rule, Spans
 from redaction.shape import Shape
 
@@ -46,23 +48,29 @@ _MODULES: Final = (
     secret_manifests,
     web_tokens,
 )
-_STRING_REST: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+(?=")', re.DOTALL)
+_OPAQUE_FIELD: Final = r'"(?:encryptedContent|reasoningOpaque)"[ \t\r\n]{0,4}:[ \t\r\n]{0,4}"'
+# No line of JSON has a bare line feed in a string; one stands for what is masked already.
+_OPAQUE_VALUE: Final = re.compile(_OPAQUE_FIELD.encode() + rb'((?!\n)[^"\\]*+(?:\\.[^"\\]*+)*+)(?=")', re.DOTALL)
 
 
-def _opaque_value(line: bytes, to: int) -> tuple[Spans, int]:
-    value = _STRING_REST.match(line, to)
-    return (((to, value.end()),), value.end()) if value is not None and value.end() > to else ((), to)
+def _opaque_values(line: bytes, _to: int) -> tuple[Spans, int]:
+    """All at once. Elsewhere the names are a user's; what secrets are in such fields is for other rules to say."""
+    spans = {value.start(1): value.span(1) for value in _OPAQUE_VALUE.finditer(line)}
+    try:
+        places = paths(line, spans)
+    except NotJsonError:
+        return (), len(line)
+    event_type = type_of(line)
+    opaque = (start for start, path in places.items() if is_opaque(event_type, [step.name for step in path]))
+    return [spans[start] for start in opaque if spans[start][1] > start], len(line)
 
 
 OPAQUE_RULE: Final = Rule(
     "opaque",
     "Copilot CLI",
     "fields that only work whole, dropped by setting",
-    (
-        r'"(?:encryptedContent|encrypted_content|reasoningOpaque|signature|[A-Za-z]{1,40}Signature)"'
-        r'[ \t]{0,4}:[ \t]{0,4}"',
-    ),
-    _opaque_value,
+    (_OPAQUE_FIELD,),
+    _opaque_values,
 )
 
 

@@ -81,10 +81,10 @@ class RedactorContract:
         json.loads(result.line)
 
     def test_linkage_is_never_touched(self) -> None:
-        token = make("github ghp", 1).text
-        raw = line({"type": token, "agentId": token, "data": {"toolCallId": token, "model": token, "messageId": token}})
+        data = {"toolCallId": "call_0a1b2c3d4e5f60718293a4b5", "parentToolCallId": EVENT, "turnId": "12"}
+        raw = line({"type": "tool.execution_start", "agentId": SESSION, "data": data})
 
-        assert self.make_redactor().redact(raw, BUDGET_MS) == CLEAN
+        assert self.make_redactor([SESSION, EVENT, data["toolCallId"]]).redact(raw, BUDGET_MS) == CLEAN
 
     def test_a_users_own_id_is_text_like_any_other(self) -> None:
         token = make("github ghp", 1)
@@ -101,7 +101,7 @@ class RedactorContract:
 
     def test_opaque_fields_pass_whole(self) -> None:
         opaque = make("sendgrid", 1).text
-        data = {"encryptedContent": opaque, "reasoningOpaque": opaque, "thoughtSignature": opaque}
+        data = {"encryptedContent": opaque, "reasoningOpaque": opaque}
 
         assert self.make_redactor().redact(line({"type": "assistant.message", "data": data}), BUDGET_MS) == CLEAN
 
