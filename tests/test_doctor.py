@@ -23,7 +23,7 @@ import pytest
 
 from exporter.core.event_types import KNOWN
 from exporter.core.segment import Unsendable
-from exporter.doctor import machine, sessions, sinks, state
+from exporter.doctor import machine, sessions, sinks, sources, state
 from exporter.doctor.check import Check, attempt, shown_url
 from exporter.doctor.doctor import doctor
 from exporter.doctor.facts import Facts, MissionControlFacts, OtlpFacts
@@ -685,3 +685,22 @@ def test_a_bundle_never_replaces_a_file(facts: Facts, tmp_path: Path) -> None:
 )
 def test_an_address_is_shown_without_what_may_be_secret(url: str, shown: str) -> None:
     assert shown_url(url) == shown
+
+
+def test_each_source_is_told_with_what_it_sees_and_other_servers_are_suggested(facts: Facts, tmp_path: Path) -> None:
+    processes = tmp_path / "proc"
+    for number, port in enumerate((4321, 5555)):
+        (processes / str(number)).mkdir(parents=True)
+        command = ["node", "/usr/bin/copilot", "--headless", "--port", str(port), ""]
+        (processes / str(number) / "cmdline").write_bytes("\0".join(command).encode())
+    away = {"name": "rpc://127.0.0.1:4321", "state": "the server cannot be reached: refused"}
+    named = replace(facts, sources=("tap", "rpc://127.0.0.1:4321"), status={"sources": [away]})
+
+    tap, rpc, *suggested = sources.sources(named, processes)
+
+    assert (tap.verdict, rpc.verdict) == ("ok", "warning")
+    assert "cannot be reached" in rpc.detail and "does not see session.usage_record" in rpc.detail
+    if sys.platform == "linux":
+        assert ["rpc://127.0.0.1:5555" in one.remedy for one in suggested] == [True]
+        assert {one.verdict for one in suggested} == {"note"}
+    assert list(sources.sources(facts, tmp_path / "none")) == []

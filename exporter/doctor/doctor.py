@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from exporter.doctor import machine, sessions, sinks, state
+from exporter.doctor import machine, sessions, sinks, sources, state
 from exporter.doctor.bundle import write_bundle
 from exporter.doctor.check import Check, attempt, broken, described
 from exporter.doctor.facts import Facts
@@ -41,6 +41,7 @@ def _looks(facts: Facts, *, schema: bool) -> Iterator[list[Check]]:
     yield attempt("versions", machine.versions)
     yield attempt("configuration", lambda: machine.configuration(facts))
     yield attempt("sessions", lambda: sessions.copilot_home(facts, found))
+    yield attempt("sources", lambda: sources.sources(facts))
     yield attempt("Copilot CLI", lambda: sessions.cli_versions(found))
     if schema:
         yield attempt("event types", lambda: sessions.event_types(facts, found))

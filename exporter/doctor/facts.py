@@ -50,6 +50,7 @@ class Facts:
     line_bytes_max: int
     mission_controls: tuple[MissionControlFacts, ...] = ()
     otlp: tuple[OtlpFacts, ...] = ()
+    sources: tuple[str, ...] = ()
     config_file: Path | None = None
     notes: tuple[str, ...] = ()
     found_not_used: tuple[str, ...] = ()

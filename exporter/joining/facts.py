@@ -29,6 +29,7 @@ def facts_of(loaded: "Loaded", status: Mapping[str, Any] | None, mask: Callable[
         line_bytes_max=settings.limits.max_line_bytes,
         mission_controls=tuple(_mission_control(name, one) for name, one in settings.mission_control.items()),
         otlp=tuple(_otlp(name, one) for name, one in settings.otel.items()),
+        sources=tuple(one.url for one in settings.source),
         config_file=loaded.file,
         notes=tuple(loaded.notes),
         found_not_used=tuple(loaded.found_not_used),
