@@ -1,12 +1,21 @@
 """Our spans against the CLI's own telemetry, in captures of real sessions and in our own fixtures."""
 
+from pathlib import Path
+
 import pytest
 
+from tests.parity.absent import (
+    absent_attributes,
+    absent_events,
+    attributes_with_a_reason,
+    roots_that_end_elsewhere,
+)
 from tests.parity.compare import Comparison, compare, p95
 from tests.parity.oracle import CAPTURES, captures
-from tests.parity.reasons import SPANS
+from tests.parity.reasons import ATTRIBUTES, ENDS, EVENTS, OLD_ATTRIBUTES, SPANS
 from tests.parity.table import table
 
+DOCUMENT = Path(__file__).parents[2] / "docs" / "telemetry.md"
 COMPARISONS = [compare(session) for session in captures()]
 EACH = [pytest.param(one, id=f"{number}-{one.session.name}") for number, one in enumerate(COMPARISONS)]
 
@@ -57,6 +66,23 @@ def test_times_are_as_close_as_the_log_allows(operation: str, edge: str, apart_m
 
     assert len(apart) >= 20
     assert p95(apart) <= apart_ms_max
+
+
+@pytest.mark.parametrize("one", EACH)
+def test_every_event_and_attribute_that_is_absent_has_a_reason(one: Comparison) -> None:
+    assert absent_events(one) <= EVENTS.keys()
+    assert absent_attributes(one) <= attributes_with_a_reason(one)
+
+
+@pytest.mark.parametrize("one", EACH)
+def test_a_root_ends_where_the_cli_ends_it_unless_that_has_a_reason(one: Comparison) -> None:
+    assert bool(roots_that_end_elsewhere(one)) == (one.session.name in ENDS)
+
+
+def test_the_document_names_all_that_is_absent() -> None:
+    document = DOCUMENT.read_text()
+
+    assert [name for name in (*SPANS, *EVENTS, *ATTRIBUTES, *OLD_ATTRIBUTES) if name not in document] == []
 
 
 def test_the_table_has_a_row_for_every_session() -> None:
