@@ -20,9 +20,10 @@ def otlp_name(configured: str, signal: str = "") -> str:
     return f"{name}:{signal}" if signal else name
 
 
-def endpoint_of(sink: str) -> str:
-    """Return the name of the endpoint that a sink is a signal of, or the sink's own."""
-    return sink.partition(":")[0]
+def names_of(sink: str) -> set[str]:
+    """Return the names that a sink is asked for by: its own, its endpoint's, and `otel` for all OTLP endpoints."""
+    endpoint = sink.partition(":")[0]
+    return {sink, endpoint} | ({"otel"} if endpoint.startswith("otel.") else set())
 
 
 def host_of(url: str) -> str:

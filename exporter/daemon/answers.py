@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from exporter.core.backfill import Unknown, chosen
-from exporter.core.envelope import Envelope, decode
-from exporter.core.names import endpoint_of
+from exporter.core.envelope import Envelope, decode, is_utf8
+from exporter.core.names import names_of
 from exporter.core.redacted import Masked, RedactEvent, Refused
 from exporter.core.segment import Unsendable
 from exporter.daemon.backfill import Progress, backfill, history_notes, would_send
@@ -117,12 +117,13 @@ class Answers:
     def _runs(self, names: Iterable[str] | None) -> list[SinkRun]:
         """Return the sinks of these names; that of an OTLP endpoint stands for all its signals."""
         wanted = set(names or ())
-        known = {name for run in self._daemon.runs for name in (run.name, endpoint_of(run.name))}
+        names = {run: names_of(run.name) for run in self._daemon.runs}
+        known = {name for some in names.values() for name in some}
         if wanted - known:
             raise UsageError(
                 f"there is no sink {sorted(wanted - known)[0]}", hint=f"known sinks: {', '.join(sorted(known))}"
             )
-        return [run for run in self._daemon.runs if not wanted or run.name in wanted or endpoint_of(run.name) in wanted]
+        return [run for run in self._daemon.runs if not wanted or names[run] & wanted]
 
     async def _backfill(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         chosen = [(run, file) for run in self._runs(request.get("sinks")) for file in self._chosen(request)]
@@ -172,7 +173,8 @@ class Answers:
     def _show(self, number: int) -> dict[str, Any]:
         [entry] = self._entries([number])
         text = self._presentable(entry.raw)
-        return {**self._entry(entry), "text": text.decode() if text is not None else None}
+        readable = text is not None and is_utf8(text)  # a record of a telemetry sink is no text
+        return {**self._entry(entry), "text": text.decode() if text is not None and readable else None}
 
     def _presentable(self, raw: bytes) -> bytes | None:
         """Return the event as it may be shown, None unless the redactor vouches for it."""

@@ -77,7 +77,6 @@ class Daemon:
         self._drain_seconds = drain_seconds
         self._give_up_seconds = give_up_seconds
         self._incomplete_seconds = incomplete_line_seconds
-        self._start = time.monotonic()
         self.source = make_source(self)
         self.observing = make_observing(self) if make_observing is not None else None
         self._housekeeping: asyncio.Task[None] | None = None
@@ -167,7 +166,7 @@ class Daemon:
         Ends with `REFUSED` when a sink refuses the token, with `UNREACHABLE` when nothing was accepted for
         `give_up_seconds`, with `PARTIAL` when something is in quarantine.
         """
-        idle_looks = 0
+        idle_looks, begun = 0, time.monotonic()
         targets: dict[Lane, tuple[int, int]] = {}
         while idle_looks < 2:
             await asyncio.sleep(_TICK_SECONDS)
@@ -184,11 +183,10 @@ class Daemon:
                 idle_looks += 1
                 continue
             idle_looks = 0
-            for run in {run for run, lane in chosen if not lane.settled} | summing:
-                if run.outlet.gate.closed:
-                    return Exit.REFUSED
-                if self._gave_up(run):
-                    return Exit.UNREACHABLE
+            unsettled = [(run, lane) for run, lane in chosen if not lane.settled]
+            ended = self._hopeless({run for run, _ in unsettled} | summing, [lane for _, lane in unsettled], begun)
+            if ended is not None:
+                return ended
         sessions = {lane.file.session for _, lane in (lanes() if lanes else [])}
         if any(lane.progress.problem for run in self.runs for lane in run.lanes.values()):
             return Exit.PARTIAL
@@ -236,12 +234,23 @@ class Daemon:
             "masked": sum(self.store.masked_in_all(lane.file.session, lane.outlet.sink_id) for lane in lanes),
         }
 
-    def _gave_up(self, run: SinkRun) -> bool:
+    def _hopeless(self, runs: "set[SinkRun]", lanes: list[Lane], begun: float) -> Exit | None:
+        """Return how a wait for these ends that will not end well: nothing is taken, or all that is left is troubled."""
+        for run in runs:
+            if run.outlet.gate.closed:
+                return Exit.REFUSED
+            if self._gave_up(run, begun):
+                return Exit.UNREACHABLE
+        since = [lane.progress.troubled_since for lane in lanes]
+        end = time.monotonic() - self._give_up_seconds
+        return Exit.PARTIAL if since and all(one is not None and one <= end for one in since) else None
+
+    def _gave_up(self, run: SinkRun, begun: float) -> bool:
         gate = run.outlet.gate
         if gate.failures == 0:
             return False
         since = run.outlet.last_success_monotonic
-        quiet = time.monotonic() - (self._start if since is None else since)
+        quiet = time.monotonic() - max(begun, since or begun)
         return quiet >= self._give_up_seconds
 
     def incomplete(self, file: SessionFile) -> int | None:

@@ -290,6 +290,7 @@ class Lane:
 
     def _trouble(self, problem: str, message: str, **fields: object) -> None:
         if self.progress.problem != problem:
+            self.progress.troubled_since = time.monotonic()
             self._say(Level.ERROR, message, **fields)
         self.progress.problem = problem
 
