@@ -117,13 +117,13 @@ class Answers:
     def _runs(self, names: Iterable[str] | None) -> list[SinkRun]:
         """Return the sinks of these names; that of an OTLP endpoint stands for all its signals."""
         wanted = set(names or ())
-        names = {run: names_of(run.name) for run in self._daemon.runs}
-        known = {name for some in names.values() for name in some}
+        named = {run: names_of(run.name) for run in self._daemon.runs}
+        known = {name for some in named.values() for name in some}
         if wanted - known:
             raise UsageError(
                 f"there is no sink {sorted(wanted - known)[0]}", hint=f"known sinks: {', '.join(sorted(known))}"
             )
-        return [run for run in self._daemon.runs if not wanted or names[run] & wanted]
+        return [run for run in self._daemon.runs if not wanted or named[run] & wanted]
 
     async def _backfill(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         chosen = [(run, file) for run in self._runs(request.get("sinks")) for file in self._chosen(request)]

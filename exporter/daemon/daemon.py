@@ -235,7 +235,7 @@ class Daemon:
         }
 
     def _hopeless(self, runs: "set[SinkRun]", lanes: list[Lane], begun: float) -> Exit | None:
-        """Return how a wait for these ends that will not end well: nothing is taken, or all that is left is troubled."""
+        """Return how a wait ends that cannot end well: nothing is taken, or all that is left is troubled."""
         for run in runs:
             if run.outlet.gate.closed:
                 return Exit.REFUSED
