@@ -98,10 +98,7 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
     leave_no_core()
     settings = msgspec.structs.replace(loaded.settings, history_days=days)
     if demo:
-        home = Path(settings.state_dir) / "demo"  # everything of the demo is apart from what is real
-        settings = msgspec.structs.replace(
-            settings, state_dir=str(home / "state"), copilot_home=str(home / "copilot"), mission_control={}, otel={}
-        )
+        settings = _of_demo(settings)
     leaves = [f"{name} ({host_of(url)})" for name, url in _addresses(settings).items()]
     facts = {"found_not_used": loaded.found_not_used, "leaves": leaves}
     state = Path(settings.state_dir)
@@ -126,6 +123,19 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
                 return Exit.DONE
         finally:
             await running.close()
+
+
+def _of_demo(settings: "Settings") -> "Settings":
+    """Return settings with which everything is apart from what is real, and nothing goes or comes."""
+    home = Path(settings.state_dir) / "demo"
+    return msgspec.structs.replace(
+        settings,
+        state_dir=str(home / "state"),
+        copilot_home=str(home / "copilot"),
+        source=(),
+        mission_control={},
+        otel={},
+    )
 
 
 async def serve(
