@@ -97,14 +97,13 @@ class Bridge:
             self._tally.add(event, taken.spans)
             if traces is not None:
                 for span in taken.spans:
-                    if (written := guarded(b"", write_span, span)) != b"":
+                    if written := guarded(b"", write_span, span):
                         traces.append((index, span.context.span_id.hex(), written))
             if metrics is not None and (measured := guarded([], self._metering.measure, event, taken)):
                 metrics.append((index, event.id, measured))
             if logs is not None and not taken.again:
                 logged = guarded(b"", self._logged, record, event, taken, line, observed_ns)
-                if logged == b"":
-                    logged = self._logged(bare, event, taken, line, observed_ns)
+                logged = logged or self._logged(bare, event, taken, line, observed_ns)
                 logs.append((index, event.id, logged))
         return records
 
@@ -129,11 +128,13 @@ class Bridge:
 
     def process_died(self, observed_ns: int) -> Records:
         """Return the records of what was open when the process ended that wrote the session."""
-        spans = self._traces.process_died()
+        guarded, write = self._guarded, self._writer.span
+        spans = guarded([], self._traces.process_died)
         self._tally.add_orphans(spans)
-        measured = self._guarded([], self._metering.ended, spans)
+        measured = guarded([], self._metering.ended, spans)
+        written = [(0, span.context.span_id.hex(), guarded(b"", write, span)) for span in spans]
         records: Records = {
-            "traces": [(0, span.context.span_id.hex(), self._writer.span(span)) for span in spans],
+            "traces": [one for one in written if one[2]],
             "metrics": [(0, f"{spans[0].opened_by}/ended", measured)] if measured else [],
             "logs": [],
         }

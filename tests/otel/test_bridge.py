@@ -111,3 +111,20 @@ def test_events_that_are_passed_over_leave_the_same_behind_although_one_fails(mo
 
     assert tally.defects == 1
     assert passed.take(LINES[6:], 1) == taken.take(LINES[6:], 1)
+
+
+def test_a_span_that_cannot_be_written_costs_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    tally = Tally()
+    bridge, other = Bridge(SESSION, Telling(), tally), Bridge(SESSION, Telling())
+    for one in (bridge, other):
+        one.take(LINES[:6], 1)
+    whole = other.process_died(1)
+    write = bridge._writer.span
+    monkeypatch.setattr(bridge._writer, "span", lambda span: _broken() if span.parent_id else write(span))
+
+    records = bridge.process_died(1)
+
+    assert tally.defects == 1
+    assert records["traces"] == whole["traces"][1:]
+    assert len(whole["traces"]) == 2
+    assert records["metrics"] == whole["metrics"]
