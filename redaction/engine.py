@@ -215,7 +215,7 @@ def _shown_keys(line: bytes, parts: Sequence[Part], replaced: Sequence[tuple[int
     inside: dict[int, list[tuple[int, int, bytes]]] = {}
     ends: dict[int, int] = {}
     for part, (start, end, new) in zip(parts, replaced, strict=True):
-        if part.string.is_key:
+        if part.string.is_key and part.string.end is not None:
             begun = part.string.start
             inside.setdefault(begun, []).append((start - begun, end - begun, new))
             ends[begun] = part.string.end

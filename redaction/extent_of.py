@@ -1,13 +1,13 @@
 """How far a token goes from where its pattern matches, and whether it is one."""
 
 import re
-from collections.abc import Callable
-from functools import cache
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
 from redaction.raw import starts_word
 from redaction.rule import Spans
 from redaction.samples import is_sequence_of_bases
+from redaction.steps import Step, end_of, run_of, steps_of
 
 _VARIED_LENGTH: Final = 16
 # What stands in for characters that are not shown.
@@ -24,14 +24,14 @@ _WORD_LENGTH_MIN: Final = 10
 # In the language of `shape`: what may hold a bracket that groups nothing, and one that captures.
 _NO_GROUP: Final = re.compile(rb"\\.|\[[^\]]*\]")
 _GROUP: Final = re.compile(rb"\((?!\?)")
-# Hundreds of formats end with the same few classes.
-_compiled_rest = cache(re.compile)
+# Where a match begins, where its secret begins and ends, and where the match ends.
+Found: TypeAlias = tuple[int, int, int, int]
 
 
 class TokenReader:
     """Says of the matches of one row's pattern how far their tokens go, and whether they are secrets."""
 
-    __slots__ = ("_any_left", "_check", "_compiled", "_exact", "_rest", "_source")
+    __slots__ = ("_any_left", "_check", "_compiled", "_exact", "_last_class", "_rest", "_source", "_steps")
 
     def __init__(
         self,
@@ -43,24 +43,38 @@ class TokenReader:
         check: Callable[[bytes], bool] | None,
     ) -> None:
         self._source = pattern.encode()
-        self._rest = f"{last_class}*+".encode() if last_class else None
-        # Most rules never meet a hit, and compiling all of them would take longer than starting up.
-        self._compiled: tuple[re.Pattern[bytes], re.Pattern[bytes] | None] | None = None
+        self._last_class = last_class
+        # Most rules never meet a hit, and making all of them ready would take longer than starting up.
+        self._steps: Sequence[Step] | None = ()
+        self._rest: re.Pattern[bytes] | None = None
+        self._compiled: re.Pattern[bytes] | None = None
         self._any_left, self._exact, self._check = any_left, exact, check
+
+    def match(self, line: bytes, start: int) -> Found | None:
+        """The match that begins there."""
+        steps = self._steps
+        if steps is not None and not steps:
+            steps = self._steps = steps_of(self._source.decode())
+        if steps is not None:
+            end = end_of(steps, line, start)
+            return (start, start, end, end) if end >= 0 else None
+        found = self.pattern().match(line, start)
+        return (start, *found.span(1), found.end()) if found is not None else None
 
     def pattern(self) -> re.Pattern[bytes]:
         """What to match; its group is the secret."""
         if self._compiled is None:
             has_group = _GROUP.search(_NO_GROUP.sub(b"", self._source)) is not None
-            secret = re.compile(self._source if has_group else b"(%b)" % self._source)
-            self._compiled = secret, _compiled_rest(self._rest) if self._rest else None
-        return self._compiled[0]
+            self._compiled = re.compile(self._source if has_group else b"(%b)" % self._source)
+        return self._compiled
 
-    def of(self, line: bytes, found: re.Match[bytes]) -> tuple[Spans, int]:
+    def of(self, line: bytes, found: Found) -> tuple[Spans, int]:
         """The secret of a match, with all that may belong to it."""
-        start, last = found.span(1)
-        rest = self._compiled[1] if self._compiled is not None else None
-        if rest is not None and last == found.end():
+        begin, start, last, end_of_match = found
+        if self._last_class is not None and last == end_of_match:
+            rest = self._rest
+            if rest is None:
+                rest = self._rest = run_of(self._last_class)
             run = rest.match(line, last)
             end = run.end() if run is not None else last
             if self._exact and end > last:
@@ -69,7 +83,7 @@ class TokenReader:
         token = line[start:last]
         if (
             not token[-_VARIED_LENGTH:].strip(_MASKS)
-            or not self._begins(line, found.start(), token)
+            or not self._begins(line, begin, token)
             or _is_of_bases(token)
             or (self._check is not None and not self._check(token))
         ):

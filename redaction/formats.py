@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from redaction.named import Member, families
 from redaction.raw import starts_word
 from redaction.rule import Check, Confidence, Family, Look, Rule, Spans
 from redaction.shape import CUT_RANDOM, UNBOUNDED, Shape, ShapeError, parsed
+from redaction.steps import end_of, length_of, steps_of
 
 _REACH_MAX: Final = 4096
 # So long a prefix says what it is, even if something is glued to it; unless base64 could hold it by chance.
@@ -127,28 +128,48 @@ def _look(extent: TokenReader, shape: Shape) -> Look:
 
     def look(line: bytes, to: int) -> tuple[Spans, int]:
         found = _ending_at(extent.pattern(), line, to, to - reach, to + ahead)
-        return extent.of(line, found) if found is not None else ((), to)
+        return extent.of(line, (found.start(), *found.span(1), found.end())) if found is not None else ((), to)
 
     return look
 
 
 def _look_cut(extent: TokenReader, pattern: str, reach: int) -> Look:
     """Return what tells the extent of a token whose beginning ends at `to`; the rest may be cut off."""
-    beginning = cache(lambda: re.compile(pattern.encode()))
+    begun = cache(lambda: _beginning(pattern, reach))
 
     def look(line: bytes, to: int) -> tuple[Spans, int]:
-        begun = _ending_at(beginning(), line, to, to - reach, to)
-        if begun is None:
+        begin, start = begun()(line, to)
+        if begin < 0:
             return (), to
-        found = extent.pattern().match(line, begun.start())
+        found = extent.match(line, begin)
         if found is not None:
             return extent.of(line, found)
         end = cut_end(line, to)
-        if end < 0 or not starts_word(line, begun.start()) or not looks_drawn(line[to - CUT_RANDOM : end]):
+        if end < 0 or not starts_word(line, begin) or not looks_drawn(line[to - CUT_RANDOM : end]):
             return (), to
-        return ((begun.span(begun.re.groups)[0], end),), end
+        return ((start, end),), end
 
     return look
+
+
+def _beginning(pattern: str, reach: int) -> Callable[[bytes, int], tuple[int, int]]:
+    """Return what tells where the match that ends at `to` begins, and the secret in it; -1 if there is none."""
+    steps = steps_of(pattern)
+    length = length_of(steps) if steps is not None else None
+    if steps is None or length is None:
+        compiled = re.compile(pattern.encode())
+
+        def found(line: bytes, to: int) -> tuple[int, int]:
+            begun = _ending_at(compiled, line, to, to - reach, to)
+            return (begun.start(), begun.start(begun.re.groups)) if begun is not None else (-1, -1)
+
+        return found
+
+    def stepped(line: bytes, to: int) -> tuple[int, int]:
+        begin = to - length
+        return (begin, begin) if begin >= 0 and end_of(steps, line, begin) == to else (-1, -1)
+
+    return stepped
 
 
 def _ending_at(pattern: re.Pattern[bytes], line: bytes, to: int, start: int, end: int) -> re.Match[bytes] | None:

@@ -12,9 +12,9 @@ import msgspec
 # A string and, for a member's key, its colon. An unterminated one ends with the line, so that a flood of quotes is
 # read once.
 _STRING: Final = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)("(?:[ \t\r\n]*+:)?|\\?\Z)', re.DOTALL)
-# Of a string that ended, and of the member that a string is the value of: a simple key.
+_QUOTE: Final = b'"'
+# Of a string that ended.
 _CLOSED: Final = re.compile(rb"[ \t\r\n]*+(?:[,\]}:]|\Z)")
-_KEY: Final = re.compile(rb'(?<!\\)"([^"\\]*)"[ \t\r\n]*:\Z')
 _KEY_LENGTH: Final = 160
 _QUOTES_TRIED: Final = 64
 _BACKSLASH: Final = 0x5C
@@ -44,10 +44,13 @@ class NotJsonError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class String:
-    """Where a string's text begins and ends in the line, and the key it is the direct value of, if any."""
+    """Where a string's text begins and ends in the line, and the key it is the direct value of, if any.
+
+    The end is None where nobody had to look for it, which is never so of a key.
+    """
 
     start: int
-    end: int
+    end: int | None
     is_key: bool
     key: bytes | None
 
@@ -104,9 +107,25 @@ def _refuse(_name: str) -> None:
 _TOLERANT: Final = json.JSONDecoder(parse_float=len, parse_int=len, parse_constant=_refuse, strict=False)
 
 
-def strings(line: bytes, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[String, int]]:
-    """The strings of a checked line that overlap a span, with the number of the first such span; spans are in order
-    and apart."""
+def string_around(line: bytes, start: int, end: int) -> String | None:
+    """The string of a checked line that a span lies in, where it is easily told to be a member's value."""
+    if line.find(_QUOTE, start, end) >= 0:
+        return None
+    begin, key = _near(line, start)
+    return String(begin + 1, None, False, key) if key is not None else None
+
+
+def text_of(line: bytes, string: String) -> bytes:
+    """The text of a string of a checked line, as it stands there."""
+    if string.end is not None:
+        return line[string.start : string.end]
+    found = _STRING.match(line, string.start - 1)
+    return found[1] if found is not None else b""
+
+
+def strings(line: bytes, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[String, int, int]]:
+    """The strings of a checked line that overlap a span, with their ends and the number of the first such span; spans
+    are in order and apart."""
     number = 0
     begin, key = _near(line, spans[0][0]) if spans else (0, None)
     before: re.Match[bytes] | None = None
@@ -120,7 +139,7 @@ def strings(line: bytes, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[Str
             is_key = len(found[2]) > 1
             if before is not None:
                 key = _key_of(line, before, found)
-            yield String(start, end, is_key, None if is_key else key), number
+            yield String(start, end, is_key, None if is_key else key), end, number
         before = found
 
 
@@ -128,7 +147,7 @@ def _near(line: bytes, place: int) -> tuple[int, bytes | None]:
     """Where the string begins that holds this place, and its key; the line's beginning if that is not easily told."""
     at = place
     for _ in range(_QUOTES_TRIED):
-        at = line.rfind(b'"', 0, at)
+        at = line.rfind(_QUOTE, 0, at)
         run = at
         while run > 0 and line[run - 1] == _BACKSLASH:
             run -= 1
@@ -143,8 +162,17 @@ def _near(line: bytes, place: int) -> tuple[int, bytes | None]:
     head = line[max(0, at - _KEY_LENGTH) : at].rstrip()
     if not head.endswith(b":"):
         return at, None
-    key = _KEY.search(head)
-    return (at, key[1]) if key is not None else (0, None)
+    key = _last_string(head[:-1].rstrip())
+    return (at, key) if key is not None else (0, None)
+
+
+def _last_string(head: bytes) -> bytes | None:
+    """The text of the string at the end, where nothing in it is escaped."""
+    opened = head.rfind(_QUOTE, 0, -1)
+    if opened < 0 or not head.endswith(_QUOTE) or (opened and head[opened - 1] == _BACKSLASH):
+        return None
+    text = head[opened + 1 : -1]
+    return text if b"\\" not in text else None
 
 
 def _key_of(line: bytes, before: re.Match[bytes], found: re.Match[bytes]) -> bytes | None:

@@ -59,8 +59,11 @@ _MORE_MAX: Final = 20
 _GIVEN_TO: Final = re.compile(
     rb"[\"'`\\([ \t]{0,32}(?:>=|=:{1,3}|==|=\?|=|:|,|>|\|)[ \t]{0,12}[\"'`\\\])}* ]{0,17}([\w.\-][\w. \-]{1,60})"
 )
-_BEGIN: Final = rb"(?:(?<![0-9A-Za-z])|(?<![A-Za-z])(?<=[0-9])|(?<=[a-z])(?=[A-Z])|(?<=\\[nrt])|(?<=%[0-9A-F]{2}))"
-_REST: Final = rb"[0-9A-Za-z_. -]{0,20}\Z"
+_BEGIN: Final = re.compile(
+    rb"(?<![0-9A-Za-z])|(?<![A-Za-z])(?<=[0-9])|(?<=[a-z])(?=[A-Z])|(?<=\\[nrt])|(?<=%[0-9A-F]{2})"
+)
+_REST: Final = re.compile(rb"[0-9A-Za-z_. -]{0,20}\Z")
+_SEPARATORS: Final = (b"_", b".", b" ", b"-")
 _WORD_START: Final = re.compile(rb"(?<![0-9A-Za-z])[0-9A-Za-z]|(?<=[a-z0-9])[A-Z]|(?<=[0-9])[a-z]")
 # A name of a program; with a few digits, it is one still.
 _IDENTIFIER: Final = re.compile(
@@ -97,25 +100,25 @@ _FOLLOWS: Final = re.compile(
 class Member:
     """One format of a family: its rule, its names, and what its values look like."""
 
-    __slots__ = ("_compiled", "_names", "extent", "rule", "shape")
+    __slots__ = ("_names", "_spelt", "extent", "rule", "shape")
 
     def __init__(self, rule: Rule, names: Sequence[str], extent: TokenReader, shape: Shape) -> None:
         self.rule = rule
         self.extent = extent
         self.shape = shape
         self._names = names
-        self._compiled: re.Pattern[bytes] | None = None
+        self._spelt: tuple[tuple[bytes, ...], ...] = ()
 
     def is_named(self, name: bytes) -> bool:
         """Whether this text ends with one of the names, as a word or words of their own."""
-        if self._compiled is None:
-            spelt = "|".join(map(_spelt, self._names)).encode()
-            self._compiled = re.compile(_BEGIN + b"(?i:" + spelt + b")" + _REST)
-        return self._compiled.search(name) is not None
+        if not self._spelt:
+            self._spelt = tuple(tuple(one.lower().encode().split()) for one in self._names)
+        lowered = name.lower()
+        return any(_ends_with(name, lowered, words) for words in self._spelt)
 
     def of(self, line: bytes, start: int) -> Sequence[RuleSpan]:
         """The secret that begins at `start`, if there is one of this format."""
-        found = self.extent.pattern().match(line, start)
+        found = self.extent.match(line, start)
         spans, _ = self.extent.of(line, found) if found is not None else ((), 0)
         return tuple((*span, self.rule) for span in spans if self._is_drawn(line[slice(*span)]))
 
@@ -132,6 +135,24 @@ class Member:
     def of_cut(self, start: int, end: int) -> Sequence[RuleSpan]:
         """The beginning of a secret of which the rest was cut off."""
         return ((start, end, self.rule),) if end - start < self.shape.shortest else ()
+
+
+def _ends_with(name: bytes, lowered: bytes, words: Sequence[bytes]) -> bool:
+    """Whether the name ends with these words, at most one separator between them, and the rest of a word."""
+    at = lowered.find(words[0])
+    while at >= 0:
+        end = at + len(words[0])
+        for word in words[1:]:
+            if not lowered.startswith(word, end):
+                end += lowered.startswith(_SEPARATORS, end)
+                if not lowered.startswith(word, end):
+                    break
+            end += len(word)
+        else:
+            if _REST.match(name, end) and _BEGIN.match(name, at):
+                return True
+        at = lowered.find(words[0], at + 1)
+    return False
 
 
 def _spelt(name: str) -> str:

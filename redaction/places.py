@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from redaction.json_text import Step, String, decoded, paths, strings
-from redaction.protected import is_opaque, is_protected, may_be_protected, type_of
+from redaction.json_text import Step, String, decoded, paths, string_around, strings, text_of
+from redaction.protected import is_opaque, is_protected, may_be_named, may_be_protected, type_of
 from redaction.rule import Rule
 from redaction.spans import Span
+
+# A part: where it begins and ends, of which rule, and in which string.
+_Piece: TypeAlias = tuple[int, int, Rule, String]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,26 +27,45 @@ class Part:
 
 def parts_of(line: bytes, spans: Sequence[Span]) -> Iterator[Part]:
     """The parts of the spans that are text of strings; numbers and structure are nobody's secret."""
-    found = list(strings(line, [(span.start, span.end) for span in spans]))
+    found = _simply(line, spans) or _thoroughly(line, spans)
     # Paths cost a walk through the line: one for all strings together, and only if a name asks for it.
-    wanted = {string.start for string, _ in found if _is_named_as_protected(line, string)}
+    wanted = {string.start for _, _, _, string in found if _is_named_as_protected(line, string)}
     places = paths(line, wanted) if wanted else {}
     event_type = type_of(line) if places else ""
-    for string, first in found:
-        protected, opaque = _place(line, event_type, string, places.get(string.start))
+    for start, end, rule, string in found:
+        yield Part(start, end, rule, string, *_place(line, event_type, string, places.get(string.start)))
+
+
+def _simply(line: bytes, spans: Sequence[Span]) -> list[_Piece] | None:
+    """The parts where each span lies in a string that is a member's value, as nearly all do; else None."""
+    found: list[_Piece] = []
+    for span in spans:
+        string = string_around(line, span.start, span.end)
+        if string is None:
+            return None
+        found.append((span.start, span.end, span.rule, string))
+    return found
+
+
+def _thoroughly(line: bytes, spans: Sequence[Span]) -> list[_Piece]:
+    """The parts of any spans."""
+    found: list[_Piece] = []
+    for string, string_end, first in strings(line, [(span.start, span.end) for span in spans]):
         for number in range(first, len(spans)):
             span = spans[number]
-            if span.start >= string.end:
+            if span.start >= string_end:
                 break
-            start, end = max(span.start, string.start), min(span.end, string.end)
+            start, end = max(span.start, string.start), min(span.end, string_end)
             if start < end:
-                yield Part(start, end, span.rule, string, protected, opaque)
+                found.append((start, end, span.rule, string))
+    return found
 
 
 def _is_named_as_protected(line: bytes, string: String) -> bool:
-    name = line[string.start : string.end] if string.is_key else string.key
+    name = text_of(line, string) if string.is_key else string.key
     # What has no key is in an array, where ids may be.
-    return may_be_protected(None if name is None else decoded(name), line[string.start : string.end])
+    told = None if name is None else decoded(name)
+    return (told is None or may_be_named(told)) and may_be_protected(told, text_of(line, string))
 
 
 def _place(line: bytes, event_type: str, string: String, steps: Sequence[Step] | None) -> tuple[bool, bool]:
@@ -50,5 +73,5 @@ def _place(line: bytes, event_type: str, string: String, steps: Sequence[Step] |
     if steps is None:
         return False, False
     path = [step.name for step in steps]
-    protected = is_protected(event_type, path, line[string.start : string.end])
+    protected = is_protected(event_type, path, text_of(line, string))
     return protected, is_opaque(event_type, path) and not string.is_key

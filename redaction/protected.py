@@ -59,13 +59,18 @@ def type_of(line: bytes) -> str:
         return ""
 
 
+def may_be_named(name: str) -> bool:
+    """Whether there is a member with this name of which some values must stay as they are."""
+    return name in ENVELOPE or name in _OPAQUE_NAMES or name in _NAMES or name.endswith(_ID_ENDINGS)
+
+
 def may_be_protected(name: str | None, value: bytes) -> bool:
     """Whether there is a place where this value must stay as it is: of a member with this name, or in an array."""
     if name is None:
         return _ID.fullmatch(value) is not None
     if name in ENVELOPE or name in _OPAQUE_NAMES:
         return True
-    return (name in _NAMES or name.endswith(_ID_ENDINGS)) and _ID.fullmatch(value) is not None
+    return may_be_named(name) and _ID.fullmatch(value) is not None
 
 
 def is_opaque(event_type: str, path: Sequence[str | int]) -> bool:

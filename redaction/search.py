@@ -1,7 +1,6 @@
 """Finds the spans of secrets in raw bytes: one pass of the gates, a look around each of their hits, repeated on what
 is left until nothing more is found."""
 
-import hashlib
 import hmac
 import re
 import secrets
@@ -50,7 +49,7 @@ class Allowed:
 class Search:
     """All rules, known values and exceptions, compiled; one per thread."""
 
-    __slots__ = ("_allowed", "_gates", "_key", "_names", "_stars", "known", "rules")
+    __slots__ = ("_allowed", "_blanks", "_gates", "_key", "_names", "_stars", "known", "rules")
 
     def __init__(
         self,
@@ -69,6 +68,7 @@ class Search:
         self._allowed = tuple(allowed)
         self._key = key or secrets.token_bytes(32)
         self._stars = stars
+        self._blanks: dict[Rule, bytes] = {}
         self._names = frozenset(rule.id.encode() for rule in (*self.rules, KNOWN_RULE))
         self._gates = Gatekeeper(_OWN_GATES, rules, cache_dir=cache_dir, engine=engine)
 
@@ -99,10 +99,10 @@ class Search:
         for _ in range(_ROUNDS_MAX):
             if not found:
                 break
-            # What another redactor would see; so there is nothing left for it to find.
-            view = View(data, self.replacements(data, found))
+            # What another redactor would see, which takes no notice of markers; so there is nothing left to find.
+            view = View(data, [(span.start, span.end, self._seen_as(data, span)) for span in found])
             deadline.check()
-            more = self._unmarked_round(_MARKER.sub(self._without_marker, view.data), deadline)
+            more = self._unmarked_round(view.data, deadline)
             if not more:
                 break
             found = merged_spans([*found, *(Span(*view.origin(span.start, span.end), span.rule) for span in more)])
@@ -116,7 +116,7 @@ class Search:
         """What stands for a secret in the output: the same for the same secret, however it is escaped."""
         if self._stars:
             return b"******"
-        tag = hmac.digest(self._key, plain(secret), hashlib.sha256)[:4].hex()
+        tag = hmac.digest(self._key, plain(secret), "sha256")[:4].hex()
         return b"[REDACTED:%b:%b]" % (rule.id.encode(), tag.encode())
 
     def _round(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> list[Span]:
@@ -139,6 +139,16 @@ class Search:
 
     def _without_marker(self, marker: re.Match[bytes]) -> bytes:
         return nothing(len(marker[0])) if marker[1] in self._names else marker[0]
+
+    def _seen_as(self, data: bytes, span: Span) -> bytes:
+        """What a redactor sees where the marker of this span stands."""
+        rule = span.rule
+        seen = self._blanks.get(rule)
+        if seen is None:
+            marker = _MARKER.fullmatch(b"[REDACTED:%b:00000000]" % rule.id.encode())
+            seen = b"" if self._stars or marker is None else self._without_marker(marker)
+            self._blanks[rule] = seen
+        return seen or self.marker(data[span.start : span.end], rule)
 
     def _looked(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> list[Span]:
         owners = self._gates.owners
