@@ -7,7 +7,8 @@ from redaction.words import is_scrambled_member
 
 # What most looks end with: a call or a member, where there is no quote, and words.
 _CODE = re.compile(rb"[A-Za-z_$][\w$]+(?:\.[A-Za-z_]\w*)*[(\[]|(?:[A-Za-z_]+\.)+[A-Za-z_]+(?=[\s,;)\]}\\\"'?:])")
-_WORDS_OF_LETTERS = rb"[A-Za-z]?[a-z]{1,11}(?:(?:[ :.,_-]{1,2}|[!?] )[A-Za-z]?[a-z]{1,11}){0,8}[ :.,!?=]{0,3}"
+_WORD = rb"(?:[A-Z][a-z]{1,11}+|[a-z]{1,12}+)"  # in one way only, or a flood of words takes long
+_WORDS_OF_LETTERS = _WORD + rb"(?:(?:[ :.,_-]{1,2}|[!?] )" + _WORD + rb"){0,8}[ :.,!?=]{0,3}"
 _WORDS = re.compile(_WORDS_OF_LETTERS + rb"(?=[\s\"'`\\,;)}\]<])")
 _QUOTED_WORDS = re.compile(_WORDS_OF_LETTERS + rb"(?=[\"'`\\])")
 _CALLS = (b"(", b"[")
