@@ -39,11 +39,15 @@ def parts_of(line: bytes, spans: Sequence[Span]) -> Iterator[Part]:
 def _simply(line: bytes, spans: Sequence[Span]) -> list[_Piece] | None:
     """The parts where each span lies in a string that is a member's value, as nearly all do; else None."""
     found: list[_Piece] = []
+    string, at = None, 0
     for span in spans:
-        string = string_around(line, span.start, span.end)
+        # The way back to where a string begins is taken once, however many spans are in it.
+        if string is None or line.find(b'"', at, span.end) >= 0:
+            string = string_around(line, span.start, span.end)
         if string is None:
             return None
         found.append((span.start, span.end, span.rule, string))
+        at = span.end
     return found
 
 
