@@ -193,6 +193,8 @@ class SignalMapping:
 
 def has_ended(file: SessionFile) -> bool:
     """Tell whether nobody will finish what is open in a session: no process holds it, and it has been still a while."""
+    if file.is_journal:  # whoever is observed says when it ends
+        return False
     still = time.time() - file.modified
     if still < _CRASHED_SECONDS:
         return False

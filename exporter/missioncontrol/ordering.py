@@ -29,7 +29,11 @@ def arrange(shown: Sequence[Item], batch: Iterable[Item], *, chained: bool) -> l
 
 
 def merge(shown: Sequence[Item], batch: Iterable[Item]) -> list[Item]:
-    """Put what is new in the batch behind (or, at its beginning, before) the known events around it."""
+    """Put what is new in the batch behind (or, at its beginning, before) the known events around it.
+
+    What comes last in the batch and is not older than everything known goes to the end: a line that a file repeats is
+    not where the file went on.
+    """
     known = {item.key for item in shown}
     leading: list[Item] = []
     before: dict[int, list[Item]] = {}
@@ -44,12 +48,15 @@ def merge(shown: Sequence[Item], batch: Iterable[Item]) -> list[Item]:
         anchor = item.key
     if not before and not behind:
         return [*shown, *leading]
+    newest: list[Item] = []
+    if anchor in behind and shown and all(item.timestamp >= shown[-1].timestamp for item in behind[anchor]):
+        newest = behind.pop(anchor)
     merged: list[Item] = []
     for item in shown:
         merged += before.get(item.key, ())
         merged.append(item)
         merged += behind.get(item.key, ())
-    return merged + leading
+    return merged + leading + newest
 
 
 def thread(items: Sequence[Item]) -> list[Item]:
