@@ -28,7 +28,7 @@ _UUID: Final = re.compile(rb"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12
 # The last three: a request of GitHub's, a trace's parent, a number or short word.
 _ID: Final = re.compile(
     _UUID.pattern
-    + rb"|(?:call|toolu|chatcmpl|resp|msg|fc|rs|gen)[_-][A-Za-z0-9]{1,64}"
+    + rb"|(?:call|toolu|chatcmpl|chat|resp|msg|fc|rs|gen)[_-][A-Za-z0-9]{1,64}"
     + rb"|tooluse_[A-Za-z0-9_-]{22}"
     + rb"|(?:sha256:)?[0-9A-Fa-f]{1,64}"
     + rb"|[0-9A-F]{1,8}(?::[0-9A-F]{1,8}){2,6}"
@@ -86,7 +86,10 @@ def is_protected(event_type: str, path: Sequence[str | int], value: bytes) -> bo
         return False
     if is_opaque(event_type, path):
         return _OPAQUE_VALUE.fullmatch(value) is not None
-    if len(path) == 2 and str(path[1]).endswith(_ID_ENDINGS) and _UUID.fullmatch(value):
-        return True
+    if len(path) == 2 and str(path[1]).endswith(_ID_ENDINGS):
+        # A known event may have an id that other events have; of an unknown one nothing is sure but a UUID.
+        known = event_type in LINKAGE and path[1] in _NAMES
+        if (_ID if known else _UUID).fullmatch(value):
+            return True
     place = tuple("*" if isinstance(step, int) else step for step in path)
     return place in LINKAGE.get(event_type, ()) and _ID.fullmatch(value) is not None

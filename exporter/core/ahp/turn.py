@@ -57,10 +57,10 @@ class Telling:
             self._begin()
         parts = objects(self._turn, "responseParts")
         for index, part in enumerate(parts):
-            kind = part.get("kind")
+            kind = text(part, "kind")
             if kind in _TEXTS:
                 if self._has_ended or index < len(parts) - 1:
-                    self._text(index, str(kind), text(part, "content"))
+                    self._text(index, kind, text(part, "content"))
             elif kind == "toolCall":
                 self._tool(mapping(part, "toolCall"))
             elif kind == "systemNotification":
