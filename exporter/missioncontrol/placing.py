@@ -40,12 +40,23 @@ def place_new(
 
     `sequence` is the batch in the sender's order, each id once; what of it is not `new` is shown already.
     """
+    if session.chained and _begins_again(database, session, new.values()):
+        session.chained = False
     waited_for = _waited_for(database, session)
     if _follows_on(database, session, sequence, new, waited_for):
         (last,) = database.execute("SELECT max(place) FROM events WHERE session = ?", (session.n,)).fetchone()
         first = (last or 0) + STEP
         return list(range(first, first + STEP * len(new), STEP)), True
     return _arrange(database, session, sequence, new, waited_for), False
+
+
+def _begins_again(database: sqlite3.Connection, session: SessionRow, new: Iterable[Event]) -> bool:
+    """Tell whether the session has a second event without a parent, as compaction writes: then lines are no chain."""
+    begins = sum(event.parent is None for event in new)
+    if begins != 1:
+        return begins > 1
+    shown = "SELECT 1 FROM events WHERE session = ? AND parent IS NULL AND hidden = 0 LIMIT 1"
+    return database.execute(shown, (session.n,)).fetchone() is not None
 
 
 def _waited_for(database: sqlite3.Connection, session: SessionRow) -> set[int]:
