@@ -207,6 +207,8 @@ class Lane:
             if self.outlet.mapping is not None:
                 last = segment.last_id or mark.last_id
             mark = replace(mark, position=segment.end, identity=self.file.identity, last_id=last)
+        elif not still_here:  # what was sent lies behind the mark, and may be in the file no more
+            mark = replace(mark, identity=None)
         if ids or segment.unsendable or refused:  # what is ephemeral alone moves no mark
             await self._handover.commit(mark, ids, hashes, segment.masked, counted)
         if counted and self.outlet.counting is not None:

@@ -264,3 +264,29 @@ TestDelivery = DeliveryMachine.TestCase
 TestDelivery.settings = _BOUNDS
 TestDeliveryAtTheFloor = FloorMachine.TestCase
 TestDeliveryAtTheFloor.settings = _BOUNDS
+
+
+def test_what_was_on_its_way_while_the_file_was_cut_is_hidden() -> None:
+    """The mark stood before what was sent, and the file up to there was the same."""
+    machine = DeliveryMachine()
+    try:
+        machine.begin()
+        for _ in range(4):
+            machine.append_ephemeral()
+        machine.append_torn(at=18)
+        machine.append_odd(form=b'{"type":"tool.x","data":{"a":1,"a":2},"id":"%s","timestamp":"t","new_field":[1]}')
+        machine.rewind(count=3, keep=6, regret=False, size=400)
+        machine.truncate_and_refill(count=5, keep=2, size=200_000)
+        machine.kill()
+        machine.append(count=3, size=200_000)
+        machine.append(count=3, size=200_000)
+        machine.append_ephemeral()
+        machine.append_garbage(garbage=b"no json at all")
+        machine.append_ephemeral()
+        machine.append_ephemeral()
+        machine.stop_and_start()
+        machine.append_garbage(garbage=b"\0" * 40)
+        machine.truncate_and_refill(count=1, keep=7, size=150)
+        machine.restart_the_receiver()
+    finally:
+        machine.teardown()
