@@ -86,10 +86,10 @@ class Mapper:
     async def ending(
         self, signal: str, file: SessionFile, position: Position, skip: Container[str], pack: Pack | None = None
     ) -> Segment | None:
-        """Return the records of what is still open at the end of a file whose process has ended, if there are any."""
+        """Return the records of what is still open at the end of a file that `has_ended`, if there are any."""
         place = (file, file.generation, position.offset)
         if place not in self._ended:
-            if not has_ended(file) or self._closed.get(file) == place:
+            if self._closed.get(file) == place:
                 return None
             async with self._locks.setdefault(file, asyncio.Lock()):
                 machine = await self._machine(place)
