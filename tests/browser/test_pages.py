@@ -126,7 +126,7 @@ def test_any_event_opens_as_json_and_keeps_its_address(watched: Watched) -> None
     entry.locator(".raw").first.click()
     page.locator("dialog pre", has_text='"toolCallId"').wait_for()
     page.keyboard.press("Escape")
-    assert page.locator("dialog").count() == 0
+    page.locator("dialog").wait_for(state="detached")
     entry.locator(".at").click()
 
     assert "?at=" in page.url
