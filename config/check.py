@@ -13,7 +13,7 @@ from config.masking import mask_url
 from config.paths import Places
 from config.settings import Settings, Source
 from config.sinks import check_sink
-from config.source import RpcAddress, address_of, check_source
+from config.source import AhpAddress, RpcAddress, address_of, check_source
 from config.token import read_token
 from config.toml import written
 from config.url import fault
@@ -147,7 +147,7 @@ def _source(
     except ValueError as error:
         at = given.inside.get((index, "url"), where)
         raise ConfigError(f"{key}: {error}", where=at, key=key) from None
-    if isinstance(address, RpcAddress):
+    if isinstance(address, RpcAddress | AhpAddress):
         file = value("token_file", address.token_file) if address.token_file else None
         source = Source(url=address.name, token_file=file, push=source.push)
         _check_token_file(source, given.inside.get((index, "token_file"), where), f"{given.key}.token_file")

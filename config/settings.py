@@ -163,15 +163,17 @@ class Source(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
         str,
         Meta(
             description="rpc://HOST:PORT: a CLI server (copilot --headless --port N, or --ui-server), which is only "
-            "asked and never told anything; tap: what the extension of exporter tap install shows live; file: the "
-            "CLI's files, which are followed in any case.",
+            "asked and never told anything; ahp+ws://HOST:PORT or ahp+wss://HOST: an agent host, such as VS Code's, "
+            "which is only listened to; tap: what the extension of exporter tap install shows live; file: the CLI's "
+            "files, which are followed in any case.",
             examples=["rpc://127.0.0.1:4321"],
         ),
     ]
     token_file: Annotated[
         str | None,
         Meta(
-            description="File that holds the server's COPILOT_CONNECTION_TOKEN; read again before every connection.",
+            description="File that holds the server's COPILOT_CONNECTION_TOKEN, or the agent host's connection token; "
+            "read again before every connection.",
             examples=["~/.config/exporter/rpc.token"],
             extra={"path": True},
         ),

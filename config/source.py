@@ -1,4 +1,4 @@
-"""What a source is, from the address it is given as: the CLI's files, the extension tap, or a CLI server."""
+"""What a source is, from the address it is given as: the CLI's files, the extension tap, a CLI server or agent host."""
 
 import re
 from dataclasses import dataclass
@@ -10,8 +10,10 @@ from config.url import is_loopback
 
 FILE: Final = "file"
 TAP: Final = "tap"
-_EXPECTED: Final = "expected file, tap or rpc://HOST:PORT"
+_EXPECTED: Final = "expected file, tap, rpc://HOST:PORT, ahp+ws://HOST:PORT or ahp+wss://HOST"
+_HTTPS_PORT: Final = 443
 _HOST: Final = re.compile(r"[A-Za-z0-9._:-]+")
+_PATH: Final = re.compile(r"/[A-Za-z0-9._~%/+-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +37,31 @@ class RpcAddress:
     @property
     def name(self) -> str:
         """What it is called in the status; nothing of it is secret."""
-        return f"rpc://[{self.host}]:{self.port}" if ":" in self.host else f"rpc://{self.host}:{self.port}"
+        return f"rpc://{_authority(self.host, self.port)}"
 
 
-Address: TypeAlias = FileAddress | TapAddress | RpcAddress
+@dataclass(frozen=True, slots=True)
+class AhpAddress:
+    """An agent host, such as VS Code's, which is spoken to over a WebSocket. `token_file` is as it was written."""
+
+    host: str
+    port: int
+    path: str = "/"
+    is_encrypted: bool = False
+    token_file: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called in the status; nothing of it is secret."""
+        return f"ahp+{self.socket}"
+
+    @property
+    def socket(self) -> str:
+        """The address of its WebSocket, without the token."""
+        return f"{'wss' if self.is_encrypted else 'ws'}://{_authority(self.host, self.port)}{self.path}"
+
+
+Address: TypeAlias = FileAddress | TapAddress | RpcAddress | AhpAddress
 
 
 def address_of(source: Source) -> Address:
@@ -53,24 +76,41 @@ def address_of(source: Source) -> Address:
         query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:
         raise ValueError(_EXPECTED) from None
-    if parts.scheme != "rpc" or not _HOST.fullmatch(host) or not port or parts.path or parts.fragment:
+    is_ahp = parts.scheme in ("ahp+ws", "ahp+wss")
+    if parts.scheme == "ahp+wss" and port is None:
+        port = _HTTPS_PORT
+    if not _HOST.fullmatch(host) or not port or parts.fragment or not (is_ahp or parts.scheme == "rpc"):
         raise ValueError(_EXPECTED)
-    if "@" in parts.netloc:
+    if parts.path and not (is_ahp and _PATH.fullmatch(parts.path)):
+        raise ValueError(_EXPECTED)
+    if "@" in parts.netloc or any(name in ("tkn", "token") for name, _ in query):
         raise ValueError("a token does not belong into the address; name the file that holds it as token_file")
     if any(name != "token_file" or not value for name, value in query) or len(query) > 1:
         raise ValueError("token_file=FILE is all that may stand behind the question mark")
     if query and source.token_file:
         raise ValueError("token_file is given in the address and beside it; remove one")
-    return RpcAddress(host, port, query[0][1] if query else source.token_file)
+    token_file = query[0][1] if query else source.token_file
+    if is_ahp:
+        return AhpAddress(host, port, parts.path or "/", parts.scheme == "ahp+wss", token_file)
+    return RpcAddress(host, port, token_file)
 
 
 def check_source(address: Address, source: Source) -> None:
     """Raise ValueError where the settings of a source do not go together."""
-    if not isinstance(address, RpcAddress):
-        if source.token_file or source.push:
-            raise ValueError("token_file and push are for rpc:// only")
-    elif address.token_file and not is_loopback(address.name):
+    if source.push and not isinstance(address, RpcAddress):
+        raise ValueError("push is for rpc:// only")
+    if not isinstance(address, RpcAddress | AhpAddress):
+        if source.token_file:
+            raise ValueError("token_file is for rpc:// and ahp+ws:// only")
+        return
+    is_encrypted = isinstance(address, AhpAddress) and address.is_encrypted
+    if address.token_file and not is_encrypted and not is_loopback(address.name):
+        way = "use ahp+wss://, or " if isinstance(address, AhpAddress) else ""
         raise ValueError(
             "its token would cross the network readable, because this protocol is not encrypted; "
-            "reach the server through a tunnel to this machine (ssh -L)"
+            f"{way}reach the server through a tunnel to this machine (ssh -L)"
         )
+
+
+def _authority(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -15,7 +15,7 @@ _HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
 
 
 def read_token(of: MissionControl | Source) -> str | None:
-    """The token to send to this Mission Control or CLI server as it is now, or None if it takes none.
+    """The token to send to this Mission Control, CLI server or agent host as it is now, or None if it takes none.
 
     Raises ConfigError, which names the file, if that cannot be read or holds no token.
     """

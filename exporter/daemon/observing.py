@@ -1,6 +1,7 @@
-"""Sessions that have no file here: what observers of CLI servers give goes into journals, which are then followed.
+"""Sessions that have no file here: what observers of servers give goes into journals, which are then followed.
 
-Of every session one source has the durable events: its file if there is one here, else the first server that has it.
+Of every session one source has the durable events: its file if there is one here, else the first CLI server that has
+it, else an agent host. A journal that an agent host began stays the host's, because a host's events have other ids.
 Whoever else sees the session adds only what passes. When the file of a session with a journal appears and holds what
 the journal holds, it takes the journal's place: what was delivered is known by its ids and not sent again.
 """
@@ -14,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from exporter.core.ahp.drafts import is_made
 from exporter.core.notice import Level
 from exporter.core.redacted import RedactEvent
 from exporter.daemon.journaling import Journaling
@@ -23,9 +25,7 @@ from exporter.errors import StateError
 from exporter.sources.files import FileSource
 from exporter.sources.history import durable_events
 from exporter.sources.journal import Journals
-from exporter.sources.observed import Callbacks, Event, Want
-from exporter.sources.rpc import RpcSource
-from exporter.sources.rpc_session import State
+from exporter.sources.observed import Callbacks, Event, Observer, Want
 from exporter.sources.session_file import OpenFiles, SessionFile
 from exporter.sources.tap import TapSource
 
@@ -34,16 +34,18 @@ if TYPE_CHECKING:
 
 HOUSEKEEPING_SECONDS: Final = 2.0
 QUIET_SECONDS: Final = 5.0
+FIRST_SECONDS: Final = 10.0
 DEFECT_SECONDS: Final = 5.0
 _DAY_SECONDS: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A CLI server to observe: its name in the status, and what makes the source of it."""
+    """A CLI server or agent host to observe: its name in the status, and what makes the source of it."""
 
     name: str
-    make: Callable[[Callbacks, Callable[[str, bytes], None]], RpcSource]
+    make: Callable[[Callbacks, Callable[[str, bytes], None]], Observer]
+    is_host: bool = False
 
 
 class Observing:
@@ -63,7 +65,7 @@ class Observing:
     ) -> None:
         self.journals = journals
         self.journaling = Journaling(daemon, journals, redact)
-        self.servers: dict[str, RpcSource] = {}
+        self.servers: dict[str, Observer] = {}
         self.tap: TapSource | None = None
         self.tap_problem: str | None = None
         self._daemon = daemon
@@ -73,6 +75,7 @@ class Observing:
         self.showing = Showing(daemon.runs, redact)
         self._owners: dict[str, str] = {}
         self._deleted: set[str] = set()
+        self._hosts = frozenset(server.name for server in servers if server.is_host)
         self._tasks: list[asyncio.Task[None]] = []
         for server in servers:
             self.servers[server.name] = server.make(self._callbacks(server.name), self.showing.shell)
@@ -87,6 +90,7 @@ class Observing:
             self.journaling.known,
             lambda session, changed: self._want(name, session, changed),
             self._gone,
+            lambda session: self._is_elsewhere(name, session),
         )
 
     # ---- life -----------------------------------------------------------------------------------------------
@@ -111,7 +115,10 @@ class Observing:
         self.files.close()
         self.journals.close()
 
-    async def _observe(self, name: str, source: RpcSource) -> None:
+    async def _observe(self, name: str, source: Observer) -> None:
+        end = time.monotonic() + FIRST_SECONDS
+        while name in self._hosts and self._is_too_early() and time.monotonic() < end:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
         while True:
             try:
                 await source.run()
@@ -130,7 +137,12 @@ class Observing:
 
     def catching_up(self) -> bool:
         """Tell whether a source is still reading what was there before."""
-        return any(_is_catching_up(one) for one in self.servers.values())
+        return any(one.observed().is_catching_up for one in self.servers.values())
+
+    def _is_too_early(self) -> bool:
+        """Tell whether a CLI server has not said yet which sessions it has; what it has is not a host's to give."""
+        servers = (one.observed() for name, one in self.servers.items() if name not in self._hosts)
+        return any(one.state in ("not started", "connecting") for one in servers)
 
     # ---- whose a session is ---------------------------------------------------------------------------------
 
@@ -141,7 +153,22 @@ class Observing:
 
     def _is_file_alone(self, session: str) -> bool:
         file = self._daemon.source.sessions.get(session)
-        return file is not None and file.identity is not None and not self._is_followed(session)
+        is_there = file is not None and file.identity is not None
+        return is_there and not self._is_followed(session) and not self._is_hosts(session)
+
+    def _is_hosts(self, session: str) -> bool:
+        """Tell whether the journal of a session is an agent host's, one of which is observed."""
+        return bool(self._hosts) and is_made(self.journals.mark(session) or "")
+
+    def _is_elsewhere(self, name: str, session: str) -> bool:
+        """Tell whether the CLI's own file or another server gives the durable events of a session."""
+        if self._is_hosts(session):
+            return self._owners.get(session, name) != name
+        self._daemon.source.notice(session)
+        file = self._daemon.source.sessions.get(session)
+        if file is not None and not file.gone:  # the CLI makes the directory before it writes the first event
+            return True
+        return self._owners.get(session, name) != name or self.has_journal(session)
 
     def _is_followed(self, session: str) -> bool:
         """Tell whether some lane reads the journal of a session."""
@@ -151,6 +178,8 @@ class Observing:
     def give_way(self, file: SessionFile) -> SessionFile | None:
         """Return the file to follow now that the session's own is there, None while the journal holds more."""
         session = file.session
+        if self._is_hosts(session):
+            return None
         if not self._is_followed(session):
             return file
         if file.identity is None or not self._holds(file):
@@ -187,7 +216,9 @@ class Observing:
         if self._is_file_alone(session):
             return Want.LIVE if self.showing.is_wanted else Want.NOTHING
         owner = self._owners.get(session, name)
-        if owner != name and self.servers[owner].status.is_connected:
+        if owner != name and self.servers[owner].observed().is_connected:
+            return Want.NOTHING
+        if self._is_hosts(session) and name not in self._hosts:
             return Want.NOTHING
         if not (scope.sessions or self.has_journal(session)) and _is_older(changed, scope.history_days):
             return Want.NOTHING
@@ -255,13 +286,6 @@ def _needs_from(lane: Lane, file: SessionFile) -> int:
     if lane.stopped:
         return file.size
     return lane.mark.position.offset if lane.mark.identity == file.identity is not None else 0
-
-
-def _is_catching_up(source: RpcSource) -> bool:
-    status = source.status
-    if status.state in ("not started", "connecting"):
-        return True
-    return status.is_connected and any(one in (State.CATCHING_UP, State.FULL) for one in status.sessions.values())
 
 
 def _is_older(changed: str, days: float) -> bool:

@@ -40,17 +40,11 @@ def status_of(daemon: Daemon) -> Status:
 def observed(observing: "Observing", uptime: float) -> Iterator[SourceStatus]:
     """Yield the sources without files, and at last the journals that they fill."""
     for name, source in observing.servers.items():
-        told = source.status
-        troubles = [
-            Problem(session, state.value, 0, 1)
-            for session, state in told.sessions.items()
-            if state.value.partition(":")[0] not in ("catching up", "live", "not loaded in the server")
-        ]
+        told = source.observed()
+        troubles = [Problem(session, trouble, 0, 1) for session, trouble in told.troubles.items()]
         read = told.counts.durable + told.counts.ephemeral
         state = observing.journaling.problem if observing.journaling.problem and told.is_connected else told.state
-        yield SourceStatus(
-            name, len(told.sessions), round(read / uptime, 1), troubles, state, dropped=told.counts.dropped
-        )
+        yield SourceStatus(name, told.sessions, round(read / uptime, 1), troubles, state, dropped=told.counts.dropped)
     if observing.tap is not None:
         tap = observing.tap.status
         state = observing.tap_problem or f"{tap.taps} connected"

@@ -1,13 +1,14 @@
 """The sources besides the CLI's files, made as the settings name them; with nothing named there are none."""
 
 import asyncio
+import importlib.util
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from config.errors import ConfigError
-from config.source import RpcAddress, TapAddress, address_of
+from config.source import AhpAddress, RpcAddress, TapAddress, address_of
 from config.token import read_token
 from exporter.core.redacted import RedactEvent
 from exporter.daemon.daemon import Daemon
@@ -19,16 +20,30 @@ from exporter.sources.rpc import RpcSource
 from exporter.sources.session_file import OpenFiles, SessionFile
 from exporter.sources.watch import best_watcher
 
+_AHP_MARKS = "ahp"
+"""Where below the state directory it is kept how far the sessions of agent hosts were told."""
+
 if TYPE_CHECKING:
     from config.settings import Settings, Source
 
 
 def observing_of(
-    settings: "Settings", files: OpenFiles, redact: RedactEvent, session_ids: Sequence[str]
+    settings: "Settings",
+    files: OpenFiles,
+    redact: RedactEvent,
+    session_ids: Sequence[str],
+    on_telemetry: Callable[[str, bytes], None] | None = None,
 ) -> Callable[[Daemon], Observing] | None:
-    """Return what makes the part of a daemon that has such sources, or journals that they have left."""
+    """Return what makes the part of a daemon that has such sources, or journals that they have left.
+
+    `on_telemetry` gets what agent hosts tell of themselves. Raises ConfigError where a package is missing.
+    """
     named = [(address_of(one), one) for one in settings.source]
     servers = [_server(address, one) for address, one in named if isinstance(address, RpcAddress)]
+    marks = Path(settings.state_dir) / _AHP_MARKS
+    for address, one in named:
+        if isinstance(address, AhpAddress):
+            servers.append(_host(address, one, marks, frozenset(session_ids), on_telemetry))
     has_tap = any(isinstance(address, TapAddress) for address, _ in named)
     root = Path(settings.state_dir) / JOURNALS
     if not servers and not has_tap and not root.exists():
@@ -70,6 +85,31 @@ def _server(address: RpcAddress, source: "Source") -> Server:
         )
 
     return Server(address.name, make)
+
+
+def _host(
+    address: AhpAddress,
+    source: "Source",
+    directory: Path,
+    named: frozenset[str],
+    on_telemetry: Callable[[str, bytes], None] | None,
+) -> Server:
+    if importlib.util.find_spec("websockets") is None:
+        raise ConfigError(
+            f"the source {address.name} cannot be observed: the package websockets is not installed",
+            hint="install it with: pip install 'session-exporter[ahp]'",
+            key="source.url",
+        )
+    from exporter.sources.ahp import AhpSource
+    from exporter.sources.ahp_address import Address
+    from exporter.sources.ahp_marks import AhpMarks
+
+    def make(callbacks: Callbacks, _: Callable[[str, bytes], None]) -> AhpSource:
+        marks = AhpMarks(directory, address.socket)
+        socket = Address(address.socket, _token_of(source))
+        return AhpSource(socket, callbacks, marks, client=marks.client(), named=named, on_telemetry=on_telemetry)
+
+    return Server(address.name, make, is_host=True)
 
 
 def _token_of(source: "Source") -> Callable[[], str | None]:

@@ -21,7 +21,7 @@ from exporter.core.ahp.session import Hooks
 from exporter.errors import SettingsError
 from exporter.sources.ahp_address import Address
 from exporter.sources.ahp_socket import HandshakeError, LostError, Socket, open_socket
-from exporter.sources.observed import Callbacks, Counts, Event, Want
+from exporter.sources.observed import Callbacks, Counts, Event, Observed, Want
 
 FRAMES_HELD_MAX: Final = 512
 CHARACTERS_HELD_MAX: Final = 32 << 20
@@ -61,9 +61,9 @@ class AhpStatus:
 class AhpSource:
     """Observes one host until cancelled, over as many connections as it takes.
 
-    `named` are sessions that are watched however long they have rested. `is_elsewhere` tells whether another source
-    has the durable events of a session of the CLI, by the CLI's own id; such a session gives passing events only,
-    under that id. `on_telemetry` gets every `otlp/*` notification, its method and the whole frame.
+    `named` are sessions that are watched however long they have rested. A session of the CLI whose durable events
+    another source has (`Callbacks.is_elsewhere`, by the CLI's own id) gives passing events only, under that id.
+    `on_telemetry` gets every `otlp/*` notification, its method and the whole frame; without it none is asked for.
     """
 
     def __init__(
@@ -74,8 +74,7 @@ class AhpSource:
         *,
         client: str,
         named: frozenset[str] = frozenset(),
-        is_elsewhere: Callable[[str], bool] = lambda session: False,
-        on_telemetry: Callable[[str, bytes], None] = lambda method, frame: None,
+        on_telemetry: Callable[[str, bytes], None] | None = None,
         now: Callable[[], float] = time.time,
         connect: Callable[..., Any] = open_socket,
         pause_seconds: tuple[float, float] = PAUSE_SECONDS,
@@ -87,7 +86,7 @@ class AhpSource:
         self._connect = connect
         self._pause_seconds = pause_seconds
         self._status = AhpStatus(address.shown)
-        hooks = Hooks(callbacks.known, callbacks.mark, is_elsewhere)
+        hooks = Hooks(callbacks.known, callbacks.mark, callbacks.is_elsewhere)
         self._rooms = Rooms(hooks, lambda s, changed: _WANTED[callbacks.want(s, changed)], marks.load, named)
         self._observer = Observer(client, self._rooms, on_telemetry)
         self._frames: deque[str | bytes] = deque()
@@ -106,6 +105,19 @@ class AhpSource:
         status.sessions = [session.name for session in self._rooms.sessions]
         status.problems = dict(self._rooms.problems)
         return status
+
+    def observed(self) -> Observed:
+        """Return how it is now, in the words of every source."""
+        status = self.status
+        is_reading = status.is_connected and (bool(self._frames) or self._observer.is_asking or self._is_storing)
+        return Observed(
+            f"{status.state}; {status.notice}" if status.is_connected and status.notice else status.state,
+            status.is_connected,
+            status.state in ("not started", "connecting") or is_reading,
+            len(status.sessions),
+            status.problems,
+            status.counts,
+        )
 
     async def run(self) -> None:
         """Connect, observe, and connect again, until cancelled. Raises only what a callback raised."""

@@ -6,7 +6,9 @@ other parts; then only what is written here says how much of which turn was told
 
 import os
 import re
+import time
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +16,7 @@ import xxhash
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 BYTES_MAX: Final = 16 << 20
+KEPT_SECONDS: Final = 90 * 86_400.0
 _SUFFIX: Final = ".json"
 _CLIENT: Final = "client"
 
@@ -24,6 +27,7 @@ class AhpMarks:
     def __init__(self, root: Path, host: str) -> None:
         self._root = root / xxhash.xxh3_64_hexdigest(host.encode())
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._expire()
 
     def client(self) -> str:
         """Return the name by which the host knows this exporter; it stays the same."""
@@ -53,10 +57,12 @@ class AhpMarks:
         if NAME.fullmatch(session) is not None and len(mark) <= BYTES_MAX:
             self._write(self._root / f"{session}{_SUFFIX}", mark)
 
-    def forget(self, session: str) -> None:
-        """Remove what is saved of a session."""
-        if NAME.fullmatch(session) is not None:
-            (self._root / f"{session}{_SUFFIX}").unlink(missing_ok=True)
+    def _expire(self) -> None:
+        """Remove the marks of sessions that nothing was told of for long; ids would still be what they were."""
+        for path in self._root.glob(f"*{_SUFFIX}"):
+            with suppress(OSError):
+                if path.stat().st_mtime < time.time() - KEPT_SECONDS:
+                    path.unlink()
 
     def _write(self, path: Path, content: bytes) -> None:
         beside = path.with_name(f".{path.name}.new")

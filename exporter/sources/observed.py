@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from exporter.core.event_types import KNOWN
 
@@ -31,7 +31,8 @@ class Callbacks:
     """Where events go, and what is known of what went there. All of it is about one session by its id.
 
     `take` returns whether it has taken all of a page for good (journal and fsync); the same page is offered again
-    until it has, and nothing more is read meanwhile. `mark` is the last durable event taken, `known` whether one was.
+    until it has, and nothing more is read meanwhile. `mark` is the last durable event taken, `known` whether one was,
+    `is_elsewhere` whether another source has the durable events of the session.
     """
 
     take: Callable[[str, Sequence[Event]], Awaitable[bool]]
@@ -39,6 +40,7 @@ class Callbacks:
     known: Callable[[str, str], bool]
     want: Callable[[str, str], Want]  # with the time the session was changed last, empty if not told
     gone: Callable[[str], None]  # the session was deleted
+    is_elsewhere: Callable[[str], bool] = lambda session: False
 
 
 @dataclass(slots=True)
@@ -56,3 +58,25 @@ class Counts:
         """Count an event whose type is in no list of ours."""
         if type not in KNOWN and (type in self.unknown_types or len(self.unknown_types) < TYPES_MAX):
             self.unknown_types[type[:128]] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """How a source is, for the daemon and its status. `state` says in words what is so, and `troubles` by session."""
+
+    state: str
+    is_connected: bool
+    is_catching_up: bool
+    sessions: int
+    troubles: dict[str, str]
+    counts: Counts
+
+
+class Observer(Protocol):
+    """A source that observes one server until its task is cancelled, over as many connections as it takes."""
+
+    async def run(self) -> None:
+        """Observe; raises only what a callback raised."""
+
+    def observed(self) -> Observed:
+        """Return how it is now; nothing in it is secret."""

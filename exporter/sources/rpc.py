@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from exporter.core.envelope import REFUSALS
-from exporter.sources.observed import Callbacks, Counts, Want
+from exporter.sources.observed import Callbacks, Counts, Observed, Want
 from exporter.sources.rpc_connection import METHOD_NOT_FOUND, AnswerTooLongError, CallError, Connection, LostError
 from exporter.sources.rpc_messages import (
     Connected,
@@ -43,6 +43,7 @@ REST_SECONDS: Final = 1.0
 SESSIONS_MAX: Final = 1000
 FILE_READERS_MAX: Final = 4
 _NO_TOKEN, _WRONG_TOKEN = -32001, -32002
+_UNTROUBLED: Final = (State.CATCHING_UP, State.LIVE, State.COLD)
 _SESSION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -107,6 +108,19 @@ class RpcSource:
         if self._connection is not None:
             self._status.asked_of_us = self._asked_before + self._connection.asked_of_us
         return self._status
+
+    def observed(self) -> Observed:
+        """Return how it is now, in the words of every source."""
+        status = self.status
+        is_reading = any(one in (State.CATCHING_UP, State.FULL) for one in status.sessions.values())
+        return Observed(
+            status.state,
+            status.is_connected,
+            status.state in ("not started", "connecting") or (status.is_connected and is_reading),
+            len(status.sessions),
+            {session: state.value for session, state in status.sessions.items() if state not in _UNTROUBLED},
+            status.counts,
+        )
 
     async def run(self) -> None:
         """Connect, observe, and connect again, until cancelled. Raises only what a callback raised."""

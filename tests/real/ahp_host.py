@@ -151,7 +151,7 @@ class AgentHost:
 
     @property
     def url(self) -> str:
-        return f"ahp+ws://127.0.0.1:{self.port}/?tkn={TOKEN}"
+        return f"ws://127.0.0.1:{self.port}/?tkn={TOKEN}"
 
     def connect(self) -> socket.socket:
         """A connection to it."""

@@ -13,7 +13,7 @@ from typing import Any
 from exporter.core.agents import Agents, Place
 from exporter.core.envelope import Envelope, decode
 from exporter.sources.ahp import AhpSource, AhpStatus
-from exporter.sources.ahp_address import Address, read_address
+from exporter.sources.ahp_address import Address
 from exporter.sources.ahp_marks import AhpMarks
 from exporter.sources.ahp_socket import Socket, open_socket
 from exporter.sources.journal import Journals
@@ -40,16 +40,21 @@ class AhpObserver:
         self._agents = Agents()
         self._journals = Journals(root, JOURNAL_BYTES_MAX)
         callbacks = Callbacks(
-            self._take, self._journals.mark, self._journals.known, lambda *_: Want.ALL, lambda session: None
+            self._take,
+            self._journals.mark,
+            self._journals.known,
+            lambda *_: Want.ALL,
+            lambda session: None,
+            elsewhere.__contains__,
         )
-        address = read_address(url)
+        shown, _, token = url.partition("?tkn=")
+        address = Address(shown, lambda: token)
         marks = AhpMarks(root / "marks", address.shown)
         self.source = AhpSource(
             address,
             callbacks,
             marks,
             client=marks.client(),
-            is_elsewhere=elsewhere.__contains__,
             on_telemetry=lambda method, frame: self.telemetry.append((method, frame)),
             connect=self._open,
             pause_seconds=(0.1, 0.5),

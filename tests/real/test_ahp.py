@@ -214,7 +214,7 @@ def test_the_clis_own_host_is_followed_up_to_its_refusal(make_copilot: MakeCopil
         server.turn(session, "hello")
         server.call("host.start", hostId=name, localServer={"hostname": "127.0.0.1", "port": port, "token": "made-up"})
         server.call("host.publishSession", hostId=name, sessionId=session)
-        url = f"ahp+ws://127.0.0.1:{port}/?tkn=made-up"
+        url = f"ws://127.0.0.1:{port}/?tkn=made-up"
         with AhpObserver(tmp_path / "right", url, lambda: cage.connect(port)) as observer:
             wait_until(lambda: bool(observer.status.problems), "a refusal", 20)
             status, events = observer.status, observer.events(session)

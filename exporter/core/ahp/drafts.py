@@ -31,6 +31,14 @@ def id_of(*parts: Any) -> str:
     return str(uuid5(NAMESPACE, "|".join(str(part).encode("utf-8", "replace").decode() for part in parts)))
 
 
+def is_made(id: str) -> bool:
+    """Tell whether an id was made by `id_of`; the CLI's own are random ones."""
+    try:
+        return UUID(id).version == 5
+    except ValueError:
+        return False
+
+
 def write(draft: Draft, parent: str | None) -> bytes:
     """Return the line of an event."""
     event: Json = {"type": draft.type, "data": draft.data, "id": draft.id, "timestamp": draft.at, "parentId": parent}

@@ -25,6 +25,8 @@ ANSWER_SECONDS: Final = 30.0
 RUBBISH_MAX: Final = 100
 PING_SECONDS: Final = 60.0
 AGAIN_SECONDS: Final = 5.0
+TELEMETRY: Final = ("logs", "traces", "metrics")
+TELEMETRY_LEVEL: Final = "info"
 
 
 @dataclass(slots=True)
@@ -43,12 +45,13 @@ class Counts:
 class Observer:
     """Everything about one host. The caller sends `outgoing`, stores `take()`, and connects again after `failure`.
 
-    `is_hopeless` says that connecting again would change nothing.
+    `is_hopeless` says that connecting again would change nothing. What the host tells of itself is asked for only
+    where somebody wants it (`on_telemetry`).
     """
 
     client: str
     rooms: Rooms
-    on_telemetry: Callable[[str, bytes], None] = lambda method, raw: None
+    on_telemetry: Callable[[str, bytes], None] | None = None
     outgoing: list[str] = field(default_factory=list)
     dialect: Dialect | None = None
     version: str = ""
@@ -64,6 +67,12 @@ class Observer:
     _in_flight: dict[int, tuple[Ask, float]] = field(default_factory=dict)
     _heard_at: float = 0.0
     _list_at: float | None = None
+    _telemetry: list[str] = field(default_factory=list)
+
+    @property
+    def is_asking(self) -> bool:
+        """Tell whether answers are awaited, so that there may be more to tell of what was there before."""
+        return bool(self._in_flight or self._waiting or self.outgoing)
 
     def connected(self, now: float) -> None:
         """A connection has been made."""
@@ -134,6 +143,9 @@ class Observer:
             self.failure = "the host speaks a version that this exporter cannot read: update the exporter"
             self.is_hopeless = True
             return
+        channels = mapping(given, "telemetry")
+        named = [text(channels, signal).replace("{level}", TELEMETRY_LEVEL) for signal in TELEMETRY]
+        self._telemetry = [uri for uri in named if uri.startswith("ahp-otlp:")]
         self._began(number(given, "serverSeq") or 0, now)
 
     def _refused(self, failure: Failure, now: float) -> None:
@@ -160,6 +172,9 @@ class Observer:
         self._queue([root])
         self._list(dialect)
         self.rooms.again()
+        for uri in self._telemetry if self.on_telemetry is not None else ():
+            write = lambda id, uri=uri: asking.subscribe(id, dialect, uri)  # noqa: E731
+            self._queue([Ask(write, ignore, ignore)])
 
     def _list(self, dialect: Dialect) -> None:
         self._list_at = None
@@ -186,7 +201,8 @@ class Observer:
         if self.dialect is None:
             return
         if message.method.startswith("otlp/"):
-            self.on_telemetry(message.method, message.raw)
+            if self.on_telemetry is not None:
+                self.on_telemetry(message.method, message.raw)
         elif message.method == "action":
             self.counts.actions += 1
             seq = number(message.params, "serverSeq") or 0

@@ -152,8 +152,10 @@ class Rooms:
         """The session was disposed of."""
         self._summaries.pop(uri, None)
         if uri in self._rooms:
-            self._rooms[uri].session.removed(now)
-            self.gone.append(self._rooms[uri].session.name)
+            session = self._rooms[uri].session
+            session.removed(now)
+            if not session.is_live_only:
+                self.gone.append(session.name)
             self._leave(uri, now)
 
     def tick(self, now: float) -> None:

@@ -66,9 +66,9 @@ class Session:
     def __post_init__(self) -> None:
         self._announced = set(self.kept.announced)
         self._parent = self.hooks.mark(self.id)
-        # The older hosts give a session the name that the CLI does, and so does the CLI's own host.
-        if not self.uri.startswith("ahp-") or self.hooks.is_elsewhere(self.id):
+        if self.hooks.is_elsewhere(self.id):
             self.settle(self.id)
+        self.is_settled = self.is_settled or self._parent is not None  # it was told under its own name before
 
     @property
     def id(self) -> str:
@@ -81,12 +81,16 @@ class Session:
         return self.alias or self.id
 
     def settle(self, cli_session: str) -> None:
-        """Take note of the CLI's session that this one is, empty if that is not told."""
+        """Take note of the CLI's session that this one is, empty if that is not told.
+
+        The older hosts, and the CLI's own, give a session the name that the CLI does.
+        """
         if self.is_settled:
             return
         self.is_settled = True
-        if cli_session and _NAME.fullmatch(cli_session) and self.hooks.is_elsewhere(cli_session):
-            self.alias, self.is_live_only = cli_session, True
+        name = cli_session if _NAME.fullmatch(cli_session) else self.id
+        if self.hooks.is_elsewhere(name):
+            self.alias, self.is_live_only = name, True
             self.lines = [line for line in self.lines if line[1]]
 
     def replace(self, state: Json, seen: int, now: float) -> list[str]:
@@ -211,9 +215,9 @@ class Session:
         self.settle("")
 
     def _look_for_cli(self, action: Json) -> None:
-        call = mapping(mapping(mapping(action, "usage"), "_meta"), "vscode.modelCall")
-        if text(call, "sdkSessionId"):
-            self.settle(text(call, "sdkSessionId"))
+        usage = mapping(action, "usage")
+        if usage:  # a host that names the CLI's session names it here
+            self.settle(text(mapping(mapping(usage, "_meta"), "vscode.modelCall"), "sdkSessionId"))
 
     def _start(self, now: float) -> None:
         directories = strings(self.summary, "workingDirectories") or [text(self.summary, "workingDirectory")]
@@ -243,12 +247,20 @@ class Session:
             self.lines.append((drafts.write(draft, self._parent), draft.is_ephemeral))
             if not draft.is_ephemeral:
                 self._parent = draft.id
-        if len(self.lines) > HELD_MAX:
-            self.settle("")
+        if len(self.lines) > HELD_MAX and not self.is_settled:
+            self.lines = [line for line in self.lines if not line[1]]
+            if len(self.lines) > HELD_MAX // 2:
+                self.settle("")
 
     def take(self, now: float) -> list[Line]:
-        """Return the lines so far, none while it may still turn out that another source has them."""
-        if not self.is_settled and now - self.since < HOLD_SECONDS:
+        """Return the lines so far, none while it may still turn out that another source has them.
+
+        The first turn of one of Copilot's sessions tells whose it is, however late that begins.
+        """
+        if not self.is_settled and not self.uri.startswith("ahp-") and self.hooks.is_elsewhere(self.id):
+            self.settle("")
+        is_copilots = "copilot" in text(self.summary, "provider").lower()
+        if not self.is_settled and (is_copilots or now - self.since < HOLD_SECONDS):
             return []
         self.settle("")
         lines, self.lines = self.lines, []
