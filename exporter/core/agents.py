@@ -14,7 +14,7 @@ Nothing here calls back, waits or locks: a caller gets a value and dispatches wi
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
@@ -33,7 +33,11 @@ _Kept = TypeVar("_Kept")
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A sub-agent; a placeholder, `started_at` empty, until its `subagent.started` has been seen."""
+    """A sub-agent; a placeholder, `started_at` empty, until its `subagent.started` has been seen.
+
+    `hinted` while only others named it: a hook its session, or a start its parent. It may be no agent at all but the
+    session that a fork came from, or the name of a task.
+    """
 
     id: str
     parent: str | None = None
@@ -42,6 +46,7 @@ class Agent:
     kind: str = ""
     tool_call: str | None = None
     started_at: str = ""
+    hinted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,16 @@ class Place:
     root: str
     path: tuple[str, ...] = ()
     error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is known of a session's children between two runs: plain values, for `Agents.recall`."""
+
+    agents: list[Agent] = field(default_factory=list)
+    by_tool_call: dict[str, str] = field(default_factory=dict)
+    callers: dict[str, str] = field(default_factory=dict)
+    hooks: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -137,12 +152,26 @@ class Agents:
             return Unresolved(id, f"unknown session {id}")
         if parent not in self._sessions:
             return Unresolved(id, f"parent session {parent} for child {id} not found")
-        return Resolved(parent, self._path(self._families[parent], id))
+        return Resolved(parent, path_of(self._families[parent].agents, id))
 
     def agent(self, root: str, id: str) -> Agent | None:
         """Return what is known of a child of a session."""
         family = self._families.get(root)
         return None if family is None else family.agents.get(id)
+
+    def keep(self, root: str) -> Kept:
+        """Return what is known of a session's children, to go on from later; running instances are not part of it."""
+        family = self._families.get(root) or _Family()
+        return Kept(list(family.agents.values()), dict(family.by_tool_call), dict(family.callers), dict(family.hooks))
+
+    def recall(self, root: str, kept: Kept) -> None:
+        """Know again what `keep` returned of a session of which nothing is known yet."""
+        family = self._families.setdefault(root, _Family())
+        for agent in kept.agents:
+            self._know(family, root, agent)
+        family.by_tool_call.update(kept.by_tool_call)
+        family.callers.update(kept.callers)
+        family.hooks.update(kept.hooks)
 
     def instances(self, root: str) -> Mapping[str, Instance]:
         """Return the sub-agents of a session that run, by tool call."""
@@ -160,7 +189,7 @@ class Agents:
         child = self._learn(root, envelope, read_claim(envelope))
         if isinstance(resolved, Unresolved):
             return Place(UNATTRIBUTED, () if child is None else (child,), resolved.error)
-        path = before if child is None else self._path(self._families[root], child)
+        path = before if child is None else path_of(self._families[root].agents, child)
         if envelope.type == _SHUTDOWN and child is None and not before:
             self.end(root)
         return Place(root, path)
@@ -175,8 +204,8 @@ class Agents:
         self._families.setdefault(root, family)
         if envelope.type == STARTED:
             self._start(family, root, child, envelope, claim)
-        elif child not in family.agents:
-            self._know(family, root, Agent(child))
+        else:
+            self._met(family, root, child, claim)
         if claim.hook is not None and not claim.ends_hook:
             self._keep(family.hooks, claim.hook, child, HOOKS_MAX)
         if claim.own_tool_call is not None:
@@ -184,6 +213,15 @@ class Agents:
         if envelope.type in ENDED:
             family.instances.pop(claim.tool_call or family.agents[child].tool_call or "", None)
         return child
+
+    def _met(self, family: _Family, root: str, child: str, claim: Claim) -> None:
+        """Make a placeholder for a child that is not known, or sure that one is a child that was only hinted at."""
+        known = family.agents.get(child)
+        is_hint = claim.agent is None and claim.tool_call is None
+        if known is None:
+            self._know(family, root, Agent(child, hinted=is_hint))
+        elif known.hinted and not is_hint:
+            self._know(family, root, replace(known, hinted=False))
 
     def _child_of(self, family: _Family, root: str, claim: Claim) -> str | None:
         """Return the child that an event comes from, known or not; None when it comes from the root."""
@@ -206,11 +244,26 @@ class Agents:
         if parent in (child, root):
             parent = None
         if parent is not None and parent not in family.agents:
-            self._know(family, root, Agent(parent))
+            self._know(family, root, Agent(parent, hinted=True))
+        if call is not None:
+            self._merge(family, root, call, child)
         self._know(family, root, Agent(child, parent, claim.name, claim.display_name, claim.kind, call, started_at))
         if call is not None:
             self._keep(family.by_tool_call, call, child, AGENTS_MAX)
             self._keep(family.instances, call, Instance(claim.name, call, child, started_at), AGENTS_MAX)
+
+    def _merge(self, family: _Family, root: str, call: str, child: str) -> None:
+        """Make the child of what was taken for a child of its own while only the tool call was known."""
+        taken = family.agents.get(call)
+        if call == child or taken is None or taken.started_at:
+            return
+        del family.agents[call]
+        if self._child_to_parent.get(call) == root:
+            del self._child_to_parent[call]
+        for table in (family.callers, family.hooks):
+            table.update([(key, child) for key, value in table.items() if value == call])
+        for agent in [agent for agent in family.agents.values() if agent.parent == call]:
+            family.agents[agent.id] = replace(agent, parent=child)
 
     def _know(self, family: _Family, root: str, agent: Agent) -> None:
         if len(family.agents) >= AGENTS_MAX and agent.id not in family.agents:
@@ -231,13 +284,14 @@ class Agents:
             table.popitem(last=False)
             self.forgotten += 1
 
-    @staticmethod
-    def _path(family: _Family, child: str) -> tuple[str, ...]:
-        path: list[str] = []
-        step: str | None = child
-        # What others send may name parents in a circle.
-        while step is not None and step not in path and len(path) < DEPTH_MAX:
-            path.append(step)
-            agent = family.agents.get(step)
-            step = None if agent is None else agent.parent
-        return tuple(reversed(path))
+
+def path_of(agents: Mapping[str, Agent], child: str) -> tuple[str, ...]:
+    """Return the ids from the outermost agent to the one itself."""
+    path: list[str] = []
+    step: str | None = child
+    # What others send may name parents in a circle.
+    while step is not None and step not in path and len(path) < DEPTH_MAX:
+        path.append(step)
+        agent = agents.get(step)
+        step = None if agent is None else agent.parent
+    return tuple(reversed(path))

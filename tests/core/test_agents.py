@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.core import agents as module
-from exporter.core.agents import UNATTRIBUTED, Agents, Instance, Place, Resolved, Unresolved
+from exporter.core.agents import UNATTRIBUTED, Agents, Instance, Kept, Place, Resolved, Unresolved
 from exporter.core.envelope import Envelope
 
 ROOT, CHILD, INNER = "root-session", "child-session", "inner-session"
@@ -259,6 +259,40 @@ def test_a_fork_does_not_take_the_children_of_its_original() -> None:
     assert agents.resolve(CHILD) == Resolved(ROOT, (CHILD,))
 
 
+def test_a_call_that_was_taken_for_an_agent_becomes_the_agent_it_made() -> None:
+    agents = known()
+    before = agents.attribute(ROOT, event("assistant.message", {"parentToolCallId": "call-1"}))
+    agents.attribute(ROOT, event("tool.x", {"parentToolCallId": "call-1"}))
+    agents.attribute(ROOT, started())
+
+    assert before == Place(ROOT, ("call-1",))
+    assert agents.attribute(ROOT, event("tool.x", {"parentToolCallId": "call-1"})) == Place(ROOT, (CHILD,))
+    assert agents.agent(ROOT, "call-1") is None
+    assert agents.resolve("call-1") == Unresolved("call-1", "unknown session call-1")
+
+
+def test_what_was_below_a_call_is_below_the_agent_it_made() -> None:
+    agents = known()
+    agents.attribute(ROOT, event("assistant.message", {"parentToolCallId": "call-1"}))
+    agents.attribute(ROOT, started(INNER, "call-2", parentId="call-1"))
+    agents.attribute(ROOT, started())
+
+    assert agents.attribute(ROOT, event("x", agent=INNER)) == Place(ROOT, (CHILD, INNER))
+
+
+def test_an_agent_that_only_others_name_is_hinted_at_until_it_speaks() -> None:
+    agents = known()
+    agents.attribute(ROOT, hook("hook.start", session=CHILD))
+    agents.attribute(ROOT, started(INNER, "call-2", parentId="a-task"))
+    hinted = [one.hinted for id in (CHILD, "a-task", INNER) if (one := agents.agent(ROOT, id))]
+    agents.attribute(ROOT, event("assistant.message", agent=CHILD))
+    agents.attribute(ROOT, hook("hook.start", "h2", session=CHILD))
+    child = agents.agent(ROOT, CHILD)
+
+    assert hinted == [True, True, False]
+    assert child is not None and not child.hinted
+
+
 def test_tables_are_cut_at_their_oldest_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AGENTS_MAX", "HOOKS_MAX", "TOOL_CALLS_MAX"):
         monkeypatch.setattr(module, name, 2)
@@ -317,6 +351,28 @@ def test_whatever_comes_every_event_has_a_place(given: list[tuple[str, str, obje
         for id in place.path:
             known_agent = agents.agent(ROOT, id)
             assert place.root == UNATTRIBUTED or known_agent is not None
+
+
+EVENTS = st.lists(
+    st.builds(
+        lambda type, data, agent: event(type, data, agent=agent),
+        TYPES,
+        DATA | st.builds(lambda inner: {"input": inner, "hookInvocationId": "a"}, DATA),
+        st.none() | IDS,
+    ),
+    max_size=20,
+)
+
+
+@given(EVENTS, EVENTS)
+def test_what_was_kept_goes_on_as_if_nothing_had_been_between(first: list[Envelope], then: list[Envelope]) -> None:
+    whole, before, after = known(), known(), known()
+    for one in first:
+        assert whole.attribute(ROOT, one) == before.attribute(ROOT, one)
+    after.recall(ROOT, msgspec.json.decode(msgspec.json.encode(before.keep(ROOT)), type=Kept))
+
+    assert [after.attribute(ROOT, one) for one in then] == [whole.attribute(ROOT, one) for one in then]
+    assert after.keep(ROOT) == whole.keep(ROOT)
 
 
 @given(st.binary())
