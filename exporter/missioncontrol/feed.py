@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from exporter.core.envelope import REFUSALS, Envelope, decode
+from exporter.missioncontrol.belonging import as_of
 from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.session_row import BadCursorError
 
@@ -57,12 +58,14 @@ def follow_again(database: sqlite3.Connection, session: int) -> None:
     database.execute("DELETE FROM notices WHERE session = ?", (session,))
     marks = ",".join("?" * len(FEED_TYPES))
     rows = database.execute(
-        f"SELECT n, body, cuts FROM events WHERE session = ? AND hidden = 0 AND type IN ({marks})"  # noqa: S608  marks only
+        f"SELECT n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND type IN ({marks})"  # noqa: S608  marks only
         " ORDER BY place, n",
         (session, *FEED_TYPES),
     )
-    decoded = ((number, decode(whole(database, body, cuts))) for number, body, cuts in rows.fetchall())
-    follow(database, session, ((number, found) for number, found in decoded if isinstance(found, Envelope)))
+    for number, agent, body, cuts in rows.fetchall():
+        envelope = decode(whole(database, body, cuts))
+        if isinstance(envelope, Envelope):
+            follow(database, session, [(number, as_of(envelope, agent))])
 
 
 def notifications(

@@ -9,7 +9,7 @@ import msgspec
 from exporter.core import digest
 from exporter.core.envelope import Envelope, decode
 from exporter.core.summary import TELLING_TYPES, Summary
-from exporter.missioncontrol import feed, payloads, redactions
+from exporter.missioncontrol import belonging, feed, payloads, redactions
 from exporter.missioncontrol.batch import Batch, Event, key_of
 from exporter.missioncontrol.numbers import next_number, raise_floor
 from exporter.missioncontrol.placing import known, last_shown, place_new
@@ -65,11 +65,15 @@ def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now
     placed, follows_on = place_new(database, session, sequence, new) if new else ([], True)
     first = next_number(database, "events")
     events = list(new.values())
+    if retell or not follows_on:
+        agents = [belonging.named(event) for event in events]
+    else:
+        agents = belonging.attribute(database, session.n, session.id, events)
     database.executemany(
         _INSERT,
         (
-            _row(database, n, session.n, event, place)
-            for n, (event, place) in enumerate(zip(events, placed, strict=True), first)
+            _row(database, n, session.n, event, agent, place)
+            for n, (event, agent, place) in enumerate(zip(events, agents, placed, strict=True), first)
         ),
     )
     session.count += len(new)
@@ -78,13 +82,15 @@ def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now
     redactions.add(database, session.n, ((_day(event, now), rule) for event in events for rule in event.rules))
     if retell or not follows_on:
         session.last_event_id = last_shown(database, session.n)
+        belonging.attribute_again(database, session.n, session.id)
         session.summary = _tell_again(database, session.n)
         feed.follow_again(database, session.n)
     else:
         session.last_event_id = events[-1].envelope.id
-        for event in events:
-            session.summary.add(event.envelope)
-        feed.follow(database, session.n, ((n, event.envelope) for n, event in enumerate(events, first)))
+        told = [belonging.as_of(event.envelope, agent) for event, agent in zip(events, agents, strict=True)]
+        for envelope in told:
+            session.summary.add(envelope)
+        feed.follow(database, session.n, enumerate(told, first))
     # The newest word on the state counts: a reported one holds until the next events arrive.
     session.report.pop("state", None)
     save(database, session, now)
@@ -115,7 +121,7 @@ def forget_session(database: sqlite3.Connection, session_id: str, now: str, *, r
     session = load(database, session_id)
     raise_floor(database, "events")
     raise_floor(database, "sessions")
-    for table in ("events", "rewinds", "orphans", "notices", "redactions"):
+    for table in ("events", "rewinds", "orphans", "notices", "redactions", "families"):
         database.execute(f"DELETE FROM {table} WHERE session = ?", (session.n,))  # noqa: S608  constants
     payloads.forget(database, session.n)
     database.execute("DELETE FROM sessions WHERE n = ?", (session.n,))
@@ -129,9 +135,11 @@ def _day(event: Event, now: str) -> str:
     return (timestamp if timestamp[:2] == "20" else now)[:10]
 
 
-def _row(database: sqlite3.Connection, n: int, session: int, event: Event, place: int) -> tuple[Any, ...]:
+def _row(
+    database: sqlite3.Connection, n: int, session: int, event: Event, agent: str | None, place: int
+) -> tuple[Any, ...]:
     envelope = event.envelope
-    told = (envelope.id, envelope.type, envelope.timestamp, envelope.agentId)
+    told = (envelope.id, envelope.type, envelope.timestamp, agent)
     return (
         n,
         session,
@@ -183,6 +191,6 @@ def _tell_again(database: sqlite3.Connection, n: int) -> Summary:
         if type in TELLING_TYPES:
             stored = database.execute("SELECT body, cuts FROM events WHERE n = ?", (row,)).fetchone()
             decoded = decode(payloads.whole(database, *stored))
-            envelope = decoded if isinstance(decoded, Envelope) else envelope
+            envelope = belonging.as_of(decoded, agent_id) if isinstance(decoded, Envelope) else envelope
         summary.add(envelope)
     return summary

@@ -12,7 +12,7 @@ import msgspec
 
 from exporter.core.envelope import Envelope, decode
 from exporter.errors import StateError
-from exporter.missioncontrol import feed, redactions
+from exporter.missioncontrol import belonging, feed, redactions
 
 # Large pages hold several events of ordinary size each: twice as fast to write as 4 KB, measured with 1.8 KB events.
 _PAGE_BYTES: Final = 16384
@@ -91,6 +91,10 @@ _PAYLOADS: Final = (
         session INTEGER NOT NULL, blob INTEGER NOT NULL, PRIMARY KEY (session, blob)) WITHOUT ROWID""",
     "CREATE INDEX uses_of_blob ON blob_uses (blob)",
 )
+_FAMILIES: Final = (
+    "CREATE TABLE families (session INTEGER PRIMARY KEY, state BLOB NOT NULL)",
+    belonging.fill,
+)
 # One entry per `PRAGMA user_version`; an entry is never changed once released.
 _MIGRATIONS: Final[tuple[tuple[Statement, ...], ...]] = (
     _FIRST,
@@ -100,6 +104,7 @@ _MIGRATIONS: Final[tuple[tuple[Statement, ...], ...]] = (
     _TOKENS,
     _EXPIRED,
     _PAYLOADS,
+    _FAMILIES,
 )
 
 

@@ -5,7 +5,9 @@ from typing import Any, Final
 
 import msgspec
 
+from exporter.core.agents import Agent
 from exporter.core.envelope import REFUSALS
+from exporter.missioncontrol.belonging import Kin, kin
 from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.session_row import number_of
 
@@ -18,10 +20,10 @@ _STATES: Final = {
 
 
 class _Data(msgspec.Struct):
-    toolCallId: str = ""  # noqa: N815  the wire's own names
-    agentName: str | None = None  # noqa: N815
+    agentName: str | None = None  # noqa: N815  the wire's own names
     agentDisplayName: str | None = None  # noqa: N815
-    toolName: str | None = None  # noqa: N815
+    executionMode: str | None = None  # noqa: N815
+    error: str | None = None
     model: str | None = None
     durationMs: float | None = None  # noqa: N815
     totalTokens: int | None = None  # noqa: N815
@@ -37,26 +39,25 @@ _decode: Final = msgspec.json.Decoder(_Line).decode
 def tree(database: sqlite3.Connection, session_id: str) -> dict[str, Any]:
     """Return the main agent's figures and its sub-agents, each with its `agents`, in order of their start.
 
-    An agent whose start is not known is there with what its events say. Its parent is whoever made the tool call
-    that started it; the main agent when that is not known.
+    An agent whose start is not known is there with what its events say. `path` are the agents from the outermost to
+    the one itself, as `belonging` finds them; the parent is the one before it there, or the main agent.
     """
     session = number_of(database, session_id)
-    nodes = _counted(database, session)
-    main = nodes.pop(None, None) or _node(None)
-    calls = _described(database, session, nodes)
-    callers = _callers(database, session, set(calls))
-    main["agents"] = []
+    family = kin(database, session_id)
+    nodes, main_events = _counted(database, session, family)
+    _described(database, session, nodes)
+    main: list[dict[str, Any]] = []
     for agent, node in nodes.items():
-        parent = callers.get(str(node["tool_call_id"])) if node["tool_call_id"] else None
-        above = main if parent is None or _is_above(agent, parent, nodes) else nodes.get(parent, main)
-        node["parent"] = above["id"]
-        above["agents"].append(node)
-    return {"session": session_id, "events": main["events"], "agents": main["agents"]}
+        parent = node["path"][-2] if len(node["path"]) > 1 else None
+        above = None if parent is None or _is_above(agent, parent, nodes) else nodes.get(parent)
+        node["parent"] = None if above is None else parent
+        (main if above is None else above["agents"]).append(node)
+    return {"session": session_id, "events": main_events, "agents": main, "hints": list(family.hints)}
 
 
-def _is_above(agent: str | None, parent: str | None, nodes: dict[str | None, dict[str, Any]]) -> bool:
+def _is_above(agent: str, parent: str | None, nodes: dict[str, dict[str, Any]]) -> bool:
     """Tell whether the agent is its own ancestor, so that hostile events make no circle."""
-    seen: set[str | None] = set()
+    seen: set[str] = set()
     while parent is not None and parent not in seen:
         if parent == agent:
             return True
@@ -65,15 +66,20 @@ def _is_above(agent: str | None, parent: str | None, nodes: dict[str | None, dic
     return False
 
 
-def _node(agent: str | None) -> dict[str, Any]:
+def _node(agent: str, family: Kin) -> dict[str, Any]:
+    known = family.agents.get(agent) or Agent(agent)
     return {
         "id": agent,
         "parent": None,
-        "tool_call_id": None,
-        "name": None,
-        "display_name": None,
+        "path": list(family.path(agent)),
+        "tool_call_id": known.tool_call,
+        "name": known.name or None,
+        "display_name": known.display_name or None,
+        "kind": known.kind or None,
+        "mode": None,
         "model": None,
-        "state": "running",
+        "state": "running" if known.started_at else "unknown",
+        "error": None,
         "started": None,
         "last_activity": None,
         "duration_ms": None,
@@ -83,23 +89,24 @@ def _node(agent: str | None) -> dict[str, Any]:
     }
 
 
-def _counted(database: sqlite3.Connection, session: int) -> dict[str | None, dict[str, Any]]:
-    nodes: dict[str | None, dict[str, Any]] = {}
+def _counted(database: sqlite3.Connection, session: int, family: Kin) -> tuple[dict[str, dict[str, Any]], int]:
+    nodes: dict[str, dict[str, Any]] = {}
+    main = 0
     rows = database.execute(
         "SELECT agent_id, count(*), min(timestamp), max(timestamp), min(place) FROM events"
         " WHERE session = ? AND hidden = 0 GROUP BY agent_id ORDER BY min(place), min(n) LIMIT ?",
         (session, _AGENTS_MAX),
     )
     for agent, count, started, last, _ in rows:
-        nodes[agent] = {**_node(agent), "events": count, "started": started, "last_activity": last}
-    return nodes
+        if agent is None or family.is_hint(agent):
+            main += count
+        else:
+            nodes[agent] = {**_node(agent, family), "events": count, "started": started, "last_activity": last}
+    return nodes, main
 
 
-def _described(
-    database: sqlite3.Connection, session: int, nodes: dict[str | None, dict[str, Any]]
-) -> dict[str, dict[str, Any]]:
-    """Fill in what the agents' own events say; return the nodes by the tool call that started each."""
-    calls: dict[str, dict[str, Any]] = {}
+def _described(database: sqlite3.Connection, session: int, nodes: dict[str, dict[str, Any]]) -> None:
+    """Fill in what the agents' starts and ends say."""
     marks = ",".join("?" * len(_STATES))
     rows = database.execute(
         f"SELECT type, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND type IN ({marks})"  # noqa: S608
@@ -107,41 +114,21 @@ def _described(
         (session, *_STATES),
     )
     for type, agent, body, cuts in rows:
-        data = _read(whole(database, body, cuts))
-        # Events of some versions lack the agent; their tool call is told by the event of the start.
-        node = nodes.get(agent) if agent is not None else calls.get(data.toolCallId)
+        node = nodes.get(agent)
         if node is None:
             continue
+        data = _read(whole(database, body, cuts))
         node["state"] = _STATES[type]
         for name, value in (
-            ("tool_call_id", data.toolCallId or None),
             ("name", data.agentName),
             ("display_name", data.agentDisplayName),
+            ("mode", data.executionMode),
             ("model", data.model),
             ("duration_ms", data.durationMs),
             ("tokens", data.totalTokens),
         ):
             node[name] = value if value is not None else node[name]
-        if data.toolCallId:
-            calls[data.toolCallId] = node
-    return calls
-
-
-def _callers(database: sqlite3.Connection, session: int, calls: set[str]) -> dict[str, str | None]:
-    """Return who made each of the tool calls."""
-    callers: dict[str, str | None] = {}
-    if not calls:
-        return callers
-    rows = database.execute(
-        "SELECT agent_id, body FROM events"
-        " WHERE session = ? AND hidden = 0 AND type = 'tool.execution_start' ORDER BY place, n",
-        (session,),
-    )
-    for agent, body in rows:
-        call = _read(body).toolCallId
-        if call in calls:
-            callers.setdefault(call, agent)
-    return callers
+        node["error"] = data.error if type == "subagent.failed" else None
 
 
 def _read(body: bytes) -> _Data:
