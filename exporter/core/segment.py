@@ -24,6 +24,7 @@ from exporter.core.envelope import (
     pieces,
 )
 from exporter.core.lines import Oversized
+from exporter.core.live_text import is_piece
 from exporter.core.position import Position, tail_hash
 from exporter.core.redacted import Masked, Redacted, RedactEvent, Refused
 
@@ -214,7 +215,8 @@ class SegmentBuilder:
         self._last_id = identity
         if envelope.ephemeral:
             segment.ephemeral += 1
-            if self._keep_live:
+            # A file holds no text in pieces; if one does, nobody has put the pieces together to look for secrets.
+            if self._keep_live and not is_piece(envelope.type):
                 self._show(raw)
             return
         if self._seen is not None:

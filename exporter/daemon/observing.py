@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from exporter.core.ahp.drafts import is_made
 from exporter.core.notice import Level
-from exporter.core.redacted import RedactEvent
 from exporter.daemon.journaling import Journaling
-from exporter.daemon.lane import Lane
-from exporter.daemon.showing import Showing
+from exporter.daemon.room import Room
+from exporter.daemon.showing import Showing, Tell
 from exporter.errors import StateError
 from exporter.sources.files import FileSource
 from exporter.sources.history import durable_events
@@ -31,6 +30,7 @@ from exporter.sources.tap import TapSource
 
 if TYPE_CHECKING:
     from exporter.daemon.daemon import Daemon
+    from exporter.daemon.running import Redaction
 
 HOUSEKEEPING_SECONDS: Final = 2.0
 QUIET_SECONDS: Final = 5.0
@@ -58,13 +58,14 @@ class Observing:
         journals: Journals,
         make_files: Callable[[Callable[[SessionFile], None], Callable[[SessionFile], None]], FileSource],
         files: OpenFiles,
-        redact: RedactEvent,
+        redaction: "Redaction",
         servers: Sequence[Server],
         tap: Path | None,
         line_bytes_max: int,
+        tell: Tell | None = None,
     ) -> None:
         self.journals = journals
-        self.journaling = Journaling(daemon, journals, redact)
+        self.journaling = Journaling(daemon, journals, redaction.event)
         self.servers: dict[str, Observer] = {}
         self.tap: TapSource | None = None
         self.tap_problem: str | None = None
@@ -72,15 +73,17 @@ class Observing:
         self._open_files = files
         self._line_bytes_max = line_bytes_max
         self.files = make_files(self._on_change, daemon.on_workspace)
-        self.showing = Showing(daemon.runs, redact)
+        self.showing = Showing(daemon.runs, redaction, tell)
         self._owners: dict[str, str] = {}
-        self._deleted: set[str] = set()
+        self._room = Room(daemon, journals, self.files, self.has_journal)
         self._hosts = frozenset(server.name for server in servers if server.is_host)
         self._tasks: list[asyncio.Task[None]] = []
         for server in servers:
             self.servers[server.name] = server.make(self._callbacks(server.name), self.showing.shell)
         if tap is not None:
-            live = Callbacks(self._take_live, lambda _: None, lambda *_: True, self._want_live, lambda _: None)
+            take, want = self._take_live, self._want_live
+            missed = self.showing.missed
+            live = Callbacks(take, lambda _: None, lambda *_: True, want, lambda _: None, missed=missed)
             self.tap = TapSource(tap, live)
 
     def _callbacks(self, name: str) -> Callbacks:
@@ -91,6 +94,7 @@ class Observing:
             lambda session, changed: self._want(name, session, changed),
             self._gone,
             lambda session: self._is_elsewhere(name, session),
+            self.showing.missed,
         )
 
     # ---- life -----------------------------------------------------------------------------------------------
@@ -236,7 +240,7 @@ class Observing:
             return False
         if kept:
             self.files.notice(session)
-        self.showing.add(session, [event.line for event in events if event.is_ephemeral])
+        self.showing.add(session, [event.line for event in events])
         return True
 
     async def _take_live(self, session: str, events: Sequence[Event]) -> bool:
@@ -247,7 +251,7 @@ class Observing:
         self.journaling.agents.forget(session)
         self._owners.pop(session, None)
         if self.has_journal(session):
-            self._deleted.add(session)
+            self._room.deleted(session)
 
     # ---- room -----------------------------------------------------------------------------------------------
 
@@ -258,34 +262,7 @@ class Observing:
                 if not file.is_journal and self._is_followed(session):
                     self._daemon.on_change(file)
             with suppress(OSError):
-                self._make_room()
-
-    def _make_room(self) -> None:
-        """Remove the journals of deleted sessions that every sink has, and cut the others when room is wanted."""
-        for session in list(self._deleted):
-            file = self.files.sessions[session] if self.has_journal(session) else None
-            if file is not None and self._needed_from(file) < file.size:
-                continue
-            if file is not None:
-                self.journals.remove(session)
-            self._deleted.discard(session)
-        if not self.journals.is_half_full:
-            return
-        for session, file in list(self.files.sessions.items()):
-            needed_from = 0 if file.gone else self._needed_from(file)
-            if needed_from and self.journals.cut(session, needed_from):
-                file.begins = self.journals.begins(session)
-
-    def _needed_from(self, file: SessionFile) -> int:
-        """Return the offset before which no sink needs anything of a journal any more."""
-        lanes = [run.lanes.get(file.session) for run in self._daemon.runs]
-        return min((0 if lane is None else _needs_from(lane, file) for lane in lanes), default=0)
-
-
-def _needs_from(lane: Lane, file: SessionFile) -> int:
-    if lane.stopped:
-        return file.size
-    return lane.mark.position.offset if lane.mark.identity == file.identity is not None else 0
+                self._room.make()
 
 
 def _is_older(changed: str, days: float) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from exporter.core.live_text import Stream
 from exporter.core.redacted import RedactEvent
 from exporter.daemon.answers import Answers
 from exporter.daemon.daemon import Daemon
@@ -17,14 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """What the parts use of the redactor: one for events, one for single texts.
+    """What the parts use of the redactor: one for events, one for single texts, one for texts that come in pieces.
 
-    It is for one thread, unless no `make_another` is given.
+    It is for one thread, unless no `make_another` is given. Without `stream`, no text is shown while it is written.
     """
 
     event: RedactEvent
     text: Callable[[str], str]
     make_another: "Callable[[], Redaction] | None" = None
+    stream: Callable[[str], Stream] | None = None
 
     def another(self) -> "Redaction":
         """Return the same for another thread; its rules are not compiled again."""

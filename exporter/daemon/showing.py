@@ -4,15 +4,19 @@ import asyncio
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
 from exporter.core.envelope import REFUSALS, Envelope, decode
-from exporter.core.redacted import Masked, RedactEvent, Refused
+from exporter.core.live_text import LiveText
+from exporter.core.redacted import Masked, Refused
 from exporter.daemon.sink_run import SinkRun
+
+if TYPE_CHECKING:
+    from exporter.daemon.running import Redaction
 
 GATHER_SECONDS: Final = 0.02
 LATER_SECONDS: Final = 0.2
@@ -21,19 +25,26 @@ HELD_BYTES_MAX: Final = 4 << 20
 BATCH_MAX: Final = 500
 RECENT_MAX: Final = 16_384
 
+Tell: TypeAlias = Callable[[str, Envelope], None]
+
 
 class _Shell(msgspec.Struct, frozen=True):
     sessionId: str = ""  # noqa: N815  the wire's own name
 
 
 class Showing:
-    """Gathers for some milliseconds what is to be shown of each session at each sink, and drops the oldest if slow."""
+    """Gathers for some milliseconds what is to be shown of each session at each sink, and drops the oldest if slow.
 
-    def __init__(self, runs: Sequence[SinkRun], redact: RedactEvent) -> None:
+    `tell` is given every event that passes, once, not redacted: for who counts them.
+    """
+
+    def __init__(self, runs: Sequence[SinkRun], redaction: "Redaction", tell: Tell | None = None) -> None:
         self.shown = 0
         self.dropped = 0
         self._runs = [run for run in runs if run.outlet.keep_live]
-        self._redact = redact
+        self._redact = redaction.event
+        self._texts = LiveText(redaction.stream)
+        self._tell = tell
         self._held: OrderedDict[tuple[int, str], list[bytes]] = OrderedDict()
         self._since: dict[tuple[int, str], float] = {}
         self._held_bytes = 0
@@ -42,14 +53,19 @@ class Showing:
 
     @property
     def is_wanted(self) -> bool:
-        """Tell whether some sink shows what passes."""
-        return bool(self._runs)
+        """Tell whether somebody shows or counts what passes."""
+        return bool(self._runs) or self._tell is not None
 
     def add(self, session: str, lines: Sequence[bytes]) -> None:
-        """Show ephemeral events; one that came by two sources is shown once."""
-        if not self._runs:
-            return
-        shown = [line for one in lines if (line := self._passed(session, one)) is not None]
+        """Show the ephemeral ones of these events; one that came by two sources is shown once."""
+        if self.is_wanted:
+            self._hold(session, [line for one in lines if (line := self._passed(session, one)) is not None])
+
+    def missed(self, session: str) -> None:
+        """Note that events of a session may have passed unseen."""
+        self._texts.missed(session)
+
+    def _hold(self, session: str, shown: Sequence[bytes]) -> None:
         if not shown:
             return
         for number in range(len(self._runs)):
@@ -67,20 +83,19 @@ class Showing:
             session = msgspec.json.decode(params, type=_Shell).sessionId
         except REFUSALS:
             return
-        event = {
-            "type": method,
-            "data": msgspec.Raw(params),
-            "id": str(uuid.uuid4()),
-            "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "parentId": None,
-            "ephemeral": True,
-        }
-        self.add(session, [msgspec.json.encode(event)])
+        if method == "shell.exit":
+            for rest in self._texts.rest(session, params):
+                if (shown := self._redacted(_event("shell.output", rest))) is not None:
+                    self._hold(session, [shown])
+        self.add(session, [_event(method, params)])
 
     def _passed(self, session: str, line: bytes) -> bytes | None:
         """Return the event as it may be shown, None when it may not or has been."""
         envelope = decode(line)
-        if not isinstance(envelope, Envelope) or not envelope.ephemeral:
+        if not isinstance(envelope, Envelope):
+            return None
+        self._texts.saw(session, envelope)
+        if not envelope.ephemeral:
             return None
         key = (session, envelope.id)
         if key in self._recent:
@@ -88,6 +103,14 @@ class Showing:
         self._recent[key] = None
         if len(self._recent) > RECENT_MAX:
             self._recent.popitem(last=False)
+        if self._tell is not None:
+            self._tell(session, envelope)
+        if not self._runs:
+            return None
+        shown = self._texts.shown(session, envelope, line)
+        return None if shown is None else self._redacted(shown)
+
+    def _redacted(self, line: bytes) -> bytes | None:
         shown = self._redact(line)
         if isinstance(shown, Refused):
             self.dropped += 1
@@ -127,3 +150,15 @@ class Showing:
         del self._since[key]
         self._held_bytes -= sum(map(len, lines))
         self.dropped += len(lines)
+
+
+def _event(type: str, data: bytes) -> bytes:
+    event = {
+        "type": type,
+        "data": msgspec.Raw(data),
+        "id": str(uuid.uuid4()),
+        "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "parentId": None,
+        "ephemeral": True,
+    }
+    return msgspec.json.encode(event)

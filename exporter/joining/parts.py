@@ -135,7 +135,7 @@ def _observing(
         return None
     from exporter.joining.sources import observing_of
 
-    return observing_of(settings, files, redaction.event, session_ids)
+    return observing_of(settings, files, redaction, session_ids)
 
 
 def _outlets(

@@ -183,4 +183,28 @@ def adapt(engine: "Redactor", budget_ms: float, make_another: Callable[[], Redac
             return Masked(result.line, result.rules)
         return Refused(result.reason if isinstance(result, results.Refused) else "redactor_failed")
 
-    return Redaction(event, engine.redact_text, make_another)
+    return Redaction(event, engine.redact_text, make_another, lambda key: _Careful(engine.stream(key)))
+
+
+class _Careful:
+    """A stream that shows nothing any more once something went wrong in it."""
+
+    def __init__(self, stream: "DeltaStream") -> None:
+        self._stream: DeltaStream | None = stream
+
+    def feed(self, text: str) -> str:
+        """See `DeltaStream.feed`."""
+        return self._guarded(lambda stream: stream.feed(text))
+
+    def flush(self) -> str:
+        """See `DeltaStream.flush`."""
+        return self._guarded(lambda stream: stream.flush())
+
+    def _guarded(self, step: "Callable[[DeltaStream], str]") -> str:
+        if self._stream is None:
+            return ""
+        try:
+            return step(self._stream)
+        except Exception:
+            self._stream = None
+            return ""

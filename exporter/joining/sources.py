@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from config.errors import ConfigError
 from config.source import AhpAddress, RpcAddress, TapAddress, address_of
 from config.token import read_token
-from exporter.core.redacted import RedactEvent
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.observing import Observing, Server
+from exporter.daemon.running import Redaction
 from exporter.sources.files import WATCHED_NAMES, FileSource
 from exporter.sources.journal import JOURNALS, Journals
 from exporter.sources.observed import Callbacks
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def observing_of(
     settings: "Settings",
     files: OpenFiles,
-    redact: RedactEvent,
+    redaction: Redaction,
     session_ids: Sequence[str],
     on_telemetry: Callable[[str, bytes], None] | None = None,
 ) -> Callable[[Daemon], Observing] | None:
@@ -67,7 +67,7 @@ def observing_of(
         journals=Journals(root, limits.journal_bytes),
         make_files=make_files,
         files=files,
-        redact=redact,
+        redaction=redaction,
         servers=servers,
         tap=Path(settings.state_dir) if has_tap else None,
         line_bytes_max=limits.max_line_bytes,

@@ -41,6 +41,7 @@ class Callbacks:
     want: Callable[[str, str], Want]  # with the time the session was changed last, empty if not told
     gone: Callable[[str], None]  # the session was deleted
     is_elsewhere: Callable[[str], bool] = lambda session: False
+    missed: Callable[[str], None] = lambda session: None  # ephemeral events may have passed unseen
 
 
 @dataclass(slots=True)

@@ -144,6 +144,7 @@ class Follower:
     async def _catch_up(self, cursor: str | None, *, expired: bool = False) -> None:
         """Take the durable events after a cursor, then stand where the server's events end now."""
         self.state = State.CATCHING_UP
+        self._callbacks.missed(self.session)
         for _ in range(EXPIRED_MAX):
             if expired and not self._live_only:
                 # History was rewritten, or is another after a restart. Its file first, then what is not in it yet;

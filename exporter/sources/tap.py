@@ -123,8 +123,11 @@ class TapSource:
                 continue
             if not bytes(told.event):  # it says who it is
                 continue
-            self.status.dropped_by_taps += max(0, told.dropped - dropped)
-            dropped = max(dropped, told.dropped)
+            if told.dropped > dropped:
+                self.status.dropped_by_taps += told.dropped - dropped
+                dropped = told.dropped
+                await self._pass_on(sessions)
+                self._callbacks.missed(told.session)
             content = bytes(told.event)
             envelope = decode(content)
             if not isinstance(envelope, Envelope):
@@ -136,6 +139,11 @@ class TapSource:
             else:
                 self.status.counts.saw(envelope.type)
                 sessions.setdefault(told.session, []).append(Event(content, True))
+        await self._pass_on(sessions)
+        return dropped
+
+    async def _pass_on(self, sessions: dict[str, list[Event]]) -> None:
+        """Offer what came of each session, and forget it."""
         for session, events in sessions.items():
             if len(self.status.sessions) < SESSIONS_SHOWN_MAX:
                 self.status.sessions.add(session)
@@ -144,7 +152,7 @@ class TapSource:
                 self.status.counts.ephemeral += len(events)
             else:
                 self.status.counts.dropped += len(events)
-        return dropped
+        sessions.clear()
 
     def _is_new(self, session: str, id: str) -> bool:
         """Tell whether an event has not just come: CLI 1.0.102 loads a user's tap and a project's side by side."""
