@@ -115,8 +115,8 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
                 running.daemon.start()
                 playing = asyncio.create_task(replay(Path(settings.copilot_home), speed=1.0)) if demo else None
                 counts = await running.daemon.catch_up(_READY_SECONDS, stop, lambda told: on_notice({"progress": told}))
-                on_notice({"ready": {**facts, **counts, "url": running.url, "days": days, "demo": demo}})
-                open_in_browser(running.url if open_browser else None)
+                on_notice({"ready": {**facts, **counts, "url": running.address(), "days": days, "demo": demo}})
+                open_in_browser(running.address() if open_browser else None)
                 await stop.wait()
                 if playing is not None:
                     playing.cancel()
@@ -150,7 +150,7 @@ async def serve(
 ) -> int:
     """Run the receiver and its page alone, with this file as its store, until a signal."""
     from exporter.daemon.serving import leave_no_core, stop_on_signals
-    from exporter.joining.tracing import make_trace
+    from exporter.joining.tracing import make_trace, project
     from exporter.missioncontrol.opening import serve_alone
 
     leave_no_core()
@@ -166,6 +166,7 @@ async def serve(
         stop=stop_on_signals(),
         certificate=certificate,
         make_trace=make_trace,
+        project=project,
         retention=retention,
     )
     return Exit.DONE

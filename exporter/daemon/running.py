@@ -35,7 +35,7 @@ class Redaction:
 
 @dataclass(slots=True)
 class Running:
-    """See the module. `receiver` is the embedded Mission Control, `url` where its page is once it is served.
+    """See the module. `receiver` is the embedded Mission Control, `page` its page once it is served.
 
     `beside` is what else goes on while it is served.
     """
@@ -46,7 +46,7 @@ class Running:
     line_bytes_max: int
     receiver: Any = None
     receiver_store: "ReceiverStore | None" = None
-    url: str | None = None
+    page: Page | None = None
     beside: list[Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=list)
 
     def answers(self) -> Answers:
@@ -58,16 +58,19 @@ class Running:
             redaction.text,
             line_bytes_max=self.line_bytes_max,
             host=self.host,
-            url=lambda: self.url,
+            url=self.address,
         )
+
+    def address(self) -> str | None:
+        """Return what a person opens to see the page, None while there is none. It may be good for one use only."""
+        return self.page.address() if self.page is not None else None
 
     def serving(self, state_dir: Path, open_page: Callable[[Any], Awaitable[Page]]) -> Serving:
         """Return what goes on around the daemon, as a block to be in."""
 
         async def open_ours() -> Page:
-            page = await open_page(self.receiver)
-            self.url = f"{page.url}/"
-            return page
+            self.page = await open_page(self.receiver)
+            return self.page
 
         reports = Reports(self.daemon, self.redaction.text, self.host)
         beside = [reports.run, *self.beside]

@@ -28,8 +28,7 @@ def leave_no_core() -> None:
 class Page(Protocol):
     """A page that is being served."""
 
-    @property
-    def url(self) -> str: ...
+    def address(self) -> str: ...
 
     async def stop(self) -> None: ...
 

@@ -104,13 +104,13 @@ class Guard:
             return ApiError(403, "other_user", "This receiver belongs to another user.", hint="Send its token.")
         if peer == "same" and not any(name in headers for name in _FORWARDED):
             return None
-        if peer in (None, "unknown") and self._token is None:
+        if peer is None and self._token is None:
             return None
         return ApiError(
             401,
             "no_token",
             "The token is missing or wrong.",
-            hint="Send Authorization: Bearer TOKEN.",
+            hint="Send Authorization: Bearer TOKEN, or open the address that `exporter up` prints.",
             headers={"WWW-Authenticate": "Bearer"},
         )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from starlette.applications import Starlette
 
 from exporter.core.names import RECEIVER
+from exporter.core.projected import ProjectEvent
 from exporter.core.redacted import Redacted, RedactEvent
 from exporter.errors import UsageError
 from exporter.missioncontrol.app import create_app
@@ -17,7 +18,11 @@ from exporter.missioncontrol.store import Store
 
 
 def open_embedded(
-    state_dir: Path, make_redactor: Callable[[], RedactEvent], *, make_trace: MakeTrace | None = None
+    state_dir: Path,
+    make_redactor: Callable[[], RedactEvent],
+    *,
+    make_trace: MakeTrace | None = None,
+    project: ProjectEvent | None = None,
 ) -> tuple[Store, Starlette]:
     """Open the receiver of this state directory; the caller closes the store.
 
@@ -31,7 +36,7 @@ def open_embedded(
         return made[0](line)
 
     store = Store(state_dir / RECEIVER)
-    return store, create_app(store, redactor=redact, make_trace=make_trace)
+    return store, create_app(store, redactor=redact, make_trace=make_trace, project=project)
 
 
 async def open_page(receiver: Starlette, port: int, *, explicit_port: bool) -> ServerHandle:
@@ -49,16 +54,23 @@ async def serve_alone(
     stop: asyncio.Event,
     certificate: Certificate | None = None,
     make_trace: MakeTrace | None = None,
+    project: ProjectEvent | None = None,
     retention: Retention | None = None,
 ) -> None:
     """Serve a receiver until `stop`, and print its address on stdout once it listens."""
     token = _token_in(token_file) if token_file is not None else None
     with Store(store) as opened:
         app = create_app(
-            opened, redactor=redact, token=token, trusted_hosts=[host], make_trace=make_trace, retention=retention
+            opened,
+            redactor=redact,
+            token=token,
+            trusted_hosts=[host],
+            make_trace=make_trace,
+            project=project,
+            retention=retention,
         )
         server = await serve_http(app, host, port, explicit_port=True, certificate=certificate)
-        print(f"{server.url}/", flush=True)  # noqa: T201  the one result of this command
+        print(server.address(), flush=True)  # noqa: T201  the one result of this command
         try:
             await stop.wait()
         finally:

@@ -15,7 +15,7 @@ _UID_FIELD: Final = 7
 
 
 def peer_of(client: Address | None, server: Address | None, *, own_uid: int | None = None) -> Peer:
-    """Return whose connection it is: this user's, another one's, unknown (not Linux), or from another machine.
+    """Return whose connection it is: this user's, another one's, unknown, or from another machine.
 
     A loopback connection that the tables do not show counts as another user's.
     """
@@ -26,9 +26,14 @@ def peer_of(client: Address | None, server: Address | None, *, own_uid: int | No
             return "remote"
     except ValueError:
         return "remote"
-    if sys.platform != "linux":
+    if not tells_users():
         return "unknown"
     return "same" if _user_of(client, server) == (os.getuid() if own_uid is None else own_uid) else "other"
+
+
+def tells_users() -> bool:
+    """Tell whether this system says whose a loopback connection is."""
+    return sys.platform == "linux" and any(os.access(table, os.R_OK) for table in _TABLES)
 
 
 def _user_of(client: Address, server: Address) -> int | None:

@@ -17,8 +17,9 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from exporter.errors import ExporterError, SettingsError
+from exporter.missioncontrol.entrance import PATH, Entrance
 from exporter.missioncontrol.guard import PEER
-from exporter.missioncontrol.peer import peer_of
+from exporter.missioncontrol.peer import peer_of, tells_users
 from exporter.missioncontrol.receiver import Receiver
 
 _PORTS_TRIED: Final = 64
@@ -37,13 +38,20 @@ class ServerHandle:
     _receiver: Receiver
     _server: uvicorn.Server
     _serving: "asyncio.Task[None]"
+    _entrance: Entrance
     scheme: str = "http"
 
     @property
     def url(self) -> str:
-        """The address a person opens."""
+        """Where it listens."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
+
+    def address(self) -> str:
+        """Return what a person opens: on loopback where the system does not say whose a connection is, works once."""
+        if is_loopback(self.host) and not tells_users():
+            return f"{self.url}{PATH}?once={self._entrance.one_time_code()}"
+        return f"{self.url}/"
 
     async def stop(self) -> None:
         """Stop listening. A second call does nothing."""
@@ -103,7 +111,7 @@ async def serve_http(
             raise ExporterError("The receiver did not start.", hint="Run with --json to see its errors.")
         await asyncio.sleep(0.002)
     scheme = "http" if certificate is None else "https"
-    return ServerHandle(host, bound, app.state.receiver, server, serving, scheme)
+    return ServerHandle(host, bound, app.state.receiver, server, serving, app.state.entrance, scheme)
 
 
 def _config(app: Starlette, certificate: Certificate | None) -> uvicorn.Config:

@@ -88,7 +88,7 @@ async def test_a_foreign_origin_is_refused(ask: Callable[..., Any], origin: str)
         ("remote", "right", {}, "no_token"),
         ("remote", None, {}, "no_token"),
         ("unknown", "right", {}, "no_token"),
-        ("unknown", None, {}, None),
+        ("unknown", None, {}, "no_token"),
         ("same", "right", {}, None),
         ("same", "right", {"Forwarded": "for=203.0.113.5"}, "no_token"),
     ],
