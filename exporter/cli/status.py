@@ -99,7 +99,7 @@ def _state(source: Mapping[str, Any]) -> Cell:
 
 def _problem(problem: Mapping[str, Any]) -> str:
     times = problem.get("count", 1)
-    where = f" at byte {problem['offset']:,}" if problem.get("offset") is not None else ""
+    where = f" at byte {problem['offset']:,}" if problem.get("offset") else ""
     repeated = f" ({times:,} times)" if times > 1 else ""
     return f"{words(problem['kind'])}{repeated} in {plain(problem.get('session'))}{where}"
 

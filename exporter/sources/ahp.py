@@ -77,14 +77,14 @@ class AhpSource:
         on_telemetry: Callable[[str, bytes], None] | None = None,
         now: Callable[[], float] = time.time,
         connect: Callable[..., Any] = open_socket,
-        pause_seconds: tuple[float, float] = PAUSE_SECONDS,
+        pause_seconds: tuple[float, float] | None = None,
     ) -> None:
         self._address = address
         self._callbacks = callbacks
         self._marks = marks
         self._now = now
         self._connect = connect
-        self._pause_seconds = pause_seconds
+        self._pause_seconds = pause_seconds or PAUSE_SECONDS
         self._status = AhpStatus(address.shown)
         hooks = Hooks(callbacks.known, callbacks.mark, callbacks.is_elsewhere)
         self._rooms = Rooms(hooks, lambda s, changed: _WANTED[callbacks.want(s, changed)], marks.load, named)

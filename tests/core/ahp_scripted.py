@@ -16,11 +16,21 @@ SESSION_NAME = "5ec633bc-a325-43af-b5cb-96785ef1971c"
 class ScriptedHost:
     """One session with one conversation, in the dialect of a version; snapshots hold the last `window` turns."""
 
-    def __init__(self, version: str | int, *, window: int = 1000, buffer: int = 1000, page: int = 3) -> None:
+    def __init__(
+        self,
+        version: str | int,
+        *,
+        window: int = 1000,
+        buffer: int = 1000,
+        page: int = 3,
+        name: str = SESSION_NAME,
+        provider: str = "made-up",
+    ) -> None:
         self.version, self.window, self.buffer, self.page = version, window, buffer, page
+        self.provider = provider
         self.is_classic = version == 1
         self.has_cursors = version not in (1, "0.4.0")
-        self.session = f"copilot:/{SESSION_NAME}" if self.is_classic else f"ahp-session:/{SESSION_NAME}"
+        self.session = f"copilot:/{name}" if self.is_classic else f"ahp-session:/{name}"
         self.chat = self.session if self.is_classic else "ahp-chat://default/one"
         self.turns: list[Json] = []
         self.active: Json | None = None
@@ -94,6 +104,16 @@ class ScriptedHost:
         told = {"type": "chat/toolCallComplete", "toolCallId": call["toolCallId"], "result": result}
         self._tell({"turnId": self.active["id"], **told})
 
+    def use(self, cli_session: str = "") -> None:
+        """Tell what a call of the model used, and in which of the CLI's sessions."""
+        if self.active is None:
+            return
+        usage: Json = {"inputTokens": 1, "model": "made-up"}
+        if cli_session:
+            usage["_meta"] = {"vscode.modelCall": {"sdkSessionId": cli_session, "eventId": self._new("usage")}}
+        self.active["usage"] = usage
+        self._tell({"type": "chat/usage", "turnId": self.active["id"], "usage": usage})
+
     def nonsense(self) -> None:
         """Actions that do nothing: for another turn, for a tool call in another state, of a kind that nobody knows."""
         turn = self.active["id"] if self.active else "none"
@@ -163,7 +183,9 @@ class ScriptedHost:
         methods: dict[str, Callable[[str, Json], Json]] = {
             "initialize": self._initialize,
             "reconnect": self._reconnect,
-            "listSessions": lambda _, __: {"items": [{"resource": self.session, "status": 8}]},
+            "listSessions": lambda _, __: {
+                "items": [{"resource": self.session, "status": 8, "provider": self.provider}]
+            },
             "subscribe": self._subscribe,
             "fetchTurns": self._fetch,
         }

@@ -8,24 +8,22 @@ import json
 import logging
 import os
 import stat
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import pytest
-from websockets.asyncio.server import ServerConnection, serve
-from websockets.http11 import Request, Response
+from websockets.asyncio.server import ServerConnection
 
 from exporter.sources.ahp import AhpSource
 from exporter.sources.ahp_address import Address
 from exporter.sources.ahp_marks import AhpMarks
 from exporter.sources.observed import Callbacks, Event, Want
-from tests.core.ahp_scripted import SESSION_NAME, STEPS, ScriptedHost
+from tests.core.ahp_scripted import SESSION_NAME, ScriptedHost
 from tests.core.test_ahp_properties import gaps, happened, told
+from tests.sources.ahp_server import TOKEN, Server, serving
 
-TOKEN = "made/up token+of&a=host"
 SECONDS_MAX = 20
 Json = dict[str, Any]
 
@@ -58,62 +56,6 @@ class Store:
             lambda session, changed: Want.ALL,
             lambda session: None,
         )
-
-
-class Server:
-    """A scripted host behind a WebSocket."""
-
-    def __init__(self, host: ScriptedHost) -> None:
-        self.host = host
-        self.port = 0
-        self.paths: list[str] = []
-        self.connections: list[ServerConnection] = []
-        self.say: Callable[[ServerConnection], Awaitable[None]] | None = None
-
-    def do(self, *steps: str) -> None:
-        for step in steps:
-            STEPS[step](self.host)
-        self.deliver()
-
-    def deliver(self) -> None:
-        for frame in self.host.told:
-            for connection in self.connections:
-                connection.protocol.send_text(json.dumps(frame).encode())
-                connection.send_data()
-        self.host.told.clear()
-
-    def drop(self) -> None:
-        self.host.drop()
-        for connection in self.connections:
-            connection.transport.abort()
-        self.connections.clear()
-
-    def admit(self, connection: ServerConnection, request: Request) -> Response | None:
-        self.paths.append(request.path)
-        if request.path == "/?tkn=made%2Fup+token%2Bof%26a%3Dhost":
-            return None
-        return connection.respond(HTTPStatus.FORBIDDEN, f"wrong token {request.path}")
-
-    async def serve(self, connection: ServerConnection) -> None:
-        if self.say is not None:
-            await self.say(connection)
-            return
-        self.connections.append(connection)
-        async for frame in connection:
-            asked = json.loads(frame)
-            if "id" in asked and "method" in asked:
-                answer = {"jsonrpc": "2.0", "id": asked["id"], **self.host.answer(asked["method"], asked["params"])}
-                await connection.send(json.dumps(answer))
-                self.deliver()
-
-
-@asynccontextmanager
-async def serving(host: ScriptedHost) -> AsyncIterator[Server]:
-    server = Server(host)
-    quiet = logging.Logger("quiet", logging.CRITICAL + 1)
-    async with serve(server.serve, "127.0.0.1", 0, process_request=server.admit, logger=quiet) as listening:
-        server.port = next(iter(listening.sockets)).getsockname()[1]
-        yield server
 
 
 @asynccontextmanager
