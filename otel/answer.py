@@ -12,6 +12,9 @@ Signal: TypeAlias = Literal["traces", "logs", "metrics"]
 MESSAGE_CHARACTERS_MAX: Final = 300
 _SECRET_CHARACTERS_MIN: Final = 6
 _HIDDEN: Final = "[hidden]"
+_DATA: Final = (5, 7, 9)
+"""The numbers of a metric's fields for a gauge, a sum and a histogram, in which the points are."""
+_POINT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,15 @@ def read_answer(
     else:
         rejected, message = _success(body) if accepted else (0, _text(body, 2))
     return Answer(status, retry_after, rejected, readable(message, secrets))
+
+
+def weight(signal: Signal, records: bytes) -> int:
+    """Return how many spans, log records or points an endpoint counts in records of a request, as it rejects them."""
+    each = [record for _, record in fields(records) if isinstance(record, bytes)]
+    if signal != "metrics":
+        return len(each)
+    data = [value for metric in each for number, value in fields(metric) if number in _DATA]
+    return sum(number == _POINT for one in data if isinstance(one, bytes) for number, _ in fields(one))
 
 
 def readable(text: str, secrets: Iterable[str] = ()) -> str:

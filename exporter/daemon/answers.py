@@ -14,6 +14,7 @@ from exporter.core.segment import Unsendable
 from exporter.daemon.backfill import Progress, backfill, history_notes, would_send
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.overview import session_object
+from exporter.daemon.replay import replay_event, replay_records
 from exporter.daemon.sink_run import SinkRun
 from exporter.daemon.status_of import events_between, iso, status_of
 from exporter.daemon.verify import verify
@@ -206,26 +207,20 @@ class Answers:
         """Try to deliver one quarantined event; return why it stays, None when every sink has it now."""
         if len(entry.raw) != entry.size:
             return "only its beginning was kept"
-        runs = [run for run in self._runs([entry.sink] if entry.sink else None) if entry.sink or not run.outlet.mapping]
-        if any(run.outlet.mapping is not None for run in runs):  # what is kept is a record, not the event
-            identity, line = entry.event or "", entry.raw
-        else:
-            envelope, shown = decode(entry.raw), self._presentable(entry.raw)
-            if not isinstance(envelope, Envelope):
-                return envelope.reason
-            if shown is None:
-                return "the redactor refuses it still"
-            identity, line = envelope.id, shown
         file = self._daemon.files.get(entry.session)
-        for run in runs:
-            lane = run.lanes.get(entry.session) or (self._daemon.lane(run, file) if file else None)
-            if lane is None:
-                return "its session is gone"
-            what = Unsendable(entry.offset, line, len(line), entry.reason, identity)
-            refused = await lane.send_one(what)
-            if refused is not None:
-                return refused
-        return None
+        run = self._runs([entry.sink])[0] if entry.sink else None
+        lane = self._daemon.lane(run, file) if run is not None and file is not None else None
+        if run is not None and run.outlet.mapping is not None:  # what is kept is a record, not the event
+            return await replay_records(run, lane, entry)
+        envelope, shown = decode(entry.raw), self._presentable(entry.raw)
+        if not isinstance(envelope, Envelope):
+            return envelope.reason
+        if shown is None:
+            return "the redactor refuses it still"
+        event = Unsendable(entry.offset, shown, len(shown), entry.reason, envelope.id)
+        if run is None:
+            return await replay_event(self._daemon, entry, event)
+        return await lane.send_one(event) if lane is not None else "its session is gone"
 
     def _drop(self, numbers: list[int]) -> dict[str, Any]:
         self._entries(numbers)

@@ -14,12 +14,11 @@ from typing import Final, Protocol, assert_never
 
 from exporter.core.delivery import Again, Delivery, Done, Leave, Quarantine, Send, Settled
 from exporter.core.gate import Closed, Go, Hold
-from exporter.core.notice import Level
-from exporter.core.segment import Unsendable
 from exporter.core.verdict import Later, Unauthorized
 from exporter.daemon.outlet import Outlet
 from exporter.store.counted import sum_up, waiting
 from exporter.store.marks import StoreDamagedError, StoreUnwritableError
+from exporter.store.quarantine import QuarantineFullError
 
 _SEGMENTS_MAX: Final = 256
 _LOOK_SECONDS: Final = 0.1
@@ -61,6 +60,11 @@ class Counting:
         """Tell whether everything that was counted has been sent."""
         return not self._sending and not self._counted.is_set()
 
+    @property
+    def streams(self) -> list[str]:
+        """The streams that something was counted for."""
+        return list(self._sums)
+
     def counted(self) -> None:
         """Note that something was counted."""
         self._counted.set()
@@ -73,11 +77,12 @@ class Counting:
             self._sending = True
             try:
                 all_went = await self._send_all(outlet, None if hurried else time.time_ns())
-            except (StoreUnwritableError, StoreDamagedError, sqlite3.Error) as error:
+            except (StoreUnwritableError, StoreDamagedError, QuarantineFullError, sqlite3.Error) as error:
                 all_went = False
                 self._sums.clear()
                 self._counted.set()
-                outlet.last_error = f"the sums cannot be written: {error}"
+                full = isinstance(error, QuarantineFullError)
+                outlet.last_error = "the quarantine is full" if full else f"the sums cannot be written: {error}"
             finally:
                 self._sending = False
             if not all_went:
@@ -131,7 +136,7 @@ class Counting:
                 case Done():
                     return True
                 case Quarantine(index, reason):
-                    self._refuse(outlet, stream, points[index], reason)
+                    outlet.refuse(stream, None, 0, points[index], reason)
                 case Send(first, end):
                     await _open_gate(outlet)
                     some = points[first:end]
@@ -139,12 +144,13 @@ class Counting:
                     match delivery.answered(sent.verdict):
                         case Settled():
                             outlet.succeeded()
+                            outlet.heard(stream, 0, some, sent)
                             for number in sent.rejected:
-                                self._refuse(outlet, stream, points[int(number)], sent.refusal)
+                                outlet.refuse(stream, None, 0, points[int(number)], sent.refusal, sent.told)
                         case Again():
                             outlet.retries += 1
                         case Quarantine(index, reason):
-                            self._refuse(outlet, stream, points[index], reason)
+                            outlet.refuse(stream, None, 0, points[index], reason)
                         case Leave(Unauthorized(status)):
                             outlet.refused(status, stream)
                             return False
@@ -154,10 +160,6 @@ class Counting:
                             return False
                         case unknown:
                             assert_never(unknown)
-
-    def _refuse(self, outlet: Outlet, stream: str, point: bytes, reason: str) -> None:
-        outlet.keep(stream, [Unsendable(0, point, len(point), reason, None)], for_all_sinks=False)
-        outlet.say(Level.WARNING, "points were refused", stream, reason=reason)
 
 
 async def _open_gate(outlet: Outlet) -> None:

@@ -187,17 +187,12 @@ class Daemon:
             ended = self._hopeless({run for run, _ in unsettled} | summing, [lane for _, lane in unsettled], begun)
             if ended is not None:
                 return ended
-        sessions = {lane.file.session for _, lane in (lanes() if lanes else [])}
+        chosen = list(lanes()) if lanes else [(run, lane) for run in self.runs for lane in run.lanes.values()]
         if any(lane.progress.problem for run in self.runs for lane in run.lanes.values()):
             return Exit.PARTIAL
-        kept = (
-            sum(self.quarantine.count(session=one) for one in sessions)
-            if lanes
-            else sum(
-                self.quarantine.count(session=lane.file.session) for run in self.runs for lane in run.lanes.values()
-            )
-        )
-        return Exit.PARTIAL if kept else Exit.DONE
+        summed = {run.outlet.counting for run, _ in chosen if run.outlet.counting is not None}
+        kept_for = {lane.file.session for _, lane in chosen}.union(*(one.streams for one in summed))
+        return Exit.PARTIAL if any(self.quarantine.count(session=one) for one in kept_for) else Exit.DONE
 
     def _all_read(self) -> bool:
         return self.observing is None or not self.observing.catching_up()

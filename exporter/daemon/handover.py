@@ -8,7 +8,7 @@ from typing import Final, assert_never
 
 from exporter.core.delivery import Again, Delivery, Done, Leave, Quarantine, Send, Settled
 from exporter.core.notice import Level
-from exporter.core.segment import Segment, Unsendable
+from exporter.core.segment import Segment
 from exporter.core.verdict import (
     CEILING_SECONDS,
     Accepted,
@@ -90,10 +90,10 @@ class Handover:
         return await self._ask() if self.ask_again else Handed(frozenset())
 
     async def _ask(self) -> Blocked | BeginAgain:
-        """Ask the receiver what it has; one at the floor cannot say and is sent everything again."""
+        """Ask the receiver what it has; one at the floor cannot say and is sent everything again, records never."""
         assert self.mark.remote_id is not None
         if not self.outlet.sink.capabilities.digest:
-            return BeginAgain({})
+            return BeginAgain({} if self.outlet.mapping is None else self.delivered())
         items = await self.outlet.sink.items(self.mark.remote_id)
         if isinstance(items, dict):
             self.outlet.succeeded()
@@ -195,10 +195,11 @@ class Handover:
     ) -> Blocked | BeginAgain | None:
         """Follow the answer to one batch; return None to go on with the segment."""
         rejected = set(sent.rejected)
-        for index in range(first, end) if rejected else ():
-            if segment.ids[index] in rejected:
-                delivery.refused.add(index)
-                self._refuse(segment, index, sent.refusal)
+        for index in [one for one in range(first, end) if segment.ids[one] in rejected] if rejected else ():
+            delivery.refused.add(index)
+            self._refuse(segment, index, sent.refusal, sent.told)
+        if sent.unnamed or sent.told:
+            self.outlet.heard(self.session, segment.offsets[first], segment.lines[first:end], sent)
         if isinstance(sent.verdict, LessCompression):
             return None
         outcome = delivery.answered(sent.verdict)
@@ -294,7 +295,6 @@ class Handover:
             self.rest_until = time.monotonic() + delay
         return Blocked()
 
-    def _refuse(self, segment: Segment, index: int, reason: str) -> None:
-        line = segment.lines[index]
-        what = Unsendable(segment.offsets[index], line, len(line), reason, segment.ids[index])
-        self.outlet.keep(self.session, [what], for_all_sinks=False)
+    def _refuse(self, segment: Segment, index: int, reason: str, detail: str = "") -> None:
+        event, offset = segment.ids[index], segment.offsets[index]
+        self.outlet.refuse(self.session, event, offset, segment.lines[index], reason, detail)

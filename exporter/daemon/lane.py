@@ -18,10 +18,10 @@ from exporter.core.reconcile import Reconciliation
 from exporter.core.segment import Segment, Unsendable
 from exporter.daemon.dealt import BeginAgain, Dealt, Handed
 from exporter.daemon.handover import STORE_RETRY_SECONDS, Handover
+from exporter.daemon.one_event import send_one
 from exporter.daemon.outlet import Outlet
 from exporter.daemon.progress import UNWRITABLE, Progress, place_of
 from exporter.daemon.reading import Reading
-from exporter.daemon.replay import send_one
 from exporter.sources.session_file import SessionFile
 from exporter.store.marks import Mark, StoreDamagedError, StoreUnwritableError
 from exporter.store.quarantine import QuarantineFullError
@@ -241,9 +241,8 @@ class Lane:
         self._reconcile(known)
 
     def _reconcile(self, known: dict[str, bytes]) -> None:
-        quarantined = self.outlet.quarantine.ids(self.file.session, self.outlet.sink.name)
         self._stand(START, None)
-        self._reconciling = Reconciliation(known, quarantined)
+        self._reconciling = Reconciliation(known, self.outlet.withheld(self.file.session))
         if known:
             self._say(Level.INFO, "reading the session again from its first event", delivered=len(known))
 

@@ -2,8 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from exporter.core.gate import Gate
@@ -12,7 +12,7 @@ from exporter.core.segment import BYTES_MAX, EVENTS_MAX, Unsendable
 from exporter.core.verdict import Later
 from exporter.daemon.road import Road
 from exporter.sinks.mission_control import retry_delay_seconds
-from exporter.sinks.sink import Sink
+from exporter.sinks.sink import Sent, Sink
 from exporter.store.marks import Store
 from exporter.store.quarantine import Quarantine
 
@@ -47,6 +47,9 @@ class Outlet:
     last_error: str | None = None
     retries: int = 0
     busy: int = 0
+    released: set[str] = field(default_factory=set)
+    """The ids of events that leave quarantine now."""
+    _told: str = ""
 
     def segment_limits(self) -> tuple[int, int]:
         """Return how many events and bytes to read at once: what the sink takes, or the floor when sinks share."""
@@ -81,11 +84,32 @@ class Outlet:
         self.gate.unauthorized(self.sink.token_refused)
         self.say(Level.ERROR, "the sink refuses the token; nothing is sent until it changes", session, status=status)
 
-    def keep(self, session: str, what: list[Unsendable], *, for_all_sinks: bool) -> None:
+    def keep(self, session: str, what: list[Unsendable], *, for_all_sinks: bool, detail: str = "") -> None:
         """Put events in quarantine, durably, before anything moves past them."""
-        if self.quarantine.add(session, None if for_all_sinks else self.sink.name, what):
+        if self.quarantine.add(session, None if for_all_sinks else self.sink.name, what, detail=detail):
             for reason, count in Counter(one.reason for one in what).items():
                 self.say(Level.WARNING, "put in quarantine", session, reason=reason, events=count)
+
+    def withheld(self, session: str) -> set[str]:
+        """Return the ids of a session's events that this sink is not to be sent, because they are in quarantine."""
+        return self.quarantine.ids(session, self.sink.name) - self.released
+
+    def refuse(self, session: str, event: str | None, offset: int, line: bytes, reason: str, detail: str = "") -> None:
+        """Keep one event, or what was made of events, that the sink refuses."""
+        self.keep(session, [Unsendable(offset, line, len(line), reason, event)], for_all_sinks=False, detail=detail)
+
+    def heard(self, session: str, offset: int, lines: Sequence[bytes], sent: Sent) -> None:
+        """Take in what a sink says of a batch that it accepted.
+
+        Where it did not take some and does not say which, the batch is kept as one, for a person to send it again:
+        what the sink has of it would be there twice.
+        """
+        if sent.unnamed:
+            detail = f"{sent.unnamed} of these were not taken{': ' if sent.told else ''}{sent.told}"
+            self.refuse(session, None, offset, b"".join(lines), "partly_rejected", detail)
+        elif sent.told and sent.told != self._told and not sent.rejected:
+            self.say(Level.WARNING, "the sink accepts, and warns", session, why=sent.told)
+        self._told = sent.told or self._told
 
     def say(self, level: Level, message: str, session: str, **fields: object) -> None:
         """Report something about a session and this sink."""

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from config.errors import ConfigError
@@ -49,10 +50,8 @@ def otlp_sinks(
     notice: Callable[[Notice], None],
     tally: "Tally | None" = None,
 ) -> Iterator[OtlpSink]:
-    """Yield a sink for every signal of an endpoint; raises ConfigError when it cannot be used.
-
-    `tally` is told what its machines come across.
-    """
+    """Yield a sink for every signal; raises ConfigError. `tally` is told what the endpoint's machines come across."""
+    from otel.answer import weight
     from otel.bridge import Bridge
     from otel.endpoint import EndpointError
     from otel.send import sender_for
@@ -71,6 +70,7 @@ def otlp_sinks(
             _post(sender, signal),
             _assembler(one, telling, signal),
             streams,
+            partial(weight, signal),
             token=lambda: "\n".join(f"{key}={value}" for key, value in sorted(endpoint.headers().items())),
             connections=LANES,
             records_max=_METRICS_PER_REQUEST if signal == "metrics" else None,

@@ -15,7 +15,6 @@ from exporter.core.verdict import (
     Later,
     LessCompression,
     Missing,
-    Suspect,
     Verdict,
     verdict,
 )
@@ -72,10 +71,10 @@ class Streams:
 
 
 class Otlp:
-    """One signal. `assemble` makes a body of records and the stream they belong to.
+    """One signal. `assemble` makes a body of records and the stream they belong to; `weight` says how many they are.
 
-    `rejected` counts records that the endpoint did not take, `repeated` those that were sent again because no answer
-    came to the first time.
+    `rejected` counts what the endpoint did not take of requests that it accepted otherwise: spans, log records, and
+    of metrics their points. `repeated` counts records that were sent again because no answer came to the first time.
     """
 
     def __init__(
@@ -85,6 +84,7 @@ class Otlp:
         post: Post,
         assemble: Callable[[str, Sequence[bytes]], bytes],
         streams: Streams,
+        weight: Callable[[bytes], int],
         *,
         token: Callable[[], str | None],
         connections: int,
@@ -105,6 +105,7 @@ class Otlp:
         self._assemble = assemble
         self._records_max = records_max or RECORDS_MAX
         self._stream_per_session = stream_per_session
+        self._weight = weight
         self._close = close
         self._body_bytes_max = BODY_BYTES_MAX
         self._threads = CallThreads(connections, "otlp")
@@ -125,11 +126,7 @@ class Otlp:
     async def send(
         self, remote_id: str, ids: Sequence[str], lines: Sequence[bytes], rewound: Sequence[str] = ()
     ) -> Sent:
-        """Send records of one stream.
-
-        When a receiver took some of them and does not say which, all of them count as rejected: none is lost, and
-        none is sent again by itself.
-        """
+        """Send records of one stream; what a receiver does not take of a request that it accepts is not sent again."""
         token = self.token()
         body = self._assemble(remote_id, lines)
         if self._unanswered:
@@ -146,12 +143,16 @@ class Otlp:
             if token != self.token():
                 return Sent(Later("the headers have changed meanwhile", 0.0))
             self.token_refused = token
-        if not isinstance(judged, Accepted) or not answer.rejected:
-            return Sent(judged)
-        self.rejected += answer.rejected
-        if answer.rejected >= len(lines):
-            return Sent(Suspect(400))  # nothing was taken, so halving finds who is to blame and repeats nothing
-        return Sent(judged, tuple(ids), refusal="partly_rejected")
+        return self._accepted(answer, ids, lines) if isinstance(judged, Accepted) else Sent(judged)
+
+    def _accepted(self, answer: OtlpAnswer, ids: Sequence[str], lines: Sequence[bytes]) -> Sent:
+        """Read what an accepted request was told besides. Nobody says which records were rejected, unless all were."""
+        sent = sum(map(self._weight, lines)) if answer.rejected else 0
+        rejected = min(answer.rejected, sent)
+        self.rejected += rejected
+        if rejected and rejected == sent:
+            return Sent(Accepted(), tuple(ids), refusal="rejected", told=answer.message)
+        return Sent(Accepted(), unnamed=rejected, told=answer.message)
 
     async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
         """Say that an OTLP endpoint cannot be asked what it holds."""

@@ -49,7 +49,7 @@ class Sent:
     """The answer to a batch. `trusted` is False when a receiver that acknowledges gave no sound acknowledgement.
 
     `count` is how many events of the session such a receiver says it holds now. `refusal` is why it has not what it
-    rejected.
+    rejected; `unnamed` is how many it did not take besides, without saying which, and `told` is what it said in words.
     """
 
     verdict: Verdict
@@ -57,6 +57,8 @@ class Sent:
     trusted: bool = True
     count: int | None = None
     refusal: str = "rejected_by_receiver"
+    unnamed: int = 0
+    told: str = ""
 
 
 Registration: TypeAlias = Registered | Verdict

@@ -6,22 +6,28 @@ import os
 import random
 from collections import Counter
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from config.otel import Otel
-from config.settings import Settings
 from exporter.app import make_redaction
 from exporter.errors import Exit
-from tests.daemon.sessions import SessionFile
-from tests.daemon.station import Exporter, Station, until
+from tests.daemon.station import Station, until
+from tests.daemon.telemetry import (
+    DEMO,
+    attributes_of,
+    delivered,
+    demo_session,
+    logged,
+    settings_for,
+    span_counts,
+    totals,
+)
 from tests.otel.receiver import Receiver
 from tests.otel.reply import LOSE, Reply
 
-_DEMO: Final = files("exporter.demo").joinpath("session.jsonl").read_bytes().splitlines()
 _SECRET: Final = "ghp_" + "".join(random.Random(4).choices("abcdefghijkmnopqrstuvwxyzABCDEFGH0123456789", k=36))
 _LONG_AGO: Final = 30.0
 
@@ -34,66 +40,26 @@ def receiver() -> Iterator[Receiver]:
         yield opened
 
 
-def _settings(station: Station, receiver: Receiver, **changes: Any) -> Settings:
-    of_sink = {key: changes.pop(key) for key in list(changes) if key in Otel.__struct_fields__}
-    return station.settings({}, otel={"default": Otel(endpoint=receiver.url, **of_sink)}, **changes)
-
-
-def _session(station: Station, name: str = "s", lines: list[bytes] | None = None) -> SessionFile:
-    session = station.session(name)
-    session.append(*(_DEMO if lines is None else lines))
-    return session
-
-
-def _spans(receiver: Receiver) -> Counter[tuple[bytes, bytes]]:
-    return Counter((span.trace_id, span.span_id) for span in receiver.spans())
-
-
-def _logged(receiver: Receiver) -> Counter[str]:
-    return Counter(_attributes(record)["event.id"] for record in receiver.logs())
-
-
-def _attributes(record: Any) -> dict[str, Any]:
-    return {one.key: getattr(one.value, str(one.value.WhichOneof("value"))) for one in record.attributes}
-
-
-def _totals(receiver: Receiver, name: str) -> dict[tuple[tuple[str, Any], ...], float]:
-    """Return the newest cumulative value of every series of a counter."""
-    newest: dict[tuple[tuple[str, Any], ...], tuple[int, float]] = {}
-    for metric in receiver.metrics():
-        for point in metric.sum.data_points if metric.name == name else ():
-            labels = tuple(sorted(_attributes(point).items()))
-            value = point.as_int or point.as_double
-            newest[labels] = max(newest.get(labels, (0, 0.0)), (point.time_unix_nano, value))
-    return {labels: value for labels, (_, value) in newest.items()}
-
-
-async def _delivered(station: Station, settings: Settings) -> Exporter:
-    exporter = station.exporter(settings)
-    assert await exporter.idle() == Exit.DONE
-    return exporter
-
-
 async def test_every_signal_of_a_session_arrives_once(station: Station, receiver: Receiver) -> None:
-    session = _session(station)
+    session = demo_session(station)
 
-    await _delivered(station, _settings(station, receiver))
+    await delivered(station, settings_for(station, receiver))
 
-    assert set(_logged(receiver)) == set(session.durable_ids())
-    assert set(_logged(receiver).values()) == {1}
+    assert set(logged(receiver)) == set(session.durable_ids())
+    assert set(logged(receiver).values()) == {1}
     spans = receiver.spans()
-    assert spans and set(_spans(receiver).values()) == {1}
+    assert spans and set(span_counts(receiver).values()) == {1}
     assert {span.name.split()[0] for span in spans} >= {"invoke_agent", "chat", "execute_tool"}
-    assert sum(_totals(receiver, "github.copilot.system.notification.count").values()) == 3
+    assert sum(totals(receiver, "github.copilot.system.notification.count").values()) == 3
 
 
 async def test_a_second_run_sends_nothing(station: Station, receiver: Receiver) -> None:
-    _session(station)
-    settings = _settings(station, receiver)
-    await (await _delivered(station, settings)).stop()
+    demo_session(station)
+    settings = settings_for(station, receiver)
+    await (await delivered(station, settings)).stop()
     before = len(receiver.requests)
 
-    again = await _delivered(station, settings)
+    again = await delivered(station, settings)
     answer = await again.ask("backfill", sessions=["s"], sinks=["otel"])
 
     assert answer["exit"] == Exit.DONE
@@ -102,9 +68,9 @@ async def test_a_second_run_sends_nothing(station: Station, receiver: Receiver) 
 
 async def test_followed_live_or_afterwards_is_the_same(station: Station, receiver: Receiver, tmp_path: Path) -> None:
     session = station.session()
-    exporter = station.exporter(_settings(station, receiver))
+    exporter = station.exporter(settings_for(station, receiver))
     rng = random.Random(7)
-    left = list(_DEMO)
+    left = list(DEMO)
     while left:
         some = rng.randint(1, 9)
         session.append(*left[:some])
@@ -115,12 +81,12 @@ async def test_followed_live_or_afterwards_is_the_same(station: Station, receive
 
     with Receiver() as other:
         afterwards = Station(tmp_path / "afterwards")
-        _session(afterwards)
-        await _delivered(afterwards, _settings(afterwards, other))
+        demo_session(afterwards)
+        await delivered(afterwards, settings_for(afterwards, other))
         await afterwards.close()
         assert _known(other) == _known(receiver)
-        assert _logged(other) == _logged(receiver)
-        assert set(_spans(receiver).values()) == {1}
+        assert logged(other) == logged(receiver)
+        assert set(span_counts(receiver).values()) == {1}
 
 
 def _known(receiver: Receiver) -> dict[bytes, bytes]:
@@ -130,13 +96,13 @@ def _known(receiver: Receiver) -> dict[bytes, bytes]:
 
 async def test_ten_crashes_change_nothing_but_lost_answers(station: Station, receiver: Receiver) -> None:
     session = station.session()
-    settings = _settings(station, receiver)
+    settings = settings_for(station, receiver)
     rng = random.Random(11)
-    left = list(_DEMO)
+    left = list(DEMO)
     for life in range(10):
         exporter = station.exporter(settings)
-        session.append(*left[: len(_DEMO) // 10])
-        del left[: len(_DEMO) // 10]
+        session.append(*left[: len(DEMO) // 10])
+        del left[: len(DEMO) // 10]
         if life % 2:
             receiver.plan(*(rng.choice((Reply(), Reply(503), LOSE)) for _ in range(rng.randint(1, 4))))
         await asyncio.sleep(rng.random() * 0.2)
@@ -144,76 +110,61 @@ async def test_ten_crashes_change_nothing_but_lost_answers(station: Station, rec
     session.append(*left)
     receiver.plan()
 
-    await _delivered(station, settings)
+    await delivered(station, settings)
 
-    assert set(_logged(receiver)) == set(session.durable_ids())
+    assert set(logged(receiver)) == set(session.durable_ids())
     spans = _known(receiver)
     assert len({span.SerializeToString(deterministic=True) for span in receiver.spans()}) == len(spans)
     with Receiver() as other:
         whole = Station(station.state / "whole")
-        _session(whole)
-        await _delivered(whole, _settings(whole, other))
+        demo_session(whole)
+        await delivered(whole, settings_for(whole, other))
         await whole.close()
         assert spans == _known(other)
         name = "github.copilot.tool.call.count"
-        assert _totals(receiver, name) == _totals(other, name)
-        assert _totals(other, name)
+        assert totals(receiver, name) == totals(other, name)
+        assert totals(other, name)
 
 
 async def test_an_outage_loses_nothing(station: Station, receiver: Receiver, fast_clock: float) -> None:
-    session = _session(station)
+    session = demo_session(station)
     receiver.plan(then=Reply(503))
-    exporter = station.exporter(_settings(station, receiver, give_up_seconds=86_400.0))
+    exporter = station.exporter(settings_for(station, receiver, give_up_seconds=86_400.0))
     await until(lambda: len(receiver.requests) >= 6)
     assert not receiver.spans()
 
     receiver.plan(then=Reply())
 
     assert await exporter.idle() == Exit.DONE
-    assert set(_logged(receiver)) == set(session.durable_ids())
-    assert set(_spans(receiver).values()) == {1}
+    assert set(logged(receiver)) == set(session.durable_ids())
+    assert set(span_counts(receiver).values()) == {1}
     assert receiver.metrics()
 
 
 async def test_a_refused_record_is_kept_apart(station: Station, receiver: Receiver) -> None:
-    session = _session(station)
+    session = demo_session(station)
     victim = session.durable_ids()[5]
     # Its own record and not the next one, which names it as its parent.
     receiver.plan(then=Reply(400, unless=b"\x08event.id\x12\x26\x0a\x24" + victim.encode()))
 
-    exporter = station.exporter(_settings(station, receiver, signals=("logs",)))
+    exporter = station.exporter(settings_for(station, receiver, signals=("logs",)))
 
     assert await exporter.idle() == Exit.PARTIAL
-    assert set(_logged(receiver)) == set(session.durable_ids()) - {victim}
+    assert set(logged(receiver)) == set(session.durable_ids()) - {victim}
     [kept] = await exporter.quarantined()
     assert (kept["event"], kept["sink"], kept["reason"]) == (victim, "otel:logs", "refused_400")
     receiver.plan(then=Reply())
     answer = await exporter.ask("quarantine_replay", numbers=[kept["n"]])
     assert answer["done"] == [kept["n"]]
-    assert set(_logged(receiver)) == set(session.durable_ids())
-
-
-async def test_what_a_receiver_takes_in_part_is_not_sent_again(station: Station, receiver: Receiver) -> None:
-    session = _session(station)
-    receiver.plan(Reply(rejected=2, message="too old"))
-
-    exporter = station.exporter(_settings(station, receiver, signals=("logs",)))
-
-    assert await exporter.idle() == Exit.PARTIAL
-    assert set(_logged(receiver).values()) == {1}
-    kept = {one["event"] for one in await exporter.quarantined()}
-    assert {one["reason"] for one in await exporter.quarantined()} == {"partly_rejected"}
-    [first, *_] = await exporter.quarantined()
-    assert (await exporter.ask("quarantine_show", number=first["n"]))["text"] is None
-    assert kept | set(_logged(receiver)) == set(session.durable_ids())
+    assert set(logged(receiver)) == set(session.durable_ids())
 
 
 async def test_a_refused_token_waits_for_another(station: Station, receiver: Receiver, tmp_path: Path) -> None:
-    _session(station)
+    demo_session(station)
     headers = tmp_path / "headers"
     headers.write_text("authorization=Bearer old\n")
     receiver.plan(then=Reply(401))
-    exporter = station.exporter(_settings(station, receiver, headers_file=str(headers)))
+    exporter = station.exporter(settings_for(station, receiver, headers_file=str(headers)))
     assert await exporter.idle() == Exit.REFUSED
 
     receiver.plan(then=Reply())
@@ -227,9 +178,9 @@ async def test_a_refused_token_waits_for_another(station: Station, receiver: Rec
 async def test_secrets_never_leave_and_texts_only_when_asked(
     station: Station, receiver: Receiver, content: str
 ) -> None:
-    lines = [line.replace(b'"content":"', b'"content":"PLAINTEXT ' + _SECRET.encode() + b" ", 1) for line in _DEMO]
-    _session(station, lines=lines)
-    settings = _settings(station, receiver, content=content)
+    lines = [line.replace(b'"content":"', b'"content":"PLAINTEXT ' + _SECRET.encode() + b" ", 1) for line in DEMO]
+    demo_session(station, lines=lines)
+    settings = settings_for(station, receiver, content=content)
     exporter = station.exporter(settings, redaction=make_redaction(settings))
 
     assert await exporter.idle() == Exit.DONE
@@ -242,45 +193,45 @@ async def test_secrets_never_leave_and_texts_only_when_asked(
 
 
 async def test_what_a_killed_process_left_open_is_closed(station: Station, receiver: Receiver) -> None:
-    starts = [json.loads(line)["type"] for line in _DEMO].index("tool.execution_start")
-    session = _session(station, lines=_DEMO[: starts + 1])
+    starts = [json.loads(line)["type"] for line in DEMO].index("tool.execution_start")
+    session = demo_session(station, lines=DEMO[: starts + 1])
     (session.directory / "inuse.4194300.lock").write_text("4194300")
     os.utime(session.path, (session.path.stat().st_mtime - 60,) * 2)
 
-    exporter = await _delivered(station, _settings(station, receiver))
+    exporter = await delivered(station, settings_for(station, receiver))
 
-    orphans = [span for span in receiver.spans() if _attributes(span).get("error.type") == "process_crash"]
+    orphans = [span for span in receiver.spans() if attributes_of(span).get("error.type") == "process_crash"]
     assert {span.name.split()[0] for span in orphans} == {"invoke_agent", "execute_tool"}
     await exporter.stop()
-    before = _spans(receiver)
-    await (await _delivered(station, _settings(station, receiver))).stop()
-    session.append(*_DEMO[starts + 1 :])
-    await _delivered(station, _settings(station, receiver))
-    assert before.keys() <= _spans(receiver).keys()
-    assert set(_spans(receiver).values()) == {1}
+    before = span_counts(receiver)
+    await (await delivered(station, settings_for(station, receiver))).stop()
+    session.append(*DEMO[starts + 1 :])
+    await delivered(station, settings_for(station, receiver))
+    assert before.keys() <= span_counts(receiver).keys()
+    assert set(span_counts(receiver).values()) == {1}
 
 
 async def test_a_rewound_session_repeats_no_span(station: Station, receiver: Receiver) -> None:
-    session = _session(station)
-    exporter = await _delivered(station, _settings(station, receiver))
-    before = _spans(receiver)
-    kept = len(_DEMO) // 2
+    session = demo_session(station)
+    exporter = await delivered(station, settings_for(station, receiver))
+    before = span_counts(receiver)
+    kept = len(DEMO) // 2
 
-    session.replace(*_DEMO[:kept])
+    session.replace(*DEMO[:kept])
     session.add(3)
 
-    await until(lambda: len(_logged(receiver)) == len(_DEMO) + 3)
+    await until(lambda: len(logged(receiver)) == len(DEMO) + 3)
     assert await exporter.idle() == Exit.DONE
-    assert set(_logged(receiver).values()) == {1}
-    again = Counter({span: count for span, count in _spans(receiver).items() if count > 1})
+    assert set(logged(receiver).values()) == {1}
+    again = Counter({span: count for span, count in span_counts(receiver).items() if count > 1})
     assert not again
-    assert before.keys() <= _spans(receiver).keys()
+    assert before.keys() <= span_counts(receiver).keys()
 
 
 async def test_history_goes_out_under_the_name_of_its_run(station: Station, receiver: Receiver) -> None:
     for name in ("a", "b"):
-        _session(station, name).age(_LONG_AGO)
-    exporter = station.exporter(_settings(station, receiver))
+        demo_session(station, name).age(_LONG_AGO)
+    exporter = station.exporter(settings_for(station, receiver))
     await exporter.idle()
     assert not receiver.requests
 
@@ -288,29 +239,29 @@ async def test_history_goes_out_under_the_name_of_its_run(station: Station, rece
 
     assert answer["exit"] == Exit.DONE
     assert {(row["sink"], row["events"]) for row in answer["sessions"]} == {
-        (f"otel:{signal}", len(_DEMO)) for signal in ("traces", "metrics", "logs")
+        (f"otel:{signal}", len(DEMO)) for signal in ("traces", "metrics", "logs")
     }
     traces, metrics = _instances(receiver, "traces"), _instances(receiver, "metrics")
     assert len(traces) == 1 and traces == metrics
     assert _instances(receiver, "logs") == {f"{run}/{name}" for run in traces for name in ("a", "b")}
-    assert sum(_totals(receiver, "github.copilot.system.notification.count").values()) == 6
+    assert sum(totals(receiver, "github.copilot.system.notification.count").values()) == 6
 
 
 def _instances(receiver: Receiver, signal: Any) -> set[str]:
-    return {str(_attributes(resource)["service.instance.id"]) for resource in receiver.resources(signal)}
+    return {str(attributes_of(resource)["service.instance.id"]) for resource in receiver.resources(signal)}
 
 
 async def test_points_are_in_the_order_of_time(station: Station, receiver: Receiver) -> None:
     for number, days in enumerate((3, 9, 1, 20)):
-        moved = [line.replace(b"T1", b"T0") if number % 2 else line for line in _DEMO]
-        _session(station, f"s{number}", moved).age(_LONG_AGO + days)
-    exporter = station.exporter(_settings(station, receiver))
+        moved = [line.replace(b"T1", b"T0") if number % 2 else line for line in DEMO]
+        demo_session(station, f"s{number}", moved).age(_LONG_AGO + days)
+    exporter = station.exporter(settings_for(station, receiver))
     await exporter.ask("backfill", all=True)
 
     newest: dict[tuple[Any, ...], int] = {}
     for metric in receiver.metrics():
         for point in metric.sum.data_points:
-            series = (metric.name, *sorted(_attributes(point).items()))
+            series = (metric.name, *sorted(attributes_of(point).items()))
             assert point.time_unix_nano > newest.get(series, 0)
             newest[series] = point.time_unix_nano
     assert newest
@@ -318,11 +269,11 @@ async def test_points_are_in_the_order_of_time(station: Station, receiver: Recei
 
 async def test_a_delta_is_what_came_since(station: Station, receiver: Receiver) -> None:
     session = station.session()
-    exporter = station.exporter(_settings(station, receiver, temporality="delta"))
-    session.append(*_DEMO[:60])
+    exporter = station.exporter(settings_for(station, receiver, temporality="delta"))
+    session.append(*DEMO[:60])
     assert await exporter.idle() == Exit.DONE
-    session.append(*_DEMO[60:])
-    await until(lambda: len(_logged(receiver)) == len(_DEMO))
+    session.append(*DEMO[60:])
+    await until(lambda: len(logged(receiver)) == len(DEMO))
     assert await exporter.idle() == Exit.DONE
 
     counted = [
@@ -335,8 +286,8 @@ async def test_a_delta_is_what_came_since(station: Station, receiver: Receiver) 
 
 
 async def test_status_says_how_far_each_signal_is(station: Station, receiver: Receiver) -> None:
-    _session(station)
-    exporter = await _delivered(station, _settings(station, receiver))
+    demo_session(station)
+    exporter = await delivered(station, settings_for(station, receiver))
 
     for signal in ("traces", "metrics", "logs"):
         status = await exporter.sink_status(f"otel:{signal}")
@@ -351,7 +302,7 @@ async def test_status_says_how_far_each_signal_is(station: Station, receiver: Re
 
 async def test_grpc_takes_the_same(station: Station, receiver: Receiver) -> None:
     with Receiver(with_grpc=True) as other:
-        session = _session(station)
+        session = demo_session(station)
         settings = station.settings(
             {},
             otel={
@@ -359,28 +310,28 @@ async def test_grpc_takes_the_same(station: Station, receiver: Receiver) -> None
                 "grpc": Otel(endpoint=other.grpc_url, protocol="grpc", content="redacted"),
             },
         )
-        await _delivered(station, settings)
+        await delivered(station, settings)
 
         assert _known(other) == _known(receiver) != {}
-        assert set(_logged(other)) == set(session.durable_ids())
+        assert set(logged(other)) == set(session.durable_ids())
         name = "github.copilot.tool.call.count"
-        assert _totals(other, name) == _totals(receiver, name) != {}
+        assert totals(other, name) == totals(receiver, name) != {}
 
 
 async def test_an_endpoint_that_hangs_holds_no_other_back(station: Station, receiver: Receiver) -> None:
     with Receiver() as stuck:
         stuck.plan(then=Reply(act="hang"))
-        session = _session(station)
+        session = demo_session(station)
         endpoints = {"well": Otel(endpoint=receiver.url), "stuck": Otel(endpoint=stuck.url, timeout_seconds=60)}
         station.exporter(station.settings({}, otel=endpoints))
 
-        await until(lambda: set(_logged(receiver)) == set(session.durable_ids()) and bool(receiver.spans()))
+        await until(lambda: set(logged(receiver)) == set(session.durable_ids()) and bool(receiver.spans()))
 
         assert not stuck.spans()
 
 
 async def test_history_is_announced_where_it_may_be_dropped(station: Station, receiver: Receiver) -> None:
-    _session(station).age(_LONG_AGO)
+    demo_session(station).age(_LONG_AGO)
     settings = station.settings({}, otel={"default": Otel(endpoint=f"{receiver.url}/insert/opentelemetry")})
     exporter = station.exporter(settings)
 
@@ -397,9 +348,9 @@ async def test_history_is_announced_where_it_may_be_dropped(station: Station, re
 async def test_sums_that_were_not_taken_are_not_done(
     station: Station, receiver: Receiver, reply: Reply, code: Exit, fast_clock: float
 ) -> None:
-    _session(station).age(_LONG_AGO)
+    demo_session(station).age(_LONG_AGO)
     receiver.plan(then=reply)
-    exporter = station.exporter(_settings(station, receiver, signals=("metrics",), give_up_seconds=100.0))
+    exporter = station.exporter(settings_for(station, receiver, signals=("metrics",), give_up_seconds=100.0))
 
     answer = await exporter.ask("backfill", all=True)
 
@@ -413,17 +364,17 @@ async def test_sums_that_were_not_taken_are_not_done(
 
 
 async def test_sums_wait_as_long_as_they_are_told(station: Station, receiver: Receiver, fast_clock: float) -> None:
-    _session(station)
+    demo_session(station)
     receiver.plan(Reply(429, retry_after="3"))
 
-    await _delivered(station, _settings(station, receiver, signals=("metrics",)))
+    await delivered(station, settings_for(station, receiver, signals=("metrics",)))
 
     assert receiver.requests[0].reply.status == 429
     assert receiver.metrics()
 
 
 async def test_one_name_stands_for_all_endpoints(station: Station, receiver: Receiver) -> None:
-    _session(station).age(_LONG_AGO)
+    demo_session(station).age(_LONG_AGO)
     exporter = station.exporter(station.settings({}, otel={"main": Otel(endpoint=receiver.url)}))
 
     for name in ("otel", "otel.main", "otel.main:logs"):

@@ -24,7 +24,9 @@ GRPC_CODES: Final = {
 }  # fmt: skip
 
 
-def grpc_server(took: Took, certificate: Path | None, key: Path | None, client_ca: Path | None) -> tuple[Any, int]:
+def grpc_server(
+    took: Took, certificate: Path | None, key: Path | None, client_ca: Path | None, port: int
+) -> tuple[Any, int]:
     """Start a server and return it and its port."""
 
     class Export(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
@@ -34,14 +36,14 @@ def grpc_server(took: Took, certificate: Path | None, key: Path | None, client_c
 
     server = grpc.server(ThreadPoolExecutor(8), handlers=(Export(),), options=[("grpc.so_reuseport", 0)])
     if certificate is None or key is None:
-        port = server.add_insecure_port("127.0.0.1:0")
+        port = server.add_insecure_port(f"127.0.0.1:{port}")
     else:
         credentials = grpc.ssl_server_credentials(
             [(key.read_bytes(), certificate.read_bytes())],
             client_ca.read_bytes() if client_ca else None,
             require_client_auth=client_ca is not None,
         )
-        port = server.add_secure_port("127.0.0.1:0", credentials)
+        port = server.add_secure_port(f"127.0.0.1:{port}", credentials)
     server.start()
     return server, port
 

@@ -17,14 +17,14 @@ Took: TypeAlias = "Callable[[Signal, str, Mapping[str, str], bytes, str], Reply]
 
 
 class HttpServer(ThreadingHTTPServer):
-    """A thread per connection, on a port of its own."""
+    """A thread per connection; port 0 is one of its own."""
 
     daemon_threads = True
     block_on_close = False
     context: ssl.SSLContext | None = None
 
-    def __init__(self, took: Took) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, took: Took, port: int) -> None:
+        super().__init__(("127.0.0.1", port), Handler)
         self.took = took
         self._open: set[socket.socket] = set()
 

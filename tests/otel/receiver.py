@@ -52,6 +52,8 @@ class Receiver:
         key: Path | None = None,
         client_ca: Path | None = None,
         with_grpc: bool = False,
+        port: int = 0,
+        grpc_port: int = 0,
     ) -> None:
         self._lock = threading.Lock()
         self._arrived = threading.Condition(self._lock)
@@ -59,7 +61,7 @@ class Receiver:
         self._plan: list[Reply] = []
         self._then = OK
         self._closing = threading.Event()
-        self._http = HttpServer(self.took)
+        self._http = HttpServer(self.took, port)
         scheme = "http"
         if certificate is not None:
             scheme = "https"
@@ -72,7 +74,7 @@ class Receiver:
         self.url = f"{scheme}://127.0.0.1:{self._http.server_address[1]}"
         self.port = self._http.server_address[1]
         self.grpc_port = 0
-        self._grpc = grpc_server(self.took, certificate, key, client_ca) if with_grpc else None
+        self._grpc = grpc_server(self.took, certificate, key, client_ca, grpc_port) if with_grpc else None
         if self._grpc is not None:
             self.grpc_port = self._grpc[1]
         self.grpc_url = f"{scheme}://127.0.0.1:{self.grpc_port}"

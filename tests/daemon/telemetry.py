@@ -1,0 +1,61 @@
+"""What tests of OTLP endpoints share: the demo's session on a station, and what a receiver was sent of it."""
+
+from collections import Counter
+from importlib.resources import files
+from typing import Any, Final
+
+from config.otel import Otel
+from config.settings import Settings
+from exporter.errors import Exit
+from tests.daemon.sessions import SessionFile
+from tests.daemon.station import Exporter, Station
+from tests.otel.receiver import Receiver
+
+DEMO: Final = files("exporter.demo").joinpath("session.jsonl").read_bytes().splitlines()
+
+
+def settings_for(station: Station, receiver: Receiver, **changes: Any) -> Settings:
+    """Return settings with one endpoint, `otel`; changes are of it, or of the settings."""
+    of_endpoint = {key: changes.pop(key) for key in list(changes) if key in Otel.__struct_fields__}
+    address = receiver.grpc_url if of_endpoint.get("protocol") == "grpc" else receiver.url
+    return station.settings({}, otel={"default": Otel(**{"endpoint": address, **of_endpoint})}, **changes)
+
+
+def demo_session(station: Station, name: str = "s", lines: list[bytes] | None = None) -> SessionFile:
+    """Write the demo's session, or other lines, to a station."""
+    session = station.session(name)
+    session.append(*(DEMO if lines is None else lines))
+    return session
+
+
+async def delivered(station: Station, settings: Settings) -> Exporter:
+    """Start an exporter and return it when everything is delivered."""
+    exporter = station.exporter(settings)
+    assert await exporter.idle() == Exit.DONE
+    return exporter
+
+
+def span_counts(receiver: Receiver) -> Counter[tuple[bytes, bytes]]:
+    """Count how often every span was accepted, by the ids of its trace and its own."""
+    return Counter((span.trace_id, span.span_id) for span in receiver.spans())
+
+
+def logged(receiver: Receiver) -> Counter[str]:
+    """Count how often a log record was accepted, by the id of its event."""
+    return Counter(attributes_of(record)["event.id"] for record in receiver.logs())
+
+
+def attributes_of(record: Any) -> dict[str, Any]:
+    """Return the attributes of a span, a record, a point or a resource."""
+    return {one.key: getattr(one.value, str(one.value.WhichOneof("value"))) for one in record.attributes}
+
+
+def totals(receiver: Receiver, name: str) -> dict[tuple[tuple[str, Any], ...], float]:
+    """Return the newest cumulative value of every series of a counter."""
+    newest: dict[tuple[tuple[str, Any], ...], tuple[int, float]] = {}
+    for metric in receiver.metrics():
+        for point in metric.sum.data_points if metric.name == name else ():
+            labels = tuple(sorted(attributes_of(point).items()))
+            value = point.as_int or point.as_double
+            newest[labels] = max(newest.get(labels, (0, 0.0)), (point.time_unix_nano, value))
+    return {labels: value for labels, (_, value) in newest.items()}
