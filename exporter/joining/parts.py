@@ -16,7 +16,7 @@ from exporter.daemon.outlet import Outlet
 from exporter.daemon.road import Road
 from exporter.daemon.running import Redaction, Running
 from exporter.errors import StateError
-from exporter.joining.tracing import make_trace
+from exporter.joining.tracing import make_trace, project
 from exporter.observe import Observer
 from exporter.sinks.configured import http_sink, local_sink
 from exporter.sources.files import WATCHED_NAMES, FileSource
@@ -53,7 +53,7 @@ def join(
         from exporter.missioncontrol.opening import open_embedded
 
         receiver_store, receiver = open_embedded(
-            Path(settings.state_dir), lambda: redaction.another().event, make_trace=make_trace
+            Path(settings.state_dir), lambda: redaction.another().event, make_trace=make_trace, project=project
         )
     files, limits = OpenFiles(settings.limits.open_files), settings.limits
     road = Road(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)

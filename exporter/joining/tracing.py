@@ -1,14 +1,32 @@
-"""The traces that a receiver shows of what it holds."""
+"""What a receiver shows of its events by means of the telemetry package: traces, and what each event means."""
 
 from collections.abc import Iterable
 
 import msgspec
 
+from exporter.core.envelope import REFUSALS
+from exporter.core.projected import Projected
 from exporter.version import VERSION
 
 
-def make_trace(session: str, lines: Iterable[bytes]) -> bytes:
-    """Return the spans of a session's events as OTLP JSON."""
+def make_trace(session: str, lines: Iterable[bytes], begun_by: str | None = None) -> bytes:
+    """Return the spans of a session's events, or of the interaction that one of them began, as OTLP JSON."""
     from otel.as_json import trace_json
 
-    return msgspec.json.encode(trace_json(session, lines, VERSION))
+    return msgspec.json.encode(trace_json(session, lines, VERSION, begun_by=begun_by))
+
+
+def project(event_type: str, data: bytes, ephemeral: bool, /) -> Projected:
+    """Return what an event means; only a notification's data are looked into, for nothing else depends on them."""
+    from otel import projection
+
+    told = projection.project(event_type, _read(data) if event_type == projection.NOTIFICATION else None, ephemeral)
+    return Projected(told.model_visible, told.ui_visible, told.durable, projection.is_known(event_type))
+
+
+def _read(data: bytes) -> dict[str, object]:
+    try:
+        read = msgspec.json.decode(data)
+    except REFUSALS:
+        return {}
+    return read if isinstance(read, dict) else {}

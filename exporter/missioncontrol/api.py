@@ -1,5 +1,6 @@
 """The side for people and programs, below `/api/v1`, and what a monitor asks."""
 
+import sqlite3
 from typing import Any, Final
 
 import msgspec
@@ -8,8 +9,10 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from exporter.missioncontrol import metrics, queries
+from exporter.missioncontrol.about import VISIBLE, about, sees
 from exporter.missioncontrol.answers import ApiError, json_answer, tagged_answer
 from exporter.missioncontrol.asked import bad_cursor, limit_of
+from exporter.missioncontrol.belonging import kin
 from exporter.missioncontrol.live import TooManyWatchersError
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.session_row import BadCursorError
@@ -58,28 +61,41 @@ async def forget_session(request: Request) -> Response:
 
 
 async def events(request: Request) -> Response:
-    """Give events as delivered, byte for byte, in file order; with `large=omit` without their large strings."""
-    page = await read_events(request, limit_of(request, _EVENTS_DEFAULT, _EVENTS_MAX))
-    content = b'{"events":[' + b",".join(page.bodies) + b'],"next":' + msgspec.json.encode(page.next) + b"}"
-    return tagged_answer(request, content)
+    """Give events as delivered, byte for byte, in file order; with `large=omit` without their large strings.
+
+    With `about=1` there is also `about`, which says of each, in the same order, what `about.about` knows; `root` is the
+    session that they all belong to.
+    """
+    page, told = await _read_events(request, limit_of(request, _EVENTS_DEFAULT, _EVENTS_MAX))
+    beside = {} if told is None else {"root": request.path_params["id"], "about": told}
+    rest = msgspec.json.encode({**beside, "next": page.next})
+    return tagged_answer(request, b'{"events":[' + b",".join(page.bodies) + b"]," + rest[1:])
 
 
-async def read_events(request: Request, limit: int) -> queries.EventPage:
-    """Return the page of events that the request's path and query ask for."""
-    asked = request.query_params
-    session_id = checked_id(request.path_params["id"])
-    try:
-        return await receiver_of(request).read(
-            lambda database: queries.events(
-                database,
-                session_id,
-                after=asked.get("after"),
-                type=asked.get("type"),
-                agent=asked.get("agent"),
-                limit=limit,
-                large=asked.get("large") != "omit",
-            )
+async def _read_events(request: Request, limit: int) -> tuple[queries.EventPage, list[dict[str, Any]] | None]:
+    asked, receiver = request.query_params, receiver_of(request)
+    session_id, visible, project = checked_id(request.path_params["id"]), asked.get("visible"), receiver.project
+    if visible and (visible not in VISIBLE or project is None):
+        raise ApiError(400, "bad_visible", f"`visible` is none of {', '.join(VISIBLE)}.", hint="Leave it out.")
+
+    def read(database: sqlite3.Connection) -> tuple[queries.EventPage, list[dict[str, Any]] | None]:
+        page = queries.events(
+            database,
+            session_id,
+            after=asked.get("after"),
+            type=asked.get("type"),
+            agent=asked.get("agent"),
+            limit=limit,
+            large=asked.get("large") != "omit",
+            wanted=sees(visible, project) if visible and project else None,
         )
+        if asked.get("about") != "1":
+            return page, None
+        family = kin(database, session_id)
+        return page, [about(body, agent, family, project) for body, agent in zip(page.bodies, page.agents, strict=True)]
+
+    try:
+        return await receiver.read(read)
     except BadCursorError as error:
         raise bad_cursor() from error
 

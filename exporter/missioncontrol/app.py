@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from exporter.core.projected import ProjectEvent
 from exporter.core.redacted import RedactEvent
 from exporter.missioncontrol import across, api, pages, tokens, wire
 from exporter.missioncontrol.answers import ApiError, answer_api_error, error_answer
@@ -41,14 +42,18 @@ def create_app(
     clock: Callable[[], datetime] = utc_now,
     limits: Limits | None = None,
     make_trace: MakeTrace | None = None,
+    project: ProjectEvent | None = None,
     retention: Retention | None = None,
 ) -> Starlette:
     """Return the application on this store, which stays the caller's to close.
 
-    `make_trace` answers `/trace`, which is 501 without it. In process the token is asked for only when there is one;
+    `make_trace` answers `/trace`, which is 501 without it; `project` says what an event is to the model and the
+    screen, without it nothing says so. In process the token is asked for only when there is one;
     `server.serve_http` adds the rules for the network.
     """
-    receiver = Receiver(store, redactor, clock=clock, limits=limits, make_trace=make_trace, retention=retention)
+    receiver = Receiver(
+        store, redactor, clock=clock, limits=limits, make_trace=make_trace, project=project, retention=retention
+    )
     entrance = make_entrance(token, receiver.find_holder)
     app = Starlette(
         routes=[*wire.ROUTES, *api.ROUTES, *across.ROUTES, *ENTRANCE, *pages.ROUTES],

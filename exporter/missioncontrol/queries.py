@@ -2,7 +2,7 @@
 
 import sqlite3
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,10 +27,11 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events as delivered, and the id to go on after when there are more."""
+    """Events as delivered, the agent of each as its row has it, and the id to go on after when there are more."""
 
     bodies: list[bytes]
     next: str | None
+    agents: list[str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +115,12 @@ def events(
     agent: str | None = None,
     limit: int,
     large: bool = True,
+    wanted: Callable[[bytes], bool] | None = None,
 ) -> EventPage:
-    """Return events in file order, exactly as delivered; without `large` as they are stored, see `payloads`."""
+    """Return events in file order, exactly as delivered; without `large` as they are stored, see `payloads`.
+
+    Only those that are `wanted`, when it is given; it is asked with the event as it is stored.
+    """
     session_n = number_of(database, session_id)
     conditions, values = ["session = ?", "hidden = 0"], list[Any]([session_n])
     if after is not None:
@@ -129,19 +134,23 @@ def events(
         conditions.append("agent_id = ?")
         values.append(agent)
     found = database.execute(
-        f"SELECT id, body, cuts FROM events WHERE {' AND '.join(conditions)} ORDER BY place, n LIMIT ?",  # noqa: S608  constants only
-        (*values, limit + 1),
+        f"SELECT id, agent_id, body, cuts FROM events WHERE {' AND '.join(conditions)} ORDER BY place, n LIMIT ?",  # noqa: S608  constants only
+        (*values, limit + 1 if wanted is None else -1),
     )
     bodies: list[bytes] = []
+    agents: list[str | None] = []
     size, last = 0, None
-    for id, stored, cuts in found:
+    for id, of, stored, cuts in found:
+        if wanted is not None and not wanted(stored):
+            continue
         body = whole(database, stored, cuts) if large else stored
         if len(bodies) == limit or (bodies and size + len(body) > _PAGE_BYTES_MAX):
             found.close()
-            return EventPage(bodies, last)
+            return EventPage(bodies, last, agents)
         bodies.append(body)
+        agents.append(of)
         size, last = size + len(body), id
-    return EventPage(bodies, None)
+    return EventPage(bodies, None, agents)
 
 
 def event(database: sqlite3.Connection, session_id: str, event_id: str) -> bytes | None:

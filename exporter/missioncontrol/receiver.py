@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from starlette.requests import Request
 
+from exporter.core.projected import ProjectEvent
 from exporter.core.redacted import Masked, RedactEvent, Refused
 from exporter.missioncontrol import ingest, tokens
 from exporter.missioncontrol.answers import ApiError
@@ -84,11 +85,13 @@ class Receiver:
         clock: Callable[[], datetime] = utc_now,
         limits: Limits | None = None,
         make_trace: MakeTrace | None = None,
+        project: ProjectEvent | None = None,
         retention: Retention | None = None,
     ) -> None:
         self.retention = retention or Retention()
         self.store = store
         self.make_trace = make_trace
+        self.project = project
         self.search = Search(store)
         self.live = Live()
         self.limits = limits or Limits()
