@@ -9,10 +9,9 @@ from starlette.routing import Route
 
 from exporter.missioncontrol import feed, finding, queries
 from exporter.missioncontrol.answers import ApiError, json_answer, tagged_answer
-from exporter.missioncontrol.asked import bad_cursor, limit_of, number_cursor
+from exporter.missioncontrol.asked import limit_of, number_cursor, read_page
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.redactions import grouping, redactions
-from exporter.missioncontrol.session_row import BadCursorError
 from exporter.missioncontrol.wire import checked_id
 
 _RESULTS_DEFAULT, _RESULTS_MAX = 50, 200
@@ -43,19 +42,17 @@ async def notifications(request: Request) -> Response:
 async def read_notifications(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
     """Return the page of the feed that the request's query asks for, and the cursor of the next one."""
     asked = request.query_params
-    try:
-        return await receiver_of(request).read(
-            lambda database: feed.notifications(
-                database,
-                type=asked.get("type"),
-                status=asked.get("status"),
-                session_id=asked.get("session"),
-                limit=limit,
-                cursor=asked.get("cursor"),
-            )
-        )
-    except BadCursorError as error:
-        raise bad_cursor() from error
+    return await read_page(
+        request,
+        lambda database: feed.notifications(
+            database,
+            type=asked.get("type"),
+            status=asked.get("status"),
+            session_id=asked.get("session"),
+            limit=limit,
+            cursor=asked.get("cursor"),
+        ),
+    )
 
 
 async def masked(request: Request) -> Response:

@@ -11,11 +11,10 @@ from starlette.routing import Route
 from exporter.missioncontrol import metrics, queries
 from exporter.missioncontrol.about import VISIBLE, about, sees
 from exporter.missioncontrol.answers import ApiError, json_answer, tagged_answer
-from exporter.missioncontrol.asked import bad_cursor, limit_of
+from exporter.missioncontrol.asked import limit_of, read_page
 from exporter.missioncontrol.belonging import kin
 from exporter.missioncontrol.live import TooManyWatchersError
 from exporter.missioncontrol.receiver import receiver_of
-from exporter.missioncontrol.session_row import BadCursorError
 from exporter.missioncontrol.tree import tree as tree_of
 from exporter.missioncontrol.wire import checked_id
 
@@ -32,19 +31,17 @@ async def sessions(request: Request) -> Response:
 async def read_sessions(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
     """Return the page of sessions that the request's query asks for, and the cursor of the next one."""
     asked = request.query_params
-    try:
-        return await receiver_of(request).read(
-            lambda database: queries.sessions(
-                database,
-                state=asked.get("state"),
-                words=asked.get("q"),
-                since=asked.get("since"),
-                limit=limit,
-                cursor=asked.get("cursor"),
-            )
-        )
-    except BadCursorError as error:
-        raise bad_cursor() from error
+    return await read_page(
+        request,
+        lambda database: queries.sessions(
+            database,
+            state=asked.get("state"),
+            words=asked.get("q"),
+            since=asked.get("since"),
+            limit=limit,
+            cursor=asked.get("cursor"),
+        ),
+    )
 
 
 async def session(request: Request) -> Response:
@@ -73,8 +70,8 @@ async def events(request: Request) -> Response:
 
 
 async def _read_events(request: Request, limit: int) -> tuple[queries.EventPage, list[dict[str, Any]] | None]:
-    asked, receiver = request.query_params, receiver_of(request)
-    session_id, visible, project = checked_id(request.path_params["id"]), asked.get("visible"), receiver.project
+    asked, project = request.query_params, receiver_of(request).project
+    session_id, visible = checked_id(request.path_params["id"]), asked.get("visible")
     if visible and (visible not in VISIBLE or project is None):
         raise ApiError(400, "bad_visible", f"`visible` is none of {', '.join(VISIBLE)}.", hint="Leave it out.")
 
@@ -94,10 +91,7 @@ async def _read_events(request: Request, limit: int) -> tuple[queries.EventPage,
         family = kin(database, session_id)
         return page, [about(body, agent, family, project) for body, agent in zip(page.bodies, page.agents, strict=True)]
 
-    try:
-        return await receiver.read(read)
-    except BadCursorError as error:
-        raise bad_cursor() from error
+    return await read_page(request, read)
 
 
 async def event(request: Request) -> Response:

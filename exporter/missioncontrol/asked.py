@@ -1,8 +1,19 @@
-"""What requests ask for by their query: how many, from where."""
+"""What requests ask for by their query, how many and from where, and reading that."""
 
 from starlette.requests import Request
 
 from exporter.missioncontrol.answers import ApiError
+from exporter.missioncontrol.receiver import receiver_of
+from exporter.missioncontrol.session_row import BadCursorError
+from exporter.missioncontrol.store import Job, Result
+
+
+async def read_page(request: Request, job: Job[Result]) -> Result:
+    """Run a read that goes on from where the request says; raise `ApiError` 400 when there is no such place."""
+    try:
+        return await receiver_of(request).read(job)
+    except BadCursorError as error:
+        raise bad_cursor() from error
 
 
 def limit_of(request: Request, default: int, maximum: int) -> int:
