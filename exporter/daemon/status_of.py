@@ -2,13 +2,14 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from exporter.core.envelope import Envelope, decode
 from exporter.daemon.asleep import GUESSED_EVENT_BYTES
 from exporter.daemon.daemon import Daemon
+from exporter.daemon.lane import Lane
 from exporter.daemon.sink_run import SinkRun
 from exporter.sources.session_file import SessionFile
 from exporter.status import DaemonStatus, Problem, SinkStatus, SourceStatus, Status
@@ -68,7 +69,7 @@ def sink_status(run: SinkRun) -> SinkStatus:
     return SinkStatus(
         run.name,
         state,
-        sum(events_between(lane.file, lane.file.size - lane.lag_bytes()) for lane in behind),
+        events_behind(behind),
         sum(lane.lag_bytes() for lane in behind),
         round(max(since, default=0.0), 3),
         iso(outlet.last_success),
@@ -76,6 +77,16 @@ def sink_status(run: SinkRun) -> SinkStatus:
         outlet.retries,
         outlet.quarantine.count(sink=run.name),
     )
+
+
+def events_behind(lanes: Iterable[Lane]) -> int:
+    """Count the durable events that are not delivered yet; of a backlog of more than a megabyte it is an estimate."""
+    found, left = 0, _COUNT_BYTES_MAX
+    for lane in lanes:
+        lag = lane.lag_bytes()
+        found += events_between(lane.file, lane.file.size - lag) if lag <= left else lag // GUESSED_EVENT_BYTES
+        left -= lag
+    return found
 
 
 def events_between(file: SessionFile, offset: int) -> int:

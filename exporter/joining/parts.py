@@ -18,7 +18,7 @@ from exporter.daemon.running import Redaction, Running
 from exporter.errors import StateError
 from exporter.joining.tracing import make_trace, project
 from exporter.observe import Observer
-from exporter.sinks.configured import http_sink, local_sink
+from exporter.sinks.configured import http_sink
 from exporter.sources.files import WATCHED_NAMES, FileSource
 from exporter.sources.journal import JOURNALS
 from exporter.sources.session_file import OpenFiles
@@ -187,7 +187,9 @@ def _sinks(settings: "Settings", receiver: Any) -> "Iterator[tuple[MissionContro
         )
         yield sink, one.connections, one.live
     if receiver is not None:
-        yield local_sink(receiver), 2, True
+        from exporter.joining.embedded import embedded_sink
+
+        yield embedded_sink(receiver), 2, True
 
 
 def _token_of(one: "MissionControlSettings") -> Callable[[], str | None]:

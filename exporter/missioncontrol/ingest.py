@@ -9,7 +9,7 @@ import msgspec
 from exporter.core import digest
 from exporter.core.envelope import Envelope, decode
 from exporter.core.summary import TELLING_TYPES, Summary
-from exporter.missioncontrol import belonging, feed, payloads, redactions
+from exporter.missioncontrol import belonging, bulk, feed, payloads, redactions
 from exporter.missioncontrol.batch import Batch, Event, key_of
 from exporter.missioncontrol.numbers import next_number, raise_floor
 from exporter.missioncontrol.placing import known, last_shown, place_new
@@ -18,10 +18,7 @@ from exporter.missioncontrol.session_row import Ack, DeletedSessionError, Sessio
 # What these jobs answer with and raise is part of them.
 __all__ = ("Ack", "DeletedSessionError", "UnknownSessionError")
 
-_INSERT: Final = (
-    "INSERT INTO events (n, session, hidden, key, id, type, timestamp, agent_id, sha256, body, cuts, place, parent)"
-    " VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_COLUMNS: Final = "n, session, hidden, key, id, type, timestamp, agent_id, sha256, body, cuts, place, parent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +66,11 @@ def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now
         agents = [belonging.named(event) for event in events]
     else:
         agents = belonging.attribute(database, session.n, session.id, events)
-    database.executemany(
-        _INSERT,
-        (
-            _row(database, n, session.n, event, agent, place)
-            for n, (event, agent, place) in enumerate(zip(events, agents, placed, strict=True), first)
-        ),
-    )
+    rows = [
+        _row(database, n, session.n, event, agent, place)
+        for n, (event, agent, place) in enumerate(zip(events, agents, placed, strict=True), first)
+    ]
+    bulk.insert(database, "events", _COLUMNS, rows)
     session.count += len(new)
     session.digest = digest.add(session.digest, (event.item for event in events))
     session.masked += sum(bool(event.rules) for event in events)
@@ -143,6 +138,7 @@ def _row(
     return (
         n,
         session,
+        0,
         event.key,
         *told,
         event.sha256,

@@ -3,12 +3,12 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol
 
 from starlette.requests import Request
 
@@ -16,7 +16,7 @@ from exporter.core.projected import ProjectEvent
 from exporter.core.redacted import Masked, RedactEvent, Refused
 from exporter.missioncontrol import ingest, tokens
 from exporter.missioncontrol.answers import ApiError
-from exporter.missioncontrol.batch import BadBodyError, Batch, read_elements, sort_out
+from exporter.missioncontrol.batch import BadBodyError, Batch, Elements, read_elements, sort_out
 from exporter.missioncontrol.body import Room, read_body
 from exporter.missioncontrol.finding import Query, numbers, results
 from exporter.missioncontrol.live import Live
@@ -41,8 +41,15 @@ _FRESH_SECONDS: Final = 0.15
 _FIRST_CLEANING_SECONDS, _CLEANING_SECONDS = 60.0, 3600.0
 _log: Final = logging.getLogger(__name__)
 _NAMELESS: Final = "unknown"
-MakeTrace: TypeAlias = Callable[[str, Iterable[bytes]], bytes]
-"""Makes OTLP JSON of a session: its id, and its events as delivered, in file order. Called in a thread."""
+
+
+class MakeTrace(Protocol):
+    """Makes OTLP JSON of a session: its id, and its events as delivered, in file order. Called in a thread.
+
+    With `begun_by` of the interaction that this event began only.
+    """
+
+    def __call__(self, session: str, lines: Iterable[bytes], begun_by: str | None = None, /) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +212,30 @@ class Receiver:
         else:
             loop = asyncio.get_running_loop()
             batch = await loop.run_in_executor(self._redacting, self._sort_out, body, self._redact)
+        return self._counted(batch)
+
+    async def take(
+        self, session_id: str, lines: Sequence[bytes], rewound: Sequence[str]
+    ) -> tuple[ingest.Stored, list[str]]:
+        """Store redacted events of an exporter in this process, without a request; also return what is rejected."""
+        found = Elements(list(lines), list(rewound))
+        batch = await asyncio.to_thread(sort_out, found, event_bytes_max=self.limits.event_bytes)
+        return await self.store_batch(session_id, self._counted(batch)), batch.rejected
+
+    async def store_batch(self, session_id: str, batch: Batch) -> ingest.Stored:
+        """Store a batch; return once it is durable, and tell who watches."""
+        now = self.now()
+        stored = await self.write(lambda database: ingest.store_batch(database, session_id, batch, now))
+        self.counters.stored += len(stored.new)
+        self.counters.duplicates += stored.duplicates
+        self.counters.bytes_stored += sum(len(event.body) for event in stored.new)
+        self.live.publish_events(session_id, [event.body for event in stored.new], ephemeral=False)
+        self.live.publish_events(session_id, batch.ephemeral, ephemeral=True)
+        if stored.new or batch.rewound:
+            self.live.publish_session(session_id)
+        return stored
+
+    def _counted(self, batch: Batch) -> Batch:
         self.counters.rejected += len(batch.rejected)
         self.counters.ephemeral += len(batch.ephemeral)
         self.counters.masked += sum(bool(event.rules) for event in batch.durable)

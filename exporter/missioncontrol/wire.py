@@ -78,15 +78,7 @@ async def store_events(request: Request) -> Response:
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     batch = await receiver.read_batch(request)
-    now = receiver.now()
-    stored = await receiver.write(lambda database: ingest.store_batch(database, session_id, batch, now))
-    receiver.counters.stored += len(stored.new)
-    receiver.counters.duplicates += stored.duplicates
-    receiver.counters.bytes_stored += sum(len(event.body) for event in stored.new)
-    receiver.live.publish_events(session_id, [event.body for event in stored.new], ephemeral=False)
-    receiver.live.publish_events(session_id, batch.ephemeral, ephemeral=True)
-    if stored.new or batch.rewound:
-        receiver.live.publish_session(session_id)
+    stored = await receiver.store_batch(session_id, batch)
     outcome = {"accepted": len(stored.new), "duplicates": stored.duplicates, "rejected": batch.rejected}
     held = {"count": stored.ack.count, "digest": stored.ack.digest, "last_event_id": stored.ack.last_event_id}
     return json_answer({**outcome, "last_event_id": stored.ack.last_event_id, "ack": {**held, **outcome}})

@@ -1,12 +1,10 @@
 """Mission Control sinks made from plain facts, as the settings hold them."""
 
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import urlsplit
 
-from exporter.core.names import LOCAL
 from exporter.sinks.mission_control import MissionControl
-from exporter.sinks.transport import HttpTransport, InProcessTransport
+from exporter.sinks.transport import HttpTransport
 
 
 def http_sink(
@@ -32,8 +30,3 @@ def http_sink(
         event_bytes_max=event_bytes_max,
         owner_and_repo=owner_and_repo,
     )
-
-
-def local_sink(receiver: Any) -> MissionControl:
-    """Make the sink that is the embedded Mission Control, reached in process."""
-    return MissionControl(LOCAL, LOCAL, InProcessTransport(receiver), token=lambda: None, compression=False)

@@ -144,7 +144,10 @@ class MissionControl:
             self._encodings_refused.add(encoding)
         if not isinstance(judged, Accepted) or not offer.ack:
             return Sent(judged)
-        return _acknowledged(answer.body, ids)
+        try:
+            return acknowledged(msgspec.json.decode(answer.body, type=_EventsAnswer).ack, ids)
+        except msgspec.MsgspecError:
+            return Sent(Accepted(), trusted=False)
 
     async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
         """Return the ids the receiver holds, not hidden, in its order, with the SHA-256 of each."""
@@ -225,11 +228,8 @@ def _body(lines: Sequence[bytes], rewound: Sequence[str]) -> bytes:
     return b",".join(parts)
 
 
-def _acknowledged(body: bytes, ids: Sequence[str]) -> Sent:
-    try:
-        ack = msgspec.json.decode(body, type=_EventsAnswer).ack
-    except msgspec.MsgspecError:
-        return Sent(Accepted(), trusted=False)
+def acknowledged(ack: Ack, ids: Sequence[str]) -> Sent:
+    """Return what an acknowledgement of these events means."""
     counted = ack.accepted + ack.duplicates + len(ack.rejected)
     return Sent(Accepted(), tuple(ack.rejected), trusted=counted == len(ids), count=ack.count)
 

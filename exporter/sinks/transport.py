@@ -1,4 +1,4 @@
-"""How a sink's requests travel: over HTTP, or straight into a receiver in this process."""
+"""How a sink's requests travel, and how they do over HTTP."""
 
 import importlib
 import sys
@@ -10,8 +10,6 @@ from exporter.sinks.threads import CallThreads
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-    from starlette.types import ASGIApp
 
 
 def _httpx() -> "ModuleType":
@@ -79,25 +77,3 @@ class HttpTransport:
 
     async def close(self) -> None:
         self._threads.close()
-
-
-class InProcessTransport:
-    """Requests to a receiver that runs in this process, without a socket."""
-
-    def __init__(self, receiver: "ASGIApp", url: str = "http://127.0.0.1/agents") -> None:
-        httpx = _httpx()
-        self._url = url.rstrip("/")
-        self._no_answer = httpx.HTTPError
-        self._client = httpx.AsyncClient(
-            transport=httpx.ASGITransport(app=receiver, raise_app_exceptions=False), trust_env=False
-        )
-
-    async def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        try:
-            response = await self._client.request(method, self._url + path, headers=dict(headers), content=body or None)
-        except self._no_answer as error:
-            raise NoAnswerError(str(error)) from error
-        return Answer(response.status_code, response.headers, response.content)
-
-    async def close(self) -> None:
-        await self._client.aclose()

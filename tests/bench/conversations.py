@@ -41,9 +41,10 @@ class Conversation:
 class Teller:
     """Tells one session, event by event; `spans` counts what a trace of the lines told so far must have."""
 
-    def __init__(self, seed: int, began: datetime = FIRST_TIMESTAMP) -> None:
+    def __init__(self, seed: int, began: datetime = FIRST_TIMESTAMP, *, output_bytes: float = 300) -> None:
         self._random = random.Random(seed)
         self._now = began
+        self._output_bytes = output_bytes
         self._parent = "null"
         self._calls = 0
         self.spans = 0
@@ -117,7 +118,7 @@ class Teller:
             10,
         )
         success = self._random.random() < 0.95
-        result = corpora()[2].text(self._random, int(self._random.expovariate(1 / 300)) + 10)
+        result = corpora()[2].text(self._random, int(self._random.expovariate(1 / self._output_bytes)) + 10)
         ended = (
             f'"result":{{"content":"{result}"}}' if success else f'"error":{{"message":"{result}","code":"failure"}}'
         )

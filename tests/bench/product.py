@@ -115,12 +115,16 @@ class Home:
                 process.wait()
 
     def status(self) -> dict[str, object] | None:
+        """What the daemon says of itself; None while nobody answers."""
+        return self.ask("status")
+
+    def ask(self, what: str) -> dict[str, object] | None:
         """What the daemon answers on its control socket; None while nobody answers."""
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(READY_TIMEOUT_SECONDS)
             try:
                 client.connect(str(self.directory / "state" / "control.sock"))
-                client.sendall(b'{"do":"status"}\n')
+                client.sendall(json.dumps({"do": what}).encode() + b"\n")
                 answer = client.makefile("rb").readline()
             except OSError:
                 return None
