@@ -4,7 +4,6 @@ import re
 from collections.abc import Awaitable, Callable, Iterable
 from hmac import compare_digest
 from typing import Final, TypeAlias
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
@@ -45,6 +44,7 @@ class Guard:
         self._find_holder = find_holder
         self._token = token.encode() if token else None
         self._hosts = _LOOPBACK_NAMES | {host.lower() for host in trusted_hosts}
+        self._named = self._hosts - _LOOPBACK_NAMES
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] != "/healthz":
@@ -94,9 +94,13 @@ class Guard:
                 403, "foreign_host", "This Host is not served here.", hint="Use localhost, or name it as trusted."
             )
         origin = headers.get("origin")
-        if origin is not None and _host_name(urlsplit(origin).netloc) not in self._hosts | {host}:
+        if origin is not None and not self._is_ours(origin.partition("://")[2], headers.get("host", "")):
             return ApiError(403, "foreign_origin", "Requests from another site are not served.")
         return None
+
+    def _is_ours(self, origin: str, host: str) -> bool:
+        """Another port of this machine is another site: whoever serves it may be no friend of this user."""
+        return bool(origin) and (origin.lower() == host.lower() or _host_name(origin) in self._named)
 
     def _stranger(self, scope: Scope, headers: Headers) -> ApiError | None:
         peer = scope.get("state", {}).get(PEER)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from exporter.missioncontrol.answers import ApiError
-from exporter.missioncontrol.web import event, export, feed, health, page, session, sessions, waterfall
+from exporter.missioncontrol.web import event, export, feed, forget, health, page, session, sessions, waterfall
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -36,12 +36,16 @@ _PAGES: Final[dict[str, Endpoint]] = {
     "/sessions/{id}": session.session_page,
     "/sessions/{id}/next": session.next_event,
     "/sessions/{id}/event": event.event_page,
+    "/sessions/{id}/forget": forget.forget_page,
     "/sessions/{id}/waterfall": waterfall.waterfall_page,
     "/sessions/{id}/export.{form}": export.export,
 }
 _FILES: Final[dict[str, Endpoint]] = {"/style.css": page.style, "/script.js": page.script, "/icon.svg": page.icon}
 
+_ACTIONS: Final[dict[str, Endpoint]] = {"/sessions/{id}/forget": forget.forget}
+
 ROUTES: Final = (
     *(Route(path, _told(endpoint), methods=["GET"]) for path, endpoint in _PAGES.items()),
+    *(Route(path, _told(endpoint), methods=["POST"]) for path, endpoint in _ACTIONS.items()),
     *(Route(path, endpoint, methods=["GET"]) for path, endpoint in _FILES.items()),
 )

@@ -72,7 +72,19 @@ async def test_who_has_the_token_may_use_any_name_of_the_host(ask: Callable[...,
     assert (await ask(token="right", headers=headers)).status_code == 200
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost.evil.example", "file://", "x"])
+FOREIGN = [
+    "http://evil.example",
+    "null",
+    "http://localhost.evil.example",
+    "file://",
+    "x",
+    "http://localhost:3000",
+    "http://127.0.0.1:1",
+    "http://[",
+]
+
+
+@pytest.mark.parametrize("origin", FOREIGN)
 async def test_a_foreign_origin_is_refused(ask: Callable[..., Any], origin: str) -> None:
     answer = await ask(headers={"Origin": origin})
 
@@ -111,7 +123,9 @@ async def test_who_is_at_the_other_end_decides_without_a_token(
 
 
 async def test_our_own_pages_are_served(ask: Callable[..., Any]) -> None:
-    assert (await ask(headers={"Origin": "http://127.0.0.1:8411"})).status_code == 200
+    headers = {"Host": "127.0.0.1:8411", "Origin": "http://127.0.0.1:8411"}
+
+    assert (await ask(headers=headers)).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/api/v1/sessions", "/api/v1/nothing", "/metrics", "/healthz"])

@@ -103,6 +103,7 @@ ATTRIBUTES: Final = frozenset(
         "http-equiv",
         "id",
         "lang",
+        "method",
         "name",
         "placeholder",
         "preserveaspectratio",
@@ -211,7 +212,15 @@ def spoilt(payload: str) -> list[bytes]:
     return [json.dumps(event).encode() for event in events]
 
 
-PATHS: Final = ("/", "/feed", "/health", "/sessions/s", "/sessions/s?all=1", "/sessions/s/waterfall")
+PATHS: Final = (
+    "/",
+    "/feed",
+    "/health",
+    "/sessions/s",
+    "/sessions/s?all=1",
+    "/sessions/s/waterfall",
+    "/sessions/s/forget",
+)
 
 
 @pytest.fixture(params=range(len(PAYLOADS)))

@@ -42,7 +42,7 @@
     target.searchParams.set("part", "1");
     target.hash = "";
     const answer = await fetch(target, { headers: { Accept: "text/html" } });
-    if (!answer.ok) throw new Error("answer " + answer.status);
+    if (!answer.ok) throw Object.assign(new Error("answer " + answer.status), { gone: answer.status === 404 || answer.status === 410 });
     const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
     tellTimes(parsed);
     return parsed;
@@ -121,7 +121,7 @@
       running = true;
       while (wanted) {
         wanted = false;
-        try { await job(); } catch (error) { say("trying again…", false); await new Promise((done) => setTimeout(done, 1000)); if (root.dataset.left !== "1") wanted = true; }
+        try { await job(); } catch (error) { if (error.gone) { say("no longer here", false); break; } say("trying again…", false); await new Promise((done) => setTimeout(done, 1000)); if (root.dataset.left !== "1") wanted = true; }
         await new Promise((done) => setTimeout(done, pause));
       }
       running = false;
@@ -136,19 +136,28 @@
     async function refresh() {
       const mine = ++turn, asked = location.href;
       const fresh = one("[data-part=list]", await part(asked));
-      if (mine !== turn || asked !== location.href || !fresh) return;
-      const old = one("[data-part=list]"), body = one(":scope > table.sessions > tbody", old), next = one(":scope > table.sessions > tbody", fresh);
-      if (body && next && one("tr[data-key]", next)) {
-        const table = one(":scope > table.sessions", fresh);
-        for (const gone of patch(body, [...body.children], [...next.children], "data-key")) gone.remove();
-        for (const child of [...old.children]) if (!child.contains(body)) child.remove();
-        let passed = false;
-        for (const child of [...fresh.children]) { if (child === table) passed = true; else if (passed) old.append(child); else old.insertBefore(child, body.closest("table")); }
-      } else if (!old.contains(document.activeElement) || old.textContent !== fresh.textContent) {
-        const held = document.activeElement && old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-        old.replaceWith(fresh);
-        if (held) { const twin = all("a", fresh).find((link) => link.getAttribute("href") === held); if (twin) twin.focus(); }
+      if (mine === turn && asked === location.href && fresh) renew(one("[data-part=list]"), fresh);
+    }
+    const name = (child) => child.localName + (child.getAttribute("aria-label") || one("h2", child)?.firstChild.textContent || "");
+    function renew(list, fresh) {
+      const known = new Map([...list.children].map((child) => [name(child), child]));
+      let before = null;
+      for (const child of [...fresh.children]) {
+        const present = known.get(name(child)), rows = present && one("tr[data-key]", present)?.parentElement;
+        known.delete(name(child));
+        let placed = present || child;
+        if (rows && one("tr[data-key]", child)) for (const gone of patch(rows, [...rows.children], all("tbody > tr", child), "data-key")) gone.remove();
+        else if (present && !same(present, child)) { swap(present, child); placed = child; }
+        const next = before ? before.nextElementSibling : list.firstElementChild;
+        if (placed !== next) list.insertBefore(placed, next);
+        before = placed;
       }
+      for (const gone of known.values()) gone.remove();
+    }
+    function swap(old, fresh) {
+      const held = old.contains(document.activeElement) && document.activeElement.getAttribute("href");
+      old.replaceWith(fresh);
+      if (held) all("a", fresh).find((link) => link.getAttribute("href") === held)?.focus({ preventScroll: true });
     }
     const run = once(refresh, 150);
     const field = one(".search input[type=search]");
@@ -254,7 +263,7 @@
 
     follow(id, (name, data) => {
       if (name === "events" && data.ephemeral) { for (const event of data.events || []) if (event && typeof event === "object") typed(event); return; }
-      if (name === "session" && data.deleted) { say("this session was deleted", false); return; }
+      if (name === "session" && data.deleted) { say("this session was forgotten", false); return; }
       if (name === "dropped") { everything(); return; }
       run();
     }, () => { if (!new URL(location.href).searchParams.get("at")) run(); });
@@ -292,24 +301,23 @@
     for (const moved of ["scroll", "wheel"]) addEventListener(moved, () => { if (one(".more.earlier, .more.later")) grow(); }, { passive: true });
 
     // ---- keys and jumps
-    let here = null;
+    const here = () => one(".entry.here", line());
     function go(entry, open) {
-      here?.classList.remove("here");
-      here = entry;
+      here()?.classList.remove("here");
       entry.classList.add("here");
       if (open) all("details", entry).forEach((details) => { details.open = true; });
       entry.scrollIntoView({ block: "center" });
       entry.focus({ preventScroll: true });
       history.replaceState(null, "", "#" + entry.id);
     }
-    function current() { return here && here.isConnected ? here : entries().find((entry) => entry.getBoundingClientRect().top > 110) || null; }
     function step(direction) {
-      const shown = entries(), at = here && here.isConnected ? shown.indexOf(here) + direction : Math.max(0, shown.indexOf(current()));
+      const shown = entries(), from = here();
+      const at = from ? shown.indexOf(from) + direction : shown.findIndex((entry) => entry.getBoundingClientRect().top > 110);
       if (shown[at]) go(shown[at]);
     }
     const kinds = { error: ".error, .tool.warning, .note.warning", note: ".note, .problem.warning" };
     function jump(kind, back) {
-      const shown = entries(), start = here && here.isConnected ? shown.indexOf(here) : -1;
+      const shown = entries(), from = here() || shown.at(back ? 0 : -1), start = shown.indexOf(here());
       const order = back ? shown.slice(0, Math.max(0, start)).reverse() : shown.slice(start + 1);
       const found = order.find((entry) => entry.matches(kinds[kind]));
       if (found) return go(found, kind === "error");
@@ -317,7 +325,7 @@
       const round = whole && (back ? [...shown].reverse() : shown).find((entry) => entry.matches(kinds[kind]));
       if (round) return go(round, kind === "error");
       if (whole) return say(kind === "error" ? "no error here" : "no notification here", true);
-      const to = new URL(location.pathname + "/next", location.href), from = here || shown.at(back ? 0 : -1);
+      const to = new URL(location.pathname + "/next", location.href);
       to.searchParams.set("kind", kind);
       if (back) to.searchParams.set("back", "1");
       if (from && !from.id.startsWith("e-rewind-")) to.searchParams.set("after", idOf(from));
@@ -327,7 +335,7 @@
       const link = event.target.closest("a");
       if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
       if (link.matches(".jump")) { event.preventDefault(); jump(link.dataset.kind, false); }
-      else if (link.matches(".raw, .whole")) { event.preventDefault(); show(link.href); }
+      else if (link.matches(".raw, .whole, .forget")) { event.preventDefault(); show(link.href); }
       else if (link.matches(".spans")) { event.preventDefault(); falls(link); }
       else {
         const entry = entryOf(link.hash);
@@ -345,8 +353,9 @@
     const first = one(".spans");
     if (first && entries().length < 400) falls(first).catch(() => {});
     return { n: () => jump("note"), N: () => jump("note", true), e: () => jump("error"), E: () => jump("error", true),
-      j: () => step(1), k: () => step(-1), o: () => { const details = here && one("details", here); if (details) details.open = !details.open; },
-      r: () => { const raw = here && one(".raw", here); if (raw) show(raw.href); }, w: () => { const link = here ? all(".spans").filter((one) => one.compareDocumentPosition(here) & 4 || here.contains(one)).pop() : first; if (link) falls(link); },
+      j: () => step(1), k: () => step(-1), o: () => { const at = here(), details = at && one("details", at); if (details) details.open = !details.open; },
+      r: () => { const at = here(), raw = at && one(".raw", at); if (raw) show(raw.href); },
+      w: () => { const at = here(), link = at ? all(".spans").filter((one) => one.compareDocumentPosition(at) & 4 || at.contains(one)).pop() : one(".spans"); if (link) falls(link); },
       End: () => { if (atEnd()) scrollTo(0, document.body.scrollHeight); else location.href = address(); } };
   }
 
@@ -357,6 +366,7 @@
     close.addEventListener("click", () => shown.close());
     shown.addEventListener("close", () => shown.remove());
     shown.addEventListener("click", (event) => { if (event.target === shown) shown.close(); });
+    one(".keep", content)?.addEventListener("click", (event) => { event.preventDefault(); shown.close(); });
     shown.append(close, content);
     document.body.append(shown);
     shown.showModal();
