@@ -27,6 +27,7 @@ from exporter.sources.rpc_reading import PAGE_EVENTS, ExpiredError, Reading
 
 WAIT_MS: Final = 30_000
 AGAIN_SECONDS: Final = 1.0
+GATHER_SECONDS: Final = 0.02
 QUEUE_EVENTS_MAX: Final = 10_000
 QUEUE_BYTES_MAX: Final = 16 << 20
 EXPIRED_MAX: Final = 5
@@ -126,6 +127,8 @@ class Follower:
             self._cursor = page.cursor
             if not page.events and loop.time() - asked < AGAIN_SECONDS:
                 await asyncio.sleep(AGAIN_SECONDS)  # a server that does not wait when it is asked to
+            elif not page.hasMore:  # what is there now is told at once; what follows close behind comes together
+                await asyncio.sleep(max(0.0, asked + GATHER_SECONDS - loop.time()))
 
     async def _take_pushed(self) -> None:
         while True:

@@ -17,6 +17,7 @@ from tests.bench import (
     profiling,
     redaction,
     report,
+    rpc_observer,
     syslog_ng,
     telemetry,
 )
@@ -38,6 +39,7 @@ def measurements(options: argparse.Namespace) -> dict[str, Callable[[], list[Row
         "delivery": lambda: delivery.rows(size, rounds),
         "memory": lambda: memory.rows((100 if quick else 1000) * MEGABYTE),
         "latency": lambda: latency.rows(QUICK_PACES if quick else PACES),
+        "rpc": lambda: rpc_observer.rows(rpc_observer.QUICK_PACES if quick else rpc_observer.PACES),
         "idle": lambda: idle.rows(100 if quick else 1000, 5 if quick else 20),
         "new-session": latency.new_session_rows,
         "commands": lambda: commands.rows(5 if quick else 20),
@@ -48,7 +50,7 @@ def measurements(options: argparse.Namespace) -> dict[str, Callable[[], list[Row
 def parse() -> argparse.Namespace:
     """The arguments; `rows` is empty for all of them."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    names = ["redaction", "delivery", "memory", "latency", "idle", "new-session", "commands", "telemetry"]
+    names = ["redaction", "delivery", "memory", "latency", "rpc", "idle", "new-session", "commands", "telemetry"]
     names += ["tune", "profile"]
     parser.add_argument("rows", nargs="*", choices=[[], *names], metavar="ROW", help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, measures little")

@@ -63,13 +63,18 @@ def chain() -> Iterator[Chain]:
 
 
 def wait_stored(found: Chain, ids: set[str]) -> dict[str, float]:
+    """See `wait_ids`."""
+    return wait_ids(found.relay, found.exporter, ids)
+
+
+def wait_ids(relay: Relay, exporter: Running, ids: set[str]) -> dict[str, float]:
     """The moment each event was known to be stored; raises TimeoutError when some never are."""
     stored: dict[str, float] = {}
 
     def all_stored() -> bool:
-        found.exporter.check()
+        exporter.check()
         time.sleep(0.2)
-        stored.update(found.relay.stored())
+        stored.update(relay.stored())
         return ids <= stored.keys()
 
     measure.wait_until(all_stored, SETTLE_SECONDS, f"{len(ids)} events stored")

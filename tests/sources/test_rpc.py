@@ -54,6 +54,24 @@ def test_history_comes_once_and_then_what_happens() -> None:
     play(scenario)
 
 
+def test_events_close_behind_each_other_are_asked_for_together_and_none_waits_long() -> None:
+    async def scenario(server: MadeUpServer, taker: Taker) -> None:
+        async with observed(server, taker) as source:
+            await until(lambda: source.status.sessions.get(SESSION) is State.LIVE)
+            asked, slowest, loop = len(server.calls), 0.0, asyncio.get_running_loop()
+            for number in range(1, 101):
+                added = loop.time()
+                await server.add(event(number, ephemeral=number % 2 == 0))
+                if number % 10 == 0:
+                    await until(lambda: len(taker.durable) + len(taker.ephemeral) == number)  # noqa: B023
+                    slowest = max(slowest, loop.time() - added)
+
+            assert len(server.calls) - asked <= 40
+            assert slowest < 1.0
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("push", [False, True])
 def test_a_connection_that_breaks_again_and_again_loses_nothing(push: bool) -> None:
     async def scenario(server: MadeUpServer, taker: Taker) -> None:
