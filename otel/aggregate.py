@@ -80,7 +80,12 @@ class Aggregate:
         """Add measurements; those of instruments that the stream's convention has not are passed over."""
         sums, hidden = self._sums, self._hidden
         for measurement in measurements:
-            instrument, time_ns, value, labels, _ = measurement
+            instrument, time_ns, value, labels = (
+                measurement.instrument,
+                measurement.time_ns,
+                measurement.value,
+                measurement.labels,
+            )
             places = hidden.get(instrument)
             if places is None:
                 continue

@@ -1,25 +1,23 @@
 """One session's events as the records of all three signals, ready to be put into requests."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from otel.answer import Signal
 from otel.event import Event, read
 from otel.logs import bare, record
 from otel.metrics import Metering
-from otel.model import LogRecord, Span
+from otel.model import Measurement, Span
 from otel.name import Content, Semconv
 from otel.names import ORPHANED
 from otel.projection import TABLE
 from otel.traces import Taken, Traces
 from otel.wire import writer
 
-Records: TypeAlias = "dict[str, list[tuple[int, str, Any]]]"
-P = ParamSpec("P")
-T = TypeVar("T")
-_Tell: TypeAlias = "Callable[[Event, Taken, bytes, str], LogRecord]"
-_NOTHING: Final = Taken([], None, None)
+Record: TypeAlias = tuple[int, str, Any]
+Records: TypeAlias = dict[str, list[Record]]
+_KNOWN: Final = frozenset(TABLE)
 SIGNALS: Final[tuple[Signal, ...]] = ("traces", "metrics", "logs")
 
 
@@ -88,23 +86,19 @@ class Bridge:
         """Take events, the first of which has this number; lines that hold no event lead to no records."""
         records: Records = {signal: [] for signal in self._telling.signals}
         traces, metrics, logs = map(records.get, SIGNALS)
-        write_span, guarded = self._writer.span, self._guarded
         for index, line in enumerate(lines, first):
             event = read(line)
             if event is None:
                 continue
-            taken = guarded(_NOTHING, self._traces.take, event)
-            self._tally.add(event, taken.spans)
-            if traces is not None:
-                for span in taken.spans:
-                    if written := guarded(b"", write_span, span):
-                        traces.append((index, span.context.span_id.hex(), written))
-            if metrics is not None and (measured := guarded([], self._metering.measure, event, taken)):
+            taken = self._taken(event)
+            if taken.spans or event.type not in _KNOWN:
+                self._tally.add(event, taken.spans)
+                if traces is not None:
+                    traces += self._written(taken.spans, index)
+            if metrics is not None and (measured := self._measured(event, taken)):
                 metrics.append((index, event.id, measured))
             if logs is not None and not taken.again:
-                logged = guarded(b"", self._logged, record, event, taken, line, observed_ns)
-                logged = logged or self._logged(bare, event, taken, line, observed_ns)
-                logs.append((index, event.id, logged))
+                logs.append((index, event.id, self._logged(event, taken, line, observed_ns)))
         return records
 
     def pass_over(self, lines: Sequence[bytes]) -> None:
@@ -112,29 +106,56 @@ class Bridge:
         for line in lines:
             event = read(line)
             if event is not None:
-                taken = self._guarded(_NOTHING, self._traces.take, event)
-                self._guarded([], self._metering.measure, event, taken)
+                self._measured(event, self._taken(event))
 
-    def _logged(self, tell: "_Tell", event: Event, taken: Taken, line: bytes, observed_ns: int) -> bytes:
-        return self._writer.log(tell(event, taken, line, self._session), observed_ns)
+    # An error of ours in one of these steps costs what the step would have given for the event, and no more.
 
-    def _guarded(self, otherwise: T, step: "Callable[P, T]", *args: P.args, **more: P.kwargs) -> T:
-        """Do one step for one event. An error of ours in it costs what the step would have given, and no more."""
+    def _taken(self, event: Event) -> Taken:
         try:
-            return step(*args, **more)
+            return self._traces.take(event)
         except Exception:
             self._tally.defects += 1
-            return otherwise
+            return Taken([], None)
+
+    def _measured(self, event: Event, taken: Taken) -> list[Measurement]:
+        try:
+            return self._metering.measure(event, taken)
+        except Exception:
+            self._tally.defects += 1
+            return []
+
+    def _written(self, spans: Sequence[Span], index: int) -> list[Record]:
+        """Return the records of spans that an event ended."""
+        records = []
+        for span in spans:
+            try:
+                records.append((index, span.context.span_id.hex(), self._writer.span(span)))
+            except Exception:
+                self._tally.defects += 1
+        return records
+
+    def _logged(self, event: Event, taken: Taken, line: bytes, observed_ns: int) -> bytes:
+        try:
+            return self._writer.log(record(event, taken, line, self._session), observed_ns)
+        except Exception:
+            self._tally.defects += 1
+            return self._writer.log(bare(event, taken, line, self._session), observed_ns)
 
     def process_died(self, observed_ns: int) -> Records:
         """Return the records of what was open when the process ended that wrote the session."""
-        guarded, write = self._guarded, self._writer.span
-        spans = guarded([], self._traces.process_died)
+        spans: list[Span] = []
+        try:
+            spans = self._traces.process_died()
+        except Exception:
+            self._tally.defects += 1
         self._tally.add_orphans(spans)
-        measured = guarded([], self._metering.ended, spans)
-        written = [(0, span.context.span_id.hex(), guarded(b"", write, span)) for span in spans]
+        try:
+            measured = self._metering.ended(spans)
+        except Exception:
+            self._tally.defects += 1
+            measured = []
         records: Records = {
-            "traces": [one for one in written if one[2]],
+            "traces": self._written(spans, 0),
             "metrics": [(0, f"{spans[0].opened_by}/ended", measured)] if measured else [],
             "logs": [],
         }

@@ -33,7 +33,7 @@ class Cell(msgspec.Struct, array_like=True, gc=False):
 
     def add(self, measurement: Measurement, bounds: tuple[float, ...]) -> None:
         """Add one measurement of the same series."""
-        _, time_ns, value, _, context = measurement
+        time_ns, value, context = measurement.time_ns, measurement.value, measurement.context
         # Comparisons, and not min() and max(), because this is done for every measurement.
         self.last_ns = time_ns if time_ns > self.last_ns else self.last_ns
         self.first_ns = time_ns if time_ns < self.first_ns else self.first_ns

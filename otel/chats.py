@@ -13,6 +13,7 @@ from otel.invocation import Invocation, Totals
 from otel.model import Context, Kind, Span
 from otel.name import Content as Level
 from otel.payloads import AssistantMessage, Turn, Usage
+from otel.rows import row
 from otel.spans import Spans, cut, fill, finish
 
 _MILLISECOND: Final = 1_000_000
@@ -66,7 +67,8 @@ class Chats:
             agent.chat_totals.add(usage)
             _describe(agent.chat, usage)
             return agent.chat.context
-        self._let_go(agent)
+        if agent.held is not None:
+            self._let_go(agent)
         span = agent.held = self._measured(agent.span.context, event.id, usage, now, agent)
         if agent.ended:
             self._let_go(agent)
@@ -75,9 +77,9 @@ class Chats:
     def answered(self, agent: Invocation, event: Event, message: AssistantMessage, now: int) -> Context | None:
         """The model's answer: ends what was awaited, unless a record already told of it."""
         recorded = message.api_call_id is not None and message.api_call_id == agent.response_id
-        usage = Usage(model=message.model, output_tokens=message.output_tokens, api_call_id=message.api_call_id)
         span = agent.chat or agent.held
         if not recorded and agent.awaiting is not None and agent.held is None:
+            usage = Usage(model=message.model, output_tokens=message.output_tokens, api_call_id=message.api_call_id)
             agent.totals.add(usage)
             agent.finish_reasons = ("tool_calls",) if agent.asked else ("stop",)
             if agent.chat is not None:
@@ -108,7 +110,8 @@ class Chats:
 
     def release(self, agent: Invocation, now: int) -> None:
         """Let go of what is held or open, finished."""
-        self._let_go(agent)
+        if agent.held is not None:
+            self._let_go(agent)
         if agent.chat is not None:
             chat, agent.chat = agent.chat, None
             agent.chat_totals.write(chat.attributes, caches=True)
@@ -134,13 +137,9 @@ class Chats:
         span = self._spans.begin(names.CHAT, opened_by, start, parent, model, Level.METADATA, Kind.CLIENT)
         span.attributes[names.PROVIDER] = self.provider
         if agent is not None:
-            fill(
-                span.attributes,
-                (names.TURN_ID, agent.turn_id),
-                (names.INTERACTION_ID, agent.interaction_id),
-                (names.AGENT_INSTANCE_ID, agent.agent),
-                (names.AGENT_NAME, agent.name),
-            )
+            fill(span.attributes, (names.TURN_ID, agent.turn_id), (names.INTERACTION_ID, agent.interaction_id))
+            if agent.agent is not None or agent.name is not None:
+                fill(span.attributes, (names.AGENT_INSTANCE_ID, agent.agent), (names.AGENT_NAME, agent.name))
         return span
 
     def _measured(
@@ -158,19 +157,22 @@ class Chats:
         return finish(span, now)
 
 
+_TOLD: Final = row(
+    Usage,
+    (names.REQUEST_MODEL, "model"),
+    (names.RESPONSE_MODEL, "model"),
+    (names.RESPONSE_ID, "api_call_id"),
+    (names.SERVICE_REQUEST_ID, "service_request_id"),
+    (names.REASONING_LEVEL, "reasoning_effort"),
+    (names.SERVER_DURATION, "duration"),
+    (names.INITIATOR, "initiator"),
+)
+
+
 def _describe(span: Span, usage: Usage) -> None:
     """Say what the call was, its figures apart."""
     if usage.model:
         span.target = cut(usage.model)
-    first_ms = usage.time_to_first_token_ms
-    fill(
-        span.attributes,
-        (names.REQUEST_MODEL, usage.model),
-        (names.RESPONSE_MODEL, usage.model),
-        (names.RESPONSE_ID, usage.api_call_id),
-        (names.SERVICE_REQUEST_ID, usage.service_request_id),
-        (names.REASONING_LEVEL, usage.reasoning_effort),
-        (names.SERVER_DURATION, usage.duration),
-        (names.INITIATOR, usage.initiator),
-        (names.TIME_TO_FIRST_CHUNK, first_ms / 1000 if first_ms is not None else None),
-    )
+    _TOLD(usage, span.attributes)
+    if usage.time_to_first_token_ms is not None:
+        span.attributes[names.TIME_TO_FIRST_CHUNK] = usage.time_to_first_token_ms / 1000

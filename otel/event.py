@@ -16,6 +16,9 @@ from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 
 _MINUTES_CACHED_MAX: Final = 4096
+# What a timestamp says behind its minute, and how long that is.
+_SECONDS_NS: Final = {f"{second:02}.": second * 1_000_000_000 for second in range(60)}
+_MILLISECONDS_NS: Final = {f"{millisecond:03}Z": millisecond * 1_000_000 for millisecond in range(1000)}
 _TIME_NS_MAX: Final = 2**63 - 1
 _CACHED_NS_MAX: Final = _TIME_NS_MAX - 60_000_000_000
 _DIGITS_MAX: Final = 4_000
@@ -41,11 +44,6 @@ class Event(msgspec.Struct, gc=False, rename={"parent_id": "parentId", "agent_id
     time_ns: int = 0
     known: Any = None
 
-    def __post_init__(self) -> None:
-        """Work out the time, whatever the line claims it to be."""
-        self.time_ns = nanoseconds(self.timestamp)
-        self.known = None
-
 
 _decode_event: Final = msgspec.json.Decoder(Event).decode
 _minutes: Final[dict[str, int]] = {}
@@ -61,7 +59,12 @@ def read(line: bytes) -> Event | None:
         event: Event | None = _decode_event(line)
     except _REFUSALS:
         event = _read_slowly(line)
-    return event if event is not None and event.id else None
+    if event is None or not event.id:
+        return None
+    # Here and not where the event is decoded, whatever the line claims them to be.
+    event.known = None
+    event.time_ns = nanoseconds(event.timestamp)
+    return event
 
 
 def payload(event: Event, kind: type[T]) -> T:
@@ -98,18 +101,10 @@ def _object(text: msgspec.Raw, kind: type[T]) -> T:
 
 def nanoseconds(timestamp: str) -> int:
     """Return a timestamp as nanoseconds since 1970, or 0 when it is none."""
-    minute = _minutes.get(timestamp[:17])
-    if (
-        minute is not None
-        and len(timestamp) == 24
-        and timestamp[19] == "."
-        and timestamp[23] == "Z"
-        and timestamp.isascii()
-        and (milliseconds := timestamp[17:19] + timestamp[20:23]).isdigit()
-        and milliseconds < "60000"
-    ):
-        return minute + int(milliseconds) * 1_000_000
-    return _nanoseconds_slowly(timestamp)
+    try:
+        return _minutes[timestamp[:17]] + _SECONDS_NS[timestamp[17:20]] + _MILLISECONDS_NS[timestamp[20:]]
+    except KeyError:
+        return _nanoseconds_slowly(timestamp)
 
 
 def _nanoseconds_slowly(timestamp: str) -> int:

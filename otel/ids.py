@@ -23,7 +23,7 @@ def span_id(kind: str, session: str, opened_by: str) -> bytes:
 def _hash(size: int, kind: str, session: str, opened_by: str) -> bytes:
     digest = blake2b(_begun(kind, session) + opened_by.encode("utf-8", "replace"), digest_size=size).digest()
     # All zeros mean "no id" in OTLP.
-    return digest if any(digest) else bytes(size - 1) + b"\1"
+    return digest if digest.strip(b"\0") else bytes(size - 1) + b"\1"
 
 
 @lru_cache(maxsize=256)

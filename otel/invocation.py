@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from otel import names
 from otel.model import Attributes, Span
 from otel.payloads import Number, Usage
 from otel.spans import fill, finish
 
 
-@dataclass(slots=True)
-class Totals:
+class Totals(Struct, gc=False):
     """What the calls of a model took together."""
 
     calls: int = 0

@@ -1,16 +1,14 @@
 """Attributes as OTLP's KeyValue messages, for one content level, one spelling and one place in a message."""
 
-from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from struct import Struct, pack
 from typing import Final
 
 from otel.name import Attribute, Content, Semconv, Value
 from otel.varint import counted, signed, utf8, varint
 
-KEPT_ENTRIES_MAX: Final = 4096
+KEPT_ENTRIES_MAX: Final = 256
 KEPT_BYTES_MAX: Final = 256
-FLEETING_ENTRIES: Final = 256
 
 _TRUE: Final = b"\x10\x01"
 _FALSE: Final = b"\x10\x00"
@@ -18,6 +16,74 @@ _TEXT: Final = b"\x0a"
 _INTEGER: Final = b"\x18"
 _FIXED64: Final = b"\x21"
 _DOUBLE: Final = Struct("<d").pack
+
+
+class KeyValues(dict[Attribute, "_Fields"]):
+    """The fields that attributes become, by attribute and value.
+
+    An attribute above the content level becomes no bytes. A value is written as the type that its attribute declares
+    where it can be, else as its own: two values that are equal and differ in type, as 1 and True, give the same bytes.
+    """
+
+    def __init__(self, tag: bytes, content: Content, semconv: Semconv) -> None:
+        super().__init__()
+        self._tag = tag
+        self._content = content
+        self._semconv: Semconv = semconv
+
+    def written(self, pairs: "Collection[tuple[Attribute, Value]]") -> bytes:
+        """Return the fields of these attributes."""
+        try:
+            return b"".join([self[attribute][value] for attribute, value in pairs])
+        except TypeError:  # a value that cannot be a key: not one of ours, but no reason to lose a span
+            return b"".join([self[attribute].made(value) for attribute, value in pairs])
+
+    def before_text(self, attribute: Attribute) -> Mapping[int, bytes]:
+        """Return what stands before a text of so many bytes; only of attributes with one spelling and no level."""
+        fields = self[attribute]
+        assert isinstance(fields, _Texts)
+        return fields.heads
+
+    def __missing__(self, attribute: Attribute) -> "_Fields":
+        keys: list[bytes] = []
+        if attribute.content <= self._content:
+            keys += [counted(b"\x0a", utf8(key)) for key in attribute.spellings(self._semconv)]
+        kind = _KINDS.get(attribute.type, _Fields) if len(keys) == 1 else _Fields
+        self[attribute] = kind(self._tag, attribute.type, keys)
+        return self[attribute]
+
+
+class _Fields(dict[Value, bytes]):
+    """The fields that the values of one attribute become, kept for values that come again soon.
+
+    Whatever equals a value of the declared type is written as that type, so it may find the field of that one.
+    """
+
+    def __init__(self, tag: bytes, declared: type, keys: list[bytes]) -> None:
+        super().__init__()
+        self._tag = tag
+        self._declared = declared
+        self._keys = keys
+
+    def made(self, value: object) -> bytes:
+        """Return the field of a value; none for an attribute that is not sent at all."""
+        if not self._keys or value is None:
+            return b""
+        written = any_value(value if type(value) is self._declared else _as_declared(self._declared, value))
+        written = b"\x12" + varint(len(written)) + written
+        return b"".join([self._tag + varint(len(key) + len(written)) + key + written for key in self._keys])
+
+    def __missing__(self, value: Value) -> bytes:
+        field = self.made(value)
+        if field and type(value) is self._declared and _is_key(value):
+            self._keep(value, field)
+        return field
+
+    def _keep(self, value: Value, field: bytes) -> None:
+        if len(field) <= KEPT_BYTES_MAX:
+            if len(self) >= KEPT_ENTRIES_MAX:  # all at once, because most will not come again
+                self.clear()
+            self[value] = field
 
 
 class _Heads(dict[int, bytes]):
@@ -38,83 +104,50 @@ class _Heads(dict[int, bytes]):
         return head
 
 
-class KeyValues(dict["tuple[Attribute, Value]", bytes]):
-    """The fields that attributes become, kept for values that come again; the oldest go all at once when it is full.
+class _Texts(_Fields):
+    def __init__(self, tag: bytes, declared: type, keys: list[bytes]) -> None:
+        super().__init__(tag, declared, keys)
+        self.heads: Final = _Heads(tag, keys[0], _TEXT)
 
-    An attribute above the content level becomes no bytes. A value is written as the type that its attribute declares
-    where it can be, else as its own: two values that are equal and differ in type, as 1 and True, give the same bytes.
-    """
-
-    def __init__(self, tag: bytes, content: Content, semconv: Semconv) -> None:
-        super().__init__()
-        self._tag = tag
-        self._content = content
-        self._semconv: Semconv = semconv
-        self._keys: dict[Attribute, tuple[bytes, ...]] = {}
-        self._fleeting: set[Attribute] = set()
-        self._texts: dict[Attribute, _Heads] = {}
-        self._integers: dict[Attribute, _Heads] = {}
-        self._doubles: dict[Attribute, bytes] = {}
-
-    def written(self, pairs: "Collection[tuple[Attribute, Value]]") -> bytes:
-        """Return the fields of these attributes."""
-        try:
-            return b"".join(map(self.__getitem__, pairs))
-        except TypeError:  # a value that cannot be a key: not one of ours, but no reason to lose a span
-            return b"".join([self._field(attribute, value) for attribute, value in pairs])
-
-    def __missing__(self, pair: "tuple[Attribute, Value]") -> bytes:
-        attribute, value = pair
-        kind = type(value)
-        # Whatever equals a value of the declared type is written as that type, so it may find this field.
-        if kind is str and (heads := self._texts.get(attribute)) is not None:
-            text = utf8(value)  # type: ignore[arg-type]  # a text, as its type is str
-            field = heads[len(text)] + text
-        elif kind is int and (heads := self._integers.get(attribute)) is not None:
-            number = signed(value)  # type: ignore[arg-type]  # a number, as its type is int
-            field = heads[len(number)] + number
-        elif kind is float and (head := self._doubles.get(attribute)) is not None:
-            return head + _DOUBLE(value)
-        else:
-            field = self._field(attribute, value)
-            if not field or kind is not attribute.type or not _is_key(value):
-                return field  # not sent at this level and nothing to remember, or not fit to be a key
-        if attribute not in self._fleeting and len(field) <= KEPT_BYTES_MAX:
+    def __missing__(self, value: Value) -> bytes:
+        if type(value) is not str:
+            return self.made(value)
+        text = utf8(value)
+        field = self.heads[len(text)] + text
+        if len(field) <= KEPT_BYTES_MAX:
             if len(self) >= KEPT_ENTRIES_MAX:
-                self._forget()
-            self[pair] = field
+                self.clear()
+            self[value] = field
         return field
 
-    def _forget(self) -> None:
-        """Forget all, and keep no more of attributes whose values hardly ever come again, such as ids."""
-        counts = Counter(attribute for attribute, _ in self)
-        self._fleeting.update(attribute for attribute, count in counts.items() if count >= FLEETING_ENTRIES)
-        self.clear()
 
-    def _field(self, attribute: Attribute, value: object) -> bytes:
-        keys = self._keys.get(attribute)
-        if keys is None:
-            keys = self._keys[attribute] = self._spelt(attribute)
-        if not keys or value is None:
-            return b""
-        written = any_value(value if type(value) is attribute.type else _as_declared(attribute.type, value))
-        written = b"\x12" + varint(len(written)) + written
-        field = self._tag + varint(len(keys[0]) + len(written)) + keys[0] + written
-        for key in keys[1:]:
-            field += self._tag + varint(len(key) + len(written)) + key + written
+class _Integers(_Fields):
+    def __init__(self, tag: bytes, declared: type, keys: list[bytes]) -> None:
+        super().__init__(tag, declared, keys)
+        self._heads: Final = _Heads(tag, keys[0], _INTEGER)
+
+    def __missing__(self, value: Value) -> bytes:
+        if type(value) is not int:
+            return self.made(value)
+        number = signed(value)
+        if len(self) >= KEPT_ENTRIES_MAX:
+            self.clear()
+        field = self[value] = self._heads[len(number)] + number
         return field
 
-    def _spelt(self, attribute: Attribute) -> tuple[bytes, ...]:
-        if attribute.content > self._content:
-            return ()
-        keys = tuple(counted(b"\x0a", utf8(key)) for key in attribute.spellings(self._semconv))
-        if len(keys) == 1 and attribute.type is str:
-            self._texts[attribute] = _Heads(self._tag, keys[0], _TEXT)
-        elif len(keys) == 1 and attribute.type is int:
-            self._integers[attribute] = _Heads(self._tag, keys[0], _INTEGER)
-        elif len(keys) == 1 and attribute.type is float:
-            self._doubles[attribute] = _Heads(self._tag, keys[0], _FIXED64)[8]
-        return keys
+
+class _Doubles(_Fields):
+    """Nothing is kept of them: 0.0 and -0.0 are equal and become other bytes."""
+
+    def __init__(self, tag: bytes, declared: type, keys: list[bytes]) -> None:
+        super().__init__(tag, declared, keys)
+        self._head: Final = _Heads(tag, keys[0], _FIXED64)[8]
+
+    def __missing__(self, value: Value) -> bytes:
+        return self._head + _DOUBLE(value) if type(value) is float else self.made(value)
+
+
+_KINDS: Final[dict[type, type[_Fields]]] = {str: _Texts, int: _Integers, float: _Doubles}
 
 
 def key_value(tag: bytes, key: str, value: object) -> bytes:

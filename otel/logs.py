@@ -2,21 +2,24 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
 from otel import happenings, names
 from otel.event import Event, payload
 from otel.model import Attributes, LogRecord
+from otel.name import Attribute
 from otel.payloads import AssistantMessage, Compaction, Message, Number, Subagent, Turn, UsageRecord, UserMessage
 from otel.projection import TABLE, UNKNOWN, WARN
+from otel.rows import row
 from otel.spans import fill
 from otel.tool_payloads import ExternalTool, Hook, PermissionCompleted, PermissionRequested, ToolComplete, ToolStart
 from otel.traces import Taken
 
 BODY_BYTES_MAX: Final = 65_536
 _CUT_MARK: Final = "… [cut]".encode()
+T = TypeVar("T", bound=msgspec.Struct)
 _Told: TypeAlias = "Callable[[Event], Attributes]"
 
 
@@ -26,38 +29,33 @@ def record(event: Event, taken: Taken, line: bytes, session: str) -> LogRecord:
     `line` is the event as it was redacted; it becomes the body, cut and marked when it is longer than 64 KiB. Which
     attributes are sent, and whether the body is, follows from the content level of the endpoint.
     """
-    attributes = _envelope(event, session)
     tell = _TOLD.get(event.type)
-    if tell is not None:
-        attributes |= tell(event)
     severity = _SEVERITIES.get(event.type)
     if severity is None:
         severity = _judge(event) if event.type in TABLE else UNKNOWN.severity
     if event.type == "session.resume" and any(names.ORPHANED in span.attributes for span in taken.spans):
         severity = WARN  # the process before it did not end by itself
-    return LogRecord(event.time_ns, event.id, event.type, severity, taken.context, attributes, _body(line))
+    return _record(event, taken, line, session, severity, tell(event) if tell is not None else {})
 
 
 def bare(event: Event, taken: Taken, line: bytes, session: str) -> LogRecord:
     """Return what of the log record of an event can be told without looking into the event's data."""
-    severity = _SEVERITIES.get(event.type, UNKNOWN.severity)
+    return _record(event, taken, line, session, _SEVERITIES.get(event.type, UNKNOWN.severity), {})
+
+
+def _record(event: Event, taken: Taken, line: bytes, session: str, severity: int, said: Attributes) -> LogRecord:
     return LogRecord(
-        event.time_ns, event.id, event.type, severity, taken.context, _envelope(event, session), _body(line)
+        event.time_ns,
+        event.id,
+        event.type,
+        severity,
+        taken.context,
+        session,
+        event.parent_id,
+        event.agent_id,
+        said,
+        _body(line),
     )
-
-
-def _envelope(event: Event, session: str) -> Attributes:
-    attributes: Attributes = {
-        names.EVENT_TYPE: event.type,
-        names.LOG_EVENT_ID: event.id,
-        names.CONVERSATION_ID: session,
-        names.SESSION_ID: session,
-    }
-    if event.parent_id is not None:
-        attributes[names.EVENT_PARENT_ID] = event.parent_id
-    if event.agent_id is not None:
-        attributes[names.AGENT_INSTANCE_ID] = event.agent_id
-    return attributes
 
 
 def _body(line: bytes) -> bytes:
@@ -96,7 +94,7 @@ def _judge(event: Event) -> int:
     judge = TABLE[event.type].judge
     assert judge is not None
     if event.type == "tool.execution_complete":
-        return judge({"success": payload(event, ToolComplete).success})
+        return _COMPLETED[payload(event, ToolComplete).success]
     kind = _Decided if event.type == "permission.completed" else _Judged
     return judge(msgspec.structs.asdict(payload(event, kind)))
 
@@ -115,78 +113,32 @@ def _shutdown(event: Event) -> Attributes:
     )
 
 
-def _usage(event: Event) -> Attributes:
-    usage = payload(event, UsageRecord).usage
-    return fill(
-        {},
-        (names.REQUEST_MODEL, usage.model),
-        (names.RESPONSE_ID, usage.api_call_id),
-        (names.INPUT_TOKENS, usage.input_tokens),
-        (names.OUTPUT_TOKENS, usage.output_tokens),
-        (names.CACHE_READ_TOKENS, usage.cache_read_tokens),
-        (names.CACHE_WRITE_TOKENS, usage.cache_write_tokens),
-        (names.REASONING_TOKENS, usage.reasoning_tokens),
-        (names.COST, usage.cost),
-        (names.INITIATOR, usage.initiator),
-    )
-
-
-def _tool_start(event: Event) -> Attributes:
-    data = payload(event, ToolStart)
-    return fill({}, (names.TOOL_NAME, data.tool_name), (names.TOOL_CALL_ID, data.tool_call_id))
-
-
-def _tool_complete(event: Event) -> Attributes:
-    data = payload(event, ToolComplete)
-    return fill(
-        {},
-        (names.TOOL_CALL_ID, data.tool_call_id),
-        (names.SUCCESS, data.success),
-        (names.EXIT_CODE, data.shell_execution.exit_code if data.shell_execution is not None else None),
-        (names.ERROR_CODE, data.error.code if data.error is not None else None),
-        (names.EXCEPTION_MESSAGE, data.error.message if data.error is not None else None),
-    )
-
-
-def _hook(event: Event) -> Attributes:
-    data = payload(event, Hook)
-    message = data.error.message if data.error is not None else None
-    return fill(
-        {},
-        (names.HOOK_TYPE, data.hook_type),
-        (names.HOOK_INVOCATION_ID, data.hook_invocation_id),
-        (names.SUCCESS, data.success),
-        (names.HOOK_ERROR_MESSAGE, message),
-    )
-
-
-def _permission_requested(event: Event) -> Attributes:
-    asked = payload(event, PermissionRequested).permission_request
-    return fill({}, (names.PERMISSION_KIND, asked.kind), (names.TOOL_CALL_ID, asked.tool_call_id))
-
-
-def _subagent(event: Event) -> Attributes:
-    data = payload(event, Subagent)
-    return fill(
-        {},
-        (names.AGENT_NAME, data.agent_name),
-        (names.TOOL_CALL_ID, data.tool_call_id),
-        (names.SUBAGENT_TOOL_CALLS, data.total_tool_calls),
-        (names.SUBAGENT_TOKENS, data.total_tokens),
-        (names.SUBAGENT_DURATION, data.duration_ms),
-        (names.EXCEPTION_MESSAGE, data.error),
-    )
-
-
-def _turn(event: Event) -> Attributes:
-    data = payload(event, Turn)
-    return fill({}, (names.TURN_ID, data.turn_id), (names.INTERACTION_ID, data.interaction_id))
+def _row(kind: type[T], *told: tuple[Attribute, str]) -> _Told:
+    tell = row(kind, *told)
+    return lambda event: tell(payload(event, kind), {})
 
 
 def _happening(tell: Callable[[Event], happenings.Happening]) -> _Told:
     return lambda event: tell(event)[1]
 
 
+_TURN: Final = _row(Turn, (names.TURN_ID, "turn_id"), (names.INTERACTION_ID, "interaction_id"))
+_HOOK: Final = _row(
+    Hook,
+    (names.HOOK_TYPE, "hook_type"),
+    (names.HOOK_INVOCATION_ID, "hook_invocation_id"),
+    (names.SUCCESS, "success"),
+    (names.HOOK_ERROR_MESSAGE, "error.message"),
+)
+_SUBAGENT: Final = _row(
+    Subagent,
+    (names.AGENT_NAME, "agent_name"),
+    (names.TOOL_CALL_ID, "tool_call_id"),
+    (names.SUBAGENT_TOOL_CALLS, "total_tool_calls"),
+    (names.SUBAGENT_TOKENS, "total_tokens"),
+    (names.SUBAGENT_DURATION, "duration_ms"),
+    (names.EXCEPTION_MESSAGE, "error"),
+)
 _TOLD: Final[Mapping[str, _Told]] = MappingProxyType(
     {
         **{event_type: _happening(tell) for event_type, tell in happenings.TOLD.items()},
@@ -195,27 +147,50 @@ _TOLD: Final[Mapping[str, _Told]] = MappingProxyType(
         "session.compaction_complete": lambda event: happenings.compaction_complete(payload(event, Compaction))[1],
         "skill.invoked": lambda event: happenings.skill(event)[1][1],
         "session.error": lambda event: happenings.error(event)[1][1],
-        "abort": lambda event: fill({}, (names.ABORT_REASON, payload(event, Message).reason)),
+        "abort": _row(Message, (names.ABORT_REASON, "reason")),
         "session.shutdown": _shutdown,
-        "session.usage_record": _usage,
-        "assistant.message": lambda event: fill({}, (names.REQUEST_MODEL, payload(event, AssistantMessage).model)),
-        "assistant.turn_start": _turn,
-        "assistant.turn_end": _turn,
-        "tool.execution_start": _tool_start,
-        "tool.execution_complete": _tool_complete,
-        "external_tool.requested": lambda event: fill(
-            {}, (names.EXTERNAL_TOOL_NAME, payload(event, ExternalTool).tool_name)
+        "session.usage_record": _row(
+            UsageRecord,
+            (names.REQUEST_MODEL, "usage.model"),
+            (names.RESPONSE_ID, "usage.api_call_id"),
+            (names.INPUT_TOKENS, "usage.input_tokens"),
+            (names.OUTPUT_TOKENS, "usage.output_tokens"),
+            (names.CACHE_READ_TOKENS, "usage.cache_read_tokens"),
+            (names.CACHE_WRITE_TOKENS, "usage.cache_write_tokens"),
+            (names.REASONING_TOKENS, "usage.reasoning_tokens"),
+            (names.COST, "usage.cost"),
+            (names.INITIATOR, "usage.initiator"),
         ),
-        "permission.requested": _permission_requested,
-        "permission.completed": lambda event: fill(
-            {}, (names.PERMISSION_RESULT, payload(event, PermissionCompleted).result.kind)
+        "assistant.message": _row(AssistantMessage, (names.REQUEST_MODEL, "model")),
+        "assistant.turn_start": _TURN,
+        "assistant.turn_end": _TURN,
+        "tool.execution_start": _row(ToolStart, (names.TOOL_NAME, "tool_name"), (names.TOOL_CALL_ID, "tool_call_id")),
+        "tool.execution_complete": _row(
+            ToolComplete,
+            (names.TOOL_CALL_ID, "tool_call_id"),
+            (names.SUCCESS, "success"),
+            (names.EXIT_CODE, "shell_execution.exit_code"),
+            (names.ERROR_CODE, "error.code"),
+            (names.EXCEPTION_MESSAGE, "error.message"),
         ),
-        "hook.start": _hook,
-        "hook.end": _hook,
-        "subagent.started": _subagent,
-        "subagent.completed": _subagent,
-        "subagent.failed": _subagent,
+        "external_tool.requested": _row(ExternalTool, (names.EXTERNAL_TOOL_NAME, "tool_name")),
+        "permission.requested": _row(
+            PermissionRequested,
+            (names.PERMISSION_KIND, "permission_request.kind"),
+            (names.TOOL_CALL_ID, "permission_request.tool_call_id"),
+        ),
+        "permission.completed": _row(PermissionCompleted, (names.PERMISSION_RESULT, "result.kind")),
+        "hook.start": _HOOK,
+        "hook.end": _HOOK,
+        "subagent.started": _SUBAGENT,
+        "subagent.completed": _SUBAGENT,
+        "subagent.failed": _SUBAGENT,
     }
 )
+_COMPLETED: Final = {
+    success: judge({"success": success})
+    for success in (True, False, None)
+    if (judge := TABLE["tool.execution_complete"].judge) is not None
+}
 # Of the types whose data does not matter for it.
 _SEVERITIES: Final = {event_type: row.severity for event_type, row in TABLE.items() if row.judge is None}

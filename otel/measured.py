@@ -1,6 +1,5 @@
 """Measurements as bytes, to be kept beside a mark until they are added up."""
 
-from functools import partial
 from typing import Final, TypeAlias
 from zlib import crc32
 
@@ -29,7 +28,6 @@ class _Packed(msgspec.Struct, array_like=True, gc=False):
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(_Packed).decode
-_make: Final = partial(tuple.__new__, Measurement)
 _NUMBERS: Final[dict[Instrument, int]] = {one: crc32(one.name.encode()) for one in instruments()}
 _BY_NUMBER: Final[dict[int, Instrument]] = {number: one for one, number in _NUMBERS.items()}
 
@@ -57,6 +55,9 @@ def unpack(packed: bytes) -> list[Measurement]:
         contexts = [all_contexts[place] for place in found.contexts]
     except (msgspec.MsgspecError, IndexError):
         return []
-    instruments_ = map(_BY_NUMBER.get, found.numbers)
-    measurements = map(_make, zip(instruments_, found.times, found.values, labels, contexts, strict=False))
-    return [one for one in measurements if one.instrument is not None and len(one.labels) == len(one.instrument.labels)]
+    columns = zip(map(_BY_NUMBER.get, found.numbers), found.times, found.values, labels, contexts, strict=False)
+    return [
+        Measurement(instrument, time_ns, value, labels, context)
+        for instrument, time_ns, value, labels, context in columns
+        if instrument is not None and len(labels) == len(instrument.labels)
+    ]

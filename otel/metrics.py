@@ -4,8 +4,7 @@ A session that was forked begins with a copy of another one's events. Those have
 over here: they are older than the start of the session that they stand behind.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -16,7 +15,7 @@ from otel.meter import Meter, amount, label
 from otel.model import Measurement, Span
 from otel.name import Semconv, Value
 from otel.payloads import Began, Compaction, Custom, Message, Notification, Skill, Subagent, UserMessage, Where
-from otel.projection import is_known
+from otel.projection import TABLE
 from otel.span_metrics import SpanMetrics
 from otel.totals import NANO
 from otel.traces import Taken
@@ -37,7 +36,7 @@ class Metering:
         self.calls = Calls(semconv)
         self.began_ns = 0
         self._session = session
-        self._repository: Value | None = None
+        self._shared: tuple[Value | None, ...] = (None, session)
         self._spans = SpanMetrics(semconv)
         self._now_ns = 0
         self._start_ns = 0
@@ -51,19 +50,21 @@ class Metering:
         if taken.again:
             return []
         self._now_ns = event.time_ns or self._now_ns
-        self._look(event)
-        handler = _HANDLERS.get(event.type) or (None if is_known(event.type) else _unknown)
+        if self._start_ns or event.type in _PLACED:
+            self._look(event)
+        handler = _HANDLERS.get(event.type, _unknown)
         if handler is None and not taken.spans:
             return []
-        meter = Meter((self._repository, self._session), self._now_ns, taken.context)
+        meter = Meter(self._shared, self._now_ns, taken.context)
         if handler is not None and self._now_ns >= self._copied_until_ns:
             handler(self, event, meter)
-        self._measure_spans(taken.spans, meter)
+        if taken.spans:
+            self._measure_spans(taken.spans, meter)
         return meter.found
 
     def ended(self, spans: Iterable[Span]) -> list[Measurement]:
         """Return what spans add that ended with the process and not with an event."""
-        meter = Meter((self._repository, self._session), self._now_ns)
+        meter = Meter(self._shared, self._now_ns)
         self._measure_spans(spans, meter)
         return meter.found
 
@@ -75,11 +76,11 @@ class Metering:
         if event.type not in _PLACED:
             return
         if event.type != "session.context_changed":
-            self._repository = label(payload(event, Began).context.repository) or self._repository
+            self._shared = (label(payload(event, Began).context.repository) or self._shared[0], self._session)
             self.began_ns = self._now_ns
             self._start_ns = self._now_ns if event.type == "session.start" else 0
         else:
-            self._repository = label(payload(event, Where).repository)
+            self._shared = (label(payload(event, Where).repository), self._session)
 
     def _measure_spans(self, spans: Iterable[Span], meter: Meter) -> None:
         self._spans.provider = self.calls.provider
@@ -144,25 +145,25 @@ def _error(_: Metering, event: Event, meter: Meter) -> None:
     meter.note(metric.ERRORS, 1, label(message.error_type), int(status) if status is not None else None)
 
 
-_HANDLERS: Final[Mapping[str, _Handler]] = MappingProxyType(
-    {
-        "session.start": _began,
-        "session.resume": _began,
-        "session.shutdown": _shut_down,
-        "session.usage_record": lambda metering, event, meter: metering.calls.recorded(event, meter),
-        "assistant.message": lambda metering, event, meter: metering.calls.answered(event, meter),
-        "user.message": _user_message,
-        "system.notification": _notification,
-        "session.custom_notification": _custom_notification,
-        "subagent.completed": _subagent,
-        "subagent.failed": _subagent,
-        "session.compaction_complete": _compaction,
-        "session.truncation": _truncation,
-        "session.error": _error,
-        "session.warning": lambda _, event, meter: meter.note(
-            metric.WARNINGS, 1, label(payload(event, Message).warning_type)
-        ),
-        "abort": lambda _, event, meter: meter.note(metric.ABORTS, 1, label(payload(event, Message).reason)),
-        "skill.invoked": lambda _, event, meter: meter.note(metric.SKILLS, 1, label(payload(event, Skill).name)),
-    }
-)
+# None stands for a type that is known and adds nothing by itself.
+_HANDLERS: Final[dict[str, "_Handler | None"]] = {
+    **dict.fromkeys(TABLE),
+    "session.start": _began,
+    "session.resume": _began,
+    "session.shutdown": _shut_down,
+    "session.usage_record": lambda metering, event, meter: metering.calls.recorded(event, meter),
+    "assistant.message": lambda metering, event, meter: metering.calls.answered(event, meter),
+    "user.message": _user_message,
+    "system.notification": _notification,
+    "session.custom_notification": _custom_notification,
+    "subagent.completed": _subagent,
+    "subagent.failed": _subagent,
+    "session.compaction_complete": _compaction,
+    "session.truncation": _truncation,
+    "session.error": _error,
+    "session.warning": lambda _, event, meter: meter.note(
+        metric.WARNINGS, 1, label(payload(event, Message).warning_type)
+    ),
+    "abort": lambda _, event, meter: meter.note(metric.ABORTS, 1, label(payload(event, Message).reason)),
+    "skill.invoked": lambda _, event, meter: meter.note(metric.SKILLS, 1, label(payload(event, Skill).name)),
+}

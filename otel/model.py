@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
+from otel import names
 from otel.name import Attribute, Content, EventName, Instrument, Value
 
 Attributes: TypeAlias = "dict[Attribute, Value]"
@@ -71,18 +72,39 @@ class Span(Struct, gc=False):
 
 
 class LogRecord(Struct, gc=False):
-    """One durable event as a log record; `body` is its redacted line and is sent at content level `redacted` only."""
+    """One durable event as a log record; `body` is its redacted line and is sent at content level `redacted` only.
+
+    `said` is what its data says, without what every record has: which event of which session and agent it is.
+    """
 
     time_ns: int
     event_id: str
     event_type: str
     severity: int
     context: Context | None
-    attributes: Attributes = field(default_factory=dict)
+    session: str
+    parent_id: str | None = None
+    agent_id: str | None = None
+    said: Attributes = field(default_factory=dict)
     body: bytes = b""
 
+    @property
+    def attributes(self) -> Attributes:
+        """All that the record says, in the order in which it is sent."""
+        attributes: Attributes = {
+            names.EVENT_TYPE: self.event_type,
+            names.LOG_EVENT_ID: self.event_id,
+            names.CONVERSATION_ID: self.session,
+            names.SESSION_ID: self.session,
+        }
+        if self.parent_id is not None:
+            attributes[names.EVENT_PARENT_ID] = self.parent_id
+        if self.agent_id is not None:
+            attributes[names.AGENT_INSTANCE_ID] = self.agent_id
+        return attributes | self.said
 
-class Measurement(NamedTuple):
+
+class Measurement(Struct, gc=False):
     """A number to be added to a counter or recorded in a histogram. `labels` are in the instrument's own order.
 
     None stands for a label that this measurement has not.

@@ -56,6 +56,7 @@ class SpanMetrics:
             meter.note(ORPHANS, 1, span.operation)
             self._below.pop(span.context.span_id, None)
             return
+        # The most frequent ones first.
         match span.operation:
             case names.CHAT:
                 self._call(span, meter)
@@ -73,16 +74,20 @@ class SpanMetrics:
                 meter.note(HOOK_DURATION, _seconds(span), hook)
 
     def _call(self, span: Span, meter: Meter) -> None:
-        if names.COMPACTED in span.attributes:
+        attributes = span.attributes
+        if names.COMPACTED in attributes:
             return  # as the CLI does, which counts such a call as a compaction only
-        labels = self._call_labels(span)
+        asked, answered = attributes.get(names.REQUEST_MODEL), attributes.get(names.RESPONSE_MODEL)
+        model = label(asked)
+        models = (model, model if answered is asked else label(answered) or model)
+        labels = (span.operation, self._provider_of(span), *models, *meter.shared)
         above = self._above(span)
         above.calls += 1
-        above.models = labels[2:]
+        above.models = models
         if self._semconv != "legacy":
-            meter.note(CALL_DURATION, _seconds(span), *labels)
+            meter.add(CALL_DURATION, _seconds(span), labels)
         if self._semconv != "latest":
-            meter.note(OPERATION_DURATION, _seconds(span), *labels)
+            meter.add(OPERATION_DURATION, _seconds(span), labels)
 
     def _tool(self, span: Span, meter: Meter) -> None:
         self._above(span).tools += 1
@@ -111,17 +116,15 @@ class SpanMetrics:
         """Return the account of the agent above a call or a tool; nobody's when there is none."""
         if span.parent_id is None:
             return _Below()
-        below = self._below.setdefault(span.parent_id, _Below())
-        if len(self._below) > _AGENTS_MAX:
-            del self._below[next(iter(self._below))]
+        below = self._below.get(span.parent_id)
+        if below is None:
+            below = self._below[span.parent_id] = _Below()
+            if len(self._below) > _AGENTS_MAX:
+                del self._below[next(iter(self._below))]
         return below
 
     def _provider_of(self, span: Span) -> Value | None:
-        return _label(span, names.PROVIDER) or self.provider
-
-    def _call_labels(self, span: Span) -> tuple[Value | None, Value | None, Value | None, Value | None]:
-        model = _label(span, names.REQUEST_MODEL)
-        return (span.operation, self._provider_of(span), model, _label(span, names.RESPONSE_MODEL) or model)
+        return label(span.attributes.get(names.PROVIDER)) or self.provider
 
 
 def _seconds(span: Span) -> float:

@@ -1,9 +1,9 @@
 """Making, filling and finishing spans: what all of them have in common."""
 
+from functools import partial
 from typing import Final
 
 from otel import ids, names
-from otel.event import Event
 from otel.model import Attributes, Context, Kind, Link, Span, SpanEvent, Status
 from otel.name import Attribute, Content, EventName, Value
 
@@ -11,18 +11,20 @@ TEXT_BYTES_MAX: Final = 65_536
 EVENTS_PER_SPAN_MAX: Final = 1_000
 _CUT_MARK: Final = "… [cut]"
 _INTEGER_MAX: Final = 2**63
+# What `Context(…)` does, without the steps in between: it is done for every span.
+_context: Final = partial(tuple.__new__, Context)
 
 
 class Spans:
     """Makes the spans of one session; `legacy` gives them the shape of CLI 1.0.48, `content` their texts."""
 
-    __slots__ = ("_base", "content", "legacy", "session")
+    __slots__ = ("_bases", "content", "legacy", "session")
 
     def __init__(self, session: str, *, legacy: bool, content: bool) -> None:
         self.session = session
         self.legacy = legacy
         self.content = content
-        self._base: Attributes = {names.CONVERSATION_ID: session, names.SESSION_ID: session}
+        self._bases: dict[str, Attributes] = {}
 
     def begin(
         self,
@@ -35,18 +37,26 @@ class Spans:
         kind: Kind = Kind.INTERNAL,
     ) -> Span:
         """Return a span that has begun; it begins a trace of its own when it has no parent. Its end is 0 for now."""
-        trace = parent.trace_id if parent is not None else ids.trace_id(self.session, opened_by)
-        context = Context(trace, ids.span_id(operation, self.session, opened_by))
+        context = _context((
+            parent.trace_id if parent is not None else ids.trace_id(self.session, opened_by),
+            ids.span_id(operation, self.session, opened_by),
+        ))  # fmt: skip
         above = parent.span_id if parent is not None else None
-        span = Span(context, above, operation, target, target_content, kind, start_ns, 0, opened_by, self._base.copy())
-        span.attributes[names.OPERATION] = operation
-        span.attributes[names.EVENT_ID] = opened_by
-        return span
+        base = self._bases.get(operation)
+        if base is None:
+            base = self._bases[operation] = {
+                names.CONVERSATION_ID: self.session,
+                names.SESSION_ID: self.session,
+                names.OPERATION: operation,
+            }
+        attributes = base.copy()
+        attributes[names.EVENT_ID] = opened_by
+        return Span(context, above, operation, target, target_content, kind, start_ns, 0, opened_by, attributes)
 
 
 def finish(span: Span, end_ns: int, error: str | None = None) -> Span:
     """End a span, never before it began; with an error type it has failed. Returns the span."""
-    span.end_ns = max(span.start_ns, end_ns)
+    span.end_ns = end_ns if end_ns > span.start_ns else span.start_ns
     if error is not None:
         span.status = Status.ERROR
         span.attributes.setdefault(names.ERROR_TYPE, error)
@@ -67,15 +77,17 @@ def happen(span: Span, time_ns: int, name: EventName, attributes: Attributes) ->
 
 
 def fill(attributes: Attributes, *pairs: tuple[Attribute, Value | None]) -> Attributes:
-    """Set what is known and fits the type of its name; leave out None and empty texts. Returns the attributes."""
+    """Set what is known and fits the type of its name; leave out None and empty texts. Returns the attributes.
+
+    What are fields of a payload, and nothing else, is told by `rows.row`.
+    """
     for attribute, value in pairs:
         if value is None:
             continue
         wanted = attribute.type
         if wanted is str:
             if isinstance(value, str) and value:
-                short = len(value) <= TEXT_BYTES_MAX and value.isascii()
-                attributes[attribute] = value if short else cut(value)
+                attributes[attribute] = value if len(value) <= TEXT_BYTES_MAX and value.isascii() else cut(value)
         elif wanted is bool or isinstance(value, bool):
             if type(value) is wanted:
                 attributes[attribute] = value
@@ -110,8 +122,3 @@ def parse_traceparent(text: str | None) -> Context | None:
     except ValueError:
         return None
     return Context(trace, span) if len(trace) == 16 and len(span) == 8 and any(trace) and any(span) else None
-
-
-def moment(event: Event, last_ns: int) -> int:
-    """Return when an event happened; an event without a readable time happened when the last one did."""
-    return event.time_ns or last_ns

@@ -54,16 +54,19 @@ class Tools:
     def started(self, event: Event, start: ToolStart, agent: Invocation, now: int) -> Context:
         """A tool begins."""
         call_id, name = start.tool_call_id or "", start.tool_name or "unknown"
-        attributes: Attributes = {names.TOOL_NAME: name, names.TOOL_TYPE: "function"}
         target = cut(name)
-        if not self._spans.legacy and name == _SHELL:
-            target += " " + self._shell(event, attributes)
         span = self._spans.begin(names.EXECUTE_TOOL, event.id, now, agent.span.context, target)
-        span.attributes.update(attributes)
-        fill(span.attributes, (names.TOOL_CALL_ID, call_id), (names.TOOL_NAME, name))
+        attributes = span.attributes
+        attributes[names.TOOL_NAME] = target
+        attributes[names.TOOL_TYPE] = "function"
+        if name == _SHELL and not self._spans.legacy:
+            span.target = f"{target} {self._shell(event, attributes)}"
+        if call_id:
+            attributes[names.TOOL_CALL_ID] = cut(call_id)
         if agent.agent is not None:
-            fill(span.attributes, (names.AGENT_NAME, agent.name), (names.AGENT_INSTANCE_ID, agent.agent))
-        fill(span.attributes, (names.SKILL_NAME, agent.skill), (names.MCP_TOOL_NAME, start.mcp_tool_name))
+            fill(attributes, (names.AGENT_NAME, agent.name), (names.AGENT_INSTANCE_ID, agent.agent))
+        if agent.skill or start.mcp_tool_name:
+            fill(attributes, (names.SKILL_NAME, agent.skill), (names.MCP_TOOL_NAME, start.mcp_tool_name))
         if start.mcp_server_name:
             span.attributes[names.TOOL_TYPE] = "extension"
             hashed = sha256(start.mcp_server_name.encode("utf-8", "replace")).hexdigest()
@@ -175,8 +178,13 @@ class Tools:
 
     def _find(self, call_id: str, agent: str | None) -> Call | None:
         """Return the open call of an id that began first, rather one of the same agent."""
-        calls = [call for call in self.open.values() if call.call_id == call_id]
-        return next((call for call in calls if call.agent == agent), calls[0] if calls else None)
+        first = None
+        for call in self.open.values():
+            if call.call_id == call_id:
+                if call.agent == agent:
+                    return call
+                first = first or call
+        return first
 
     def _end(self, call: Call, now: int, error: str | None) -> None:
         if call.external is not None:

@@ -14,14 +14,16 @@ are read while they happen, a month later, or by ten processes one after the oth
 lasts for its whole turn (see `chats`), and notifications and hooks are told on it.
 """
 
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+from msgspec import Struct
 
 from otel.event import Event
 from otel.handling import HANDLERS
 from otel.model import Context, Span
 from otel.name import Semconv
 from otel.seen import Seen
-from otel.spans import Spans, moment
+from otel.spans import Spans
 from otel.stage import Stage
 
 SEEN_MAX: Final = 4_096
@@ -31,15 +33,14 @@ _PASSIVE: Final = frozenset(
 )
 
 
-class Taken(NamedTuple):
-    """What an event led to: the spans finished by it, the span that it belongs to, and the sub-agent's name.
+class Taken(Struct, gc=False):
+    """What an event led to: the spans finished by it, and the span that it belongs to.
 
     `again` says that it leads to nothing because its id has come before.
     """
 
     spans: list[Span]
     context: Context | None
-    agent: str | None
     again: bool = False
 
 
@@ -75,28 +76,21 @@ class Traces:
         stage = self._stage
         again = self._seen.again(event.id)
         if again or handler is None:
-            return Taken([], stage.around(event), self._agent(event), again)
-        now = self._last_ns = moment(event, self._last_ns)
+            return Taken([], stage.around(event), again)
+        # An event without a readable time happened when the last one did.
+        now = self._last_ns = event.time_ns or self._last_ns
         context = handler(stage, event, now)
         if event.type not in _PASSIVE:
             stage.active_ns = now
-        return Taken(self._finished(), context, self._agent(event))
+        return Taken(self._finished() if stage.done else [], context)
 
     def process_died(self) -> list[Span]:
         """End what is open with the last sign of life, because no more events come. Nothing the second time."""
         self._stage.end_all(self._stage.active_ns, crashed=True)
         return self._finished()
 
-    def _agent(self, event: Event) -> str | None:
-        if not event.agent_id:
-            return None
-        agent = self._stage.agents.find(event.agent_id)
-        return agent.name if agent is not None else None
-
     def _finished(self) -> list[Span]:
         done = self._stage.done
-        if not done:
-            return []
         finished = done[:]
         done.clear()
         return finished

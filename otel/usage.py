@@ -1,6 +1,8 @@
 """Tokens and cost of a session: each call is counted once, from its record or, where a CLI keeps none, its answer."""
 
-from typing import Final
+from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from otel.event import Event, payload
 from otel.instruments import (
@@ -23,8 +25,36 @@ from otel.names import CHAT
 from otel.payloads import AssistantMessage, Usage, UsageRecord
 from otel.totals import INPUT, MODALITY, NANO, OUTPUT, Totals
 
+_Labels: TypeAlias = "tuple[Value | None, ...]"
 _AGENTS_MAX: Final = 4_096
 _BY_A_PERSON: Final = (None, "user")
+
+
+class _CallLabels(Struct, gc=False):
+    """The labels of all that a call counts: `of` is what they depend on."""
+
+    of: tuple[str | None, Value, _Labels]
+    told: _Labels
+    call: _Labels
+    first_chunk: _Labels
+    read: _Labels
+    written: _Labels
+    model: _Labels
+
+    @classmethod
+    def make(cls, name: str | None, provider: Value, shared: _Labels) -> "_CallLabels":
+        """Return the labels of a call of a model that has this name."""
+        model = label(name)
+        call = (CHAT, provider, model, model)
+        return cls(
+            of=(name, provider, shared),
+            told=(*call, MODALITY, *shared),
+            call=(*call, *shared),
+            first_chunk=(*call[:3], *shared),
+            read=(*call, INPUT, *shared),
+            written=(*call, OUTPUT, *shared),
+            model=(model, *shared),
+        )
 
 
 class Calls:
@@ -35,6 +65,7 @@ class Calls:
         self._latest = semconv != "legacy"
         self._legacy = semconv != "latest"
         self._totals = Totals()
+        self._labels: _CallLabels | None = None
         self._last_call: str | None = None
         self._unanswered: set[str | None] = set()
 
@@ -49,34 +80,27 @@ class Calls:
             self._unanswered.clear()
         if usage.is_byok and usage.provider_type:
             self.provider = label(usage.provider_type) or self.provider
-        model = label(usage.model)
         self._totals.recorded(usage.model or "")
-        call = (CHAT, self.provider, model, model)
+        labels = self._labels_of(usage.model, meter)
         if self._latest:
-            self._count_tokens(usage, call, meter)
+            _count_tokens(usage, labels, meter)
         if self._legacy:
-            meter.note(TOKEN_USAGE, amount(usage.input_tokens), *call, INPUT)
-            meter.note(TOKEN_USAGE, amount(usage.output_tokens), *call, OUTPUT)
+            meter.add(TOKEN_USAGE, amount(usage.input_tokens), labels.read)
+            meter.add(TOKEN_USAGE, amount(usage.output_tokens), labels.written)
         cost = amount(usage.cost)
-        meter.note(COST, cost, model)
+        meter.add(COST, cost, labels.model)
         if usage.initiator in _BY_A_PERSON:
-            meter.note(PREMIUM_REQUESTS, cost, model)
-        charged = amount(usage.copilot_usage.total_nano_aiu) if usage.copilot_usage is not None else None
-        meter.note(AIU, charged / NANO if charged is not None else None, model)
+            meter.add(PREMIUM_REQUESTS, cost, labels.model)
+        if usage.copilot_usage is not None:
+            charged = amount(usage.copilot_usage.total_nano_aiu)
+            meter.add(AIU, charged / NANO if charged is not None else None, labels.model)
 
-    @staticmethod
-    def _count_tokens(usage: Usage, call: tuple[Value | None, ...], meter: Meter) -> None:
-        told = (*call, MODALITY)
-        read, written = amount(usage.input_tokens), amount(usage.output_tokens)
-        meter.note(INPUT_TOKENS, read, *told)
-        meter.note(OUTPUT_TOKENS, written, *told)
-        meter.note(CACHE_READ_TOKENS, amount(usage.cache_read_tokens), *told)
-        meter.note(CACHE_WRITE_TOKENS, amount(usage.cache_write_tokens), *told)
-        meter.note(REASONING_TOKENS, amount(usage.reasoning_tokens), *told)
-        meter.note(CALL_INPUT_TOKENS, read, *call)
-        meter.note(CALL_OUTPUT_TOKENS, written, *call)
-        first_ms = amount(usage.time_to_first_token_ms)
-        meter.note(TIME_TO_FIRST_CHUNK, first_ms / 1000 if first_ms is not None else None, *call[:3])
+    def _labels_of(self, name: str | None, meter: Meter) -> "_CallLabels":
+        """Return the labels of a call of a model; mostly it is the model of the call before."""
+        labels = self._labels
+        if labels is None or labels.of != (name, self.provider, meter.shared):
+            labels = self._labels = _CallLabels.make(name, self.provider, meter.shared)
+        return labels
 
     def answered(self, event: Event, meter: Meter) -> None:
         """Count what an answer wrote, when only the answer says so."""
@@ -86,14 +110,27 @@ class Calls:
         self._unanswered.discard(event.agent_id)
         if written is None or recorded or self._totals.has_records_of(answer.model):
             return
-        model = label(answer.model)
-        call = (CHAT, self.provider, model, model)
+        labels = self._labels_of(answer.model, meter)
         self._totals.written(answer.model or "", int(written))
-        meter.note(OUTPUT_TOKENS, written, *call, MODALITY)
-        meter.note(CALL_OUTPUT_TOKENS, written, *call)
-        meter.note(TOKEN_USAGE, written, *call, OUTPUT)
+        meter.add(OUTPUT_TOKENS, written, labels.told)
+        meter.add(CALL_OUTPUT_TOKENS, written, labels.call)
+        meter.add(TOKEN_USAGE, written, labels.written)
 
     def shut_down(self, event: Event, meter: Meter) -> None:
         """Count what the totals of a shutdown say beyond that."""
         self._unanswered.clear()
         self._totals.shut_down(event, self.provider, meter)
+
+
+def _count_tokens(usage: Usage, labels: _CallLabels, meter: Meter) -> None:
+    add, told, call = meter.add, labels.told, labels.call
+    read, written = amount(usage.input_tokens), amount(usage.output_tokens)
+    add(INPUT_TOKENS, read, told)
+    add(OUTPUT_TOKENS, written, told)
+    add(CACHE_READ_TOKENS, amount(usage.cache_read_tokens), told)
+    add(CACHE_WRITE_TOKENS, amount(usage.cache_write_tokens), told)
+    add(REASONING_TOKENS, amount(usage.reasoning_tokens), told)
+    add(CALL_INPUT_TOKENS, read, call)
+    add(CALL_OUTPUT_TOKENS, written, call)
+    first_ms = amount(usage.time_to_first_token_ms)
+    add(TIME_TO_FIRST_CHUNK, first_ms / 1000 if first_ms is not None else None, labels.first_chunk)

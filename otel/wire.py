@@ -12,7 +12,15 @@ from typing import Final
 from otel.keyvalues import KeyValues, key_value
 from otel.model import Attributes, Link, LogRecord, Span, SpanEvent
 from otel.name import Content, Semconv
-from otel.names import LOG_NAME_PREFIX
+from otel.names import (
+    AGENT_INSTANCE_ID,
+    CONVERSATION_ID,
+    EVENT_PARENT_ID,
+    EVENT_TYPE,
+    LOG_EVENT_ID,
+    LOG_NAME_PREFIX,
+    SESSION_ID,
+)
 from otel.varint import UINT64_MAX, counted, utf8, varint
 
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
@@ -85,13 +93,32 @@ class _Texts(dict[str, bytes]):
 class _LogHeads(dict[tuple[int, str], bytes]):
     """What a severity and a type of event become in a log record."""
 
+    def __init__(self, attributes: KeyValues) -> None:
+        super().__init__()
+        self._attributes = attributes
+
     def __missing__(self, head: tuple[int, str]) -> bytes:
         severity, name = min(max(head[0], 0), 24), LOG_NAME_PREFIX + head[1]
         field = bytes((0x10, severity)) + _SEVERITY_TEXTS[severity] + counted(b"\x62", utf8(name))
+        field += self._attributes.written([(EVENT_TYPE, head[1])])
         if len(name) <= _KEPT_CHARACTERS_MAX:
             if len(self) >= _KEPT_ENTRIES_MAX:
                 self.clear()
             self[head] = field
+        return field
+
+
+class _Sessions(dict[str, bytes]):
+    """What a session is in a log record."""
+
+    def __init__(self, attributes: KeyValues) -> None:
+        super().__init__()
+        self._attributes = attributes
+
+    def __missing__(self, session: str) -> bytes:
+        if len(self) >= _KEPT_ENTRIES_MAX:
+            self.clear()
+        field = self[session] = self._attributes.written([(CONVERSATION_ID, session), (SESSION_ID, session)])
         return field
 
 
@@ -106,7 +133,10 @@ class Writer:
         self._log_attributes = KeyValues(b"\x32", content, semconv)
         self._span_names = _Texts(b"\x2a")
         self._event_names = _Texts(b"\x12")
-        self._log_heads = _LogHeads()
+        self._log_heads = _LogHeads(self._log_attributes)
+        self._log_ids = self._log_attributes.before_text(LOG_EVENT_ID)
+        self._log_parents = self._log_attributes.before_text(EVENT_PARENT_ID)
+        self._log_sessions = _Sessions(self._log_attributes)
         self._shows_bodies = content >= Content.REDACTED
 
     def span(self, span: Span) -> bytes:
@@ -147,17 +177,28 @@ class Writer:
         time_ns = record.time_ns
         if not (0 <= time_ns <= UINT64_MAX and 0 <= observed_ns <= UINT64_MAX):
             time_ns, observed_ns = _moment(time_ns), _moment(observed_ns)
-        written = (
-            _LOG(0x09, time_ns, 0x59, observed_ns)
-            + self._log_heads[record.severity, record.event_type]
-            + self._log_attributes.written(record.attributes.items())
-        )
+        identity = utf8(record.event_id)
+        parts = [
+            _LOG(0x09, time_ns, 0x59, observed_ns),
+            self._log_heads[record.severity, record.event_type],
+            self._log_ids[len(identity)],
+            identity,
+            self._log_sessions[record.session],
+        ]
+        if record.parent_id is not None:
+            parent = utf8(record.parent_id)
+            parts += (self._log_parents[len(parent)], parent)
+        if record.agent_id is not None:
+            parts.append(self._log_attributes[AGENT_INSTANCE_ID][record.agent_id])
+        if record.said:
+            parts.append(self._log_attributes.written(record.said.items()))
         if record.context is not None:
             trace_id, span_id = record.context
-            written += _LOG_CONTEXT(b"\x4a\x10", trace_id, b"\x52\x08", span_id, 0x45, _SAMPLED)
+            parts.append(_LOG_CONTEXT(b"\x4a\x10", trace_id, b"\x52\x08", span_id, 0x45, _SAMPLED))
         if self._shows_bodies and record.body:
             body = record.body if record.body.isascii() else record.body.decode("utf-8", "replace").encode()
-            written += counted(b"\x2a", counted(b"\x0a", body))
+            parts.append(counted(b"\x2a", counted(b"\x0a", body)))
+        written = b"".join(parts)
         return b"\x12" + varint(len(written)) + written
 
 

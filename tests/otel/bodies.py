@@ -17,7 +17,7 @@ def body_of(signal: Signal) -> bytes:
             Span(_PLACE, None, "chat", None, Content.NONE, Kind.CLIENT, 1, 2, "e1"), Content.NONE, "latest"
         )
     elif signal == "logs":
-        record = log_bytes(LogRecord(1, "e1", "user.message", 9, None), Content.NONE, "latest", 2)
+        record = log_bytes(LogRecord(1, "e1", "user.message", 9, None, "s"), Content.NONE, "latest", 2)
     else:
         counter = Instrument("count", "counter", "1", "1")
         record = metric_bytes(counter, [Point((), 1, 2, 3)], "cumulative", Content.NONE, "latest")

@@ -2,6 +2,7 @@
 
 from math import inf, nan
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -203,7 +204,7 @@ def test_a_value_that_is_none_is_refused_and_counted(value: float) -> None:
 def test_a_measurement_without_a_time_is_refused_and_counted(time_ns: int) -> None:
     aggregate = Aggregate()
 
-    aggregate.add([tool_call(1)._replace(time_ns=time_ns)])
+    aggregate.add([msgspec.structs.replace(tool_call(1), time_ns=time_ns)])
 
     assert (aggregate.points(), aggregate.refused) == ([], 1)
 

@@ -43,7 +43,6 @@ def test_an_agent_in_the_foreground_is_below_its_tool() -> None:
 
     assert story.tree() == ["invoke_agent", "  chat model-x", "  execute_tool task", *INNER, "  chat model-x"]
     agent = story.one("invoke_agent explore")
-    assert ended.agent == "explore"
     assert ended.context == agent.context
     assert value(agent, names.SUBAGENT_TOKENS) == 110
     assert value(agent, names.INPUT_TOKENS) == 100

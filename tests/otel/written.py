@@ -47,11 +47,14 @@ SPANS: Final = st.builds(
 RECORDS: Final = st.builds(
     LogRecord,
     time_ns=TIMES,
-    event_id=st.just("e1"),
+    event_id=TEXTS,
     event_type=TEXTS,
     severity=st.integers(-1, 30),
     context=st.none() | CONTEXTS,
-    attributes=ATTRIBUTES,
+    session=TEXTS,
+    parent_id=st.none() | TEXTS,
+    agent_id=st.none() | TEXTS,
+    said=ATTRIBUTES,
     body=st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace")),
 )
 
