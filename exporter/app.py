@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from exporter.daemon.serving import Serving
     from exporter.joining.given import Format, Outcome
     from exporter.joining.preview import Place, Withheld
-    from exporter.missioncontrol.retention import Retention
     from exporter.missioncontrol.server import Certificate
     from exporter.store.masked import Masked
 
@@ -146,12 +145,12 @@ async def serve(
     port: int,
     token_file: str | None,
     certificate: "Certificate | None",
-    retention: "Retention",
 ) -> int:
     """Run the receiver and its page alone, with this file as its store, until a signal."""
     from exporter.daemon.serving import leave_no_core, stop_on_signals
     from exporter.joining.tracing import make_trace, project
     from exporter.missioncontrol.opening import serve_alone
+    from exporter.missioncontrol.retention import Retention
 
     leave_no_core()
     if token_file:  # a token of ours, as those that the settings name
@@ -167,7 +166,7 @@ async def serve(
         certificate=certificate,
         make_trace=make_trace,
         project=project,
-        retention=retention,
+        retention=Retention.of(settings.limits.keep_days, settings.limits.keep_gb),
     )
     return Exit.DONE
 
@@ -209,8 +208,18 @@ def _status_asleep(settings: "Settings") -> dict[str, Any]:
 
     root = Path(settings.copilot_home) / "session-state"
     changed_after = time.time() - settings.history_days * 86_400
-    status = status_asleep(root, Path(settings.state_dir), _addresses(settings), changed_after=changed_after)
+    status = status_asleep(
+        root, Path(settings.state_dir), _addresses(settings), changed_after=changed_after, waits=_wait
+    )
     return dict(msgspec.to_builtins(status))
+
+
+def _wait(sums: bytes) -> bool:
+    """Tell whether sums of metrics, as they are stored, hold something that was not sent."""
+    from otel.aggregate import Aggregate
+
+    loaded = Aggregate.load(sums)
+    return loaded is None or loaded.waits
 
 
 def _addresses(settings: "Settings") -> dict[str, str]:

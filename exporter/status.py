@@ -25,7 +25,10 @@ class SourceStatus(Struct, frozen=True, omit_defaults=True):
 
 
 class SinkStatus(Struct, frozen=True):
-    """One sink. `state` is ok, waiting (it failed and is tried again), or refused (its token)."""
+    """One sink. `state` is ok, waiting (it failed and is tried again), or refused (its token).
+
+    `is_estimate` says that `lag_events` is no count. `sums_wait` says that metrics are counted and not sent yet.
+    """
 
     name: str
     state: str
@@ -36,6 +39,8 @@ class SinkStatus(Struct, frozen=True):
     last_error: str | None
     retries: int
     quarantined: int
+    is_estimate: bool = False
+    sums_wait: bool = False
 
 
 class DaemonStatus(Struct, frozen=True):

@@ -75,9 +75,14 @@ def _sink(sink: Mapping[str, Any], now: datetime) -> tuple[Cell, ...]:
 
 
 def _lag(sink: Mapping[str, Any]) -> Cell:
+    sums_wait = bool(sink.get("sums_wait"))
     if not sink.get("lag_events") and not sink.get("lag_bytes"):
+        if sums_wait:
+            return Cell("all but its latest sums", "good" if sink["state"] == "ok" else "warn")
         return Cell("nothing sent yet", "dim") if sink["state"] == "never used" else Cell("has everything", "good")
-    parts = [count(sink.get("lag_events", 0), "event"), size(sink.get("lag_bytes", 0))]
+    about = "about " if sink.get("is_estimate") else ""
+    parts = [about + count(sink.get("lag_events", 0), "event"), size(sink.get("lag_bytes", 0))]
+    parts += ["sums"] if sums_wait else []
     if sink.get("lag_seconds"):
         parts.append(duration(sink["lag_seconds"]))
     return Cell(", ".join(parts), "warn")

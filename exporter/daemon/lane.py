@@ -209,7 +209,8 @@ class Lane:
             mark = replace(mark, position=segment.end, identity=self.file.identity, last_id=last)
         elif not still_here:  # what was sent lies behind the mark, and may be in the file no more
             mark = replace(mark, identity=None)
-        if ids or segment.unsendable or refused:  # what is ephemeral alone moves no mark
+        mapped = self.outlet.mapping is not None and segment.events
+        if ids or segment.unsendable or refused or mapped:  # what is ephemeral alone moves no mark
             await self._handover.commit(mark, ids, hashes, segment.masked, counted)
         if counted and self.outlet.counting is not None:
             self.outlet.counting.counted()

@@ -76,6 +76,8 @@ def sink_status(run: SinkRun) -> SinkStatus:
         outlet.last_error,
         outlet.retries,
         outlet.quarantine.count(sink=run.name),
+        is_estimate=sum(lane.lag_bytes() for lane in behind) > _COUNT_BYTES_MAX,
+        sums_wait=not run.summed_up,
     )
 
 

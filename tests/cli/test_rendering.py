@@ -94,6 +94,19 @@ def test_status_tells_daemon_sinks_sources_and_problems() -> None:
     ]
 
 
+def test_status_says_when_it_estimates_and_when_sums_wait() -> None:
+    sinks = [
+        DOWN | {"name": "one", "is_estimate": True},
+        DOWN | {"name": "two", "sums_wait": True},
+        SINK | {"name": "three", "sums_wait": True},
+    ]
+    shown = status_text(STATUS | {"sinks": sinks}, now=NOW, width=None, palette=PLAIN).splitlines()[3:6]
+
+    assert "  about 1,204 events, 2.1 MB, 38 s  " in shown[0]
+    assert "  1,204 events, 2.1 MB, sums, 38 s  " in shown[1]
+    assert "  all but its latest sums  " in shown[2]
+
+
 def test_status_without_a_daemon_says_how_to_start_one() -> None:
     shown = status_text({"daemon": {"running": False}, "sources": [], "sinks": []}, now=NOW, width=80, palette=PLAIN)
 
