@@ -54,6 +54,18 @@ def whole(database: sqlite3.Connection, stored: bytes, cuts: bytes | None) -> by
     return b"".join((*parts, stored[end:]))
 
 
+def whole_if_small(database: sqlite3.Connection, stored: bytes, cuts: bytes | None, bytes_max: int) -> bytes:
+    """Return the event as it was delivered when what is kept apart is at most so many bytes, else as it is stored."""
+    if cuts is None:
+        return stored
+    numbers = [number for _, _, number in _decode_cuts(cuts)]
+    marks = ",".join("?" * len(numbers))
+    # The length of a value is in its row's head, so nothing large is read for it.
+    lengths = database.execute(f"SELECT n, length(body) FROM blobs WHERE n IN ({marks})", numbers)  # noqa: S608  marks only
+    of = dict(lengths.fetchall())
+    return whole(database, stored, cuts) if sum(of[number] for number in numbers) <= bytes_max else stored
+
+
 def forget(database: sqlite3.Connection, session: int) -> None:
     """Delete what only this session held."""
     database.execute(

@@ -23,7 +23,7 @@ class _Data(msgspec.Struct):
     agentName: str | None = None  # noqa: N815  the wire's own names
     agentDisplayName: str | None = None  # noqa: N815
     executionMode: str | None = None  # noqa: N815
-    error: str | None = None
+    error: object = None
     model: str | None = None
     durationMs: float | None = None  # noqa: N815
     totalTokens: int | None = None  # noqa: N815
@@ -128,7 +128,7 @@ def _described(database: sqlite3.Connection, session: int, nodes: dict[str, dict
             ("tokens", data.totalTokens),
         ):
             node[name] = value if value is not None else node[name]
-        node["error"] = data.error if type == "subagent.failed" else None
+        node["error"] = data.error if type == "subagent.failed" and isinstance(data.error, str) else None
 
 
 def _read(body: bytes) -> _Data:

@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from exporter.missioncontrol.web.entries import colour_of
-from exporter.missioncontrol.web.markup import address, duration, escape, figure
+from exporter.missioncontrol.web.entry import one_line
+from exporter.missioncontrol.web.markup import address, duration, escape, figure, marked
 from exporter.missioncontrol.web.reading import Scope
 
 _SHOWN_MAX: Final = 200
 _DEPTH_MAX: Final = 32
+_STATES: Final = {"unknown": "its start was not seen"}
+_ARROW: Final = " → "
 Node = dict[str, Any]
 
 
@@ -22,20 +25,25 @@ def everyone(tree: Node) -> Iterator[Node]:
 
 
 def names_of(tree: Node) -> dict[str, str]:
-    """Return what each sub-agent is called."""
-    return {
-        node["id"]: str(node["display_name"] or node["name"] or node["id"][:12])
-        for node in everyone(tree)
-        if isinstance(node["id"], str)
-    }
+    """Return what each sub-agent is called, with those above it, the outermost first."""
+    names: dict[str, str] = {}
+    for node in everyone(tree):
+        above = names.get(node["parent"]) if node["parent"] else None
+        names[node["id"]] = f"{above}{_ARROW}{_name(node)}" if above else _name(node)
+    return names
+
+
+def _name(node: Node) -> str:
+    return str(node["display_name"] or node["name"] or node["id"][:12])
 
 
 def scope_of(tree: Node, agent: str | None, *, is_main: bool) -> Scope:
     """Return whose events belong to a choice: an agent's own, and those of the agents below it."""
+    hints = tuple(tree["hints"])
     if is_main:
-        return Scope(is_main=True)
+        return Scope(is_main=True, hints=hints)
     if not agent:
-        return Scope()
+        return Scope(hints=hints)
     for node in everyone(tree):
         if node["id"] == agent:
             below = [str(one["id"]) for one in everyone(node) if one["id"] is not None]
@@ -63,21 +71,33 @@ def _branch(path: str, node: Node, agent: str | None, shown: list[int], depth: i
     if shown[0] > _SHOWN_MAX or depth > _DEPTH_MAX:
         return ""
     id = str(node["id"])
-    name = str(node["display_name"] or node["name"] or id[:12])
+    name = _name(node)
     took = node["duration_ms"]
     facts = [
-        str(node["state"]),
+        _STATES.get(node["state"], str(node["state"])),
+        "in the background" if node["mode"] == "background" else "",
         f"{figure(node['events'])} events",
         duration(took / 1000) if isinstance(took, int | float) else "",
         f"{figure(node['tokens'])} tokens" if node["tokens"] else "",
     ]
     inside = "".join(_branch(path, one, agent, shown, depth + 1) for one in node["agents"])
     said = " · ".join(escape(fact) for fact in facts if fact)
+    error = f'<span class="error">{marked(one_line(node["error"]))}</span>' if node["error"] else ""
     return (
         f'<li class="{colour_of(id)}">{_link(path, name, here=id == agent, agent=id)}'
-        f'<span class="quiet {"error" if node["state"] == "failed" else ""}">{said}</span>'
+        f'<span class="quiet {"error" if node["state"] == "failed" else ""}">{said}</span>{error}'
         f"{f'<ul>{inside}</ul>' if inside else ''}</li>"
     )
+
+
+def agent_place(path: str, tree: Node, agent: str | None) -> str:
+    """Return where the agent stands to which the timeline is scoped: those above it, each a link."""
+    by_id = {node["id"]: node for node in everyone(tree)}
+    if agent not in by_id:
+        return ""
+    steps = [_link(path, "Main agent", here=False, main=1)]
+    steps += [_link(path, _name(by_id[id]), here=id == agent, agent=id) for id in by_id[agent]["path"] if id in by_id]
+    return f'<nav class="filters small" aria-label="Agent">{_ARROW.join(steps)}</nav>'
 
 
 def _link(path: str, name: str, *, here: bool, **query: object) -> str:

@@ -10,14 +10,18 @@ import msgspec
 from exporter.core.envelope import Envelope, decode
 from exporter.core.summary import Summary
 from exporter.missioncontrol.batch import key_of
+from exporter.missioncontrol.belonging import as_of
+from exporter.missioncontrol.payloads import whole, whole_if_small
 from exporter.missioncontrol.session_row import BadCursorError, number_of
 
 _IDS_PER_QUERY: Final = 500
 _BYTES_MAX: Final = 8 << 20
+_LARGE_BYTES_MAX: Final = 64 << 10
+"""How much of an event that is kept apart is read for a window; of more the beginning is shown."""
 
 
 class Row(NamedTuple):
-    """One event at its place in the session."""
+    """One event at its place in the session, as one of the agent that it belongs to."""
 
     place: tuple[int, int]
     envelope: Envelope
@@ -35,15 +39,19 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose events are looked at: everybody's, the main agent's, or those of some agents."""
+    """Whose events are looked at: everybody's, the main agent's, or those of some agents.
+
+    `hints` are ids in rows that stand for the main agent, as `belonging.Kin` has them.
+    """
 
     agents: tuple[str, ...] = ()
     is_main: bool = False
+    hints: tuple[str, ...] = ()
 
     def condition(self) -> tuple[str, tuple[str, ...]]:
         """Return SQL that holds for the scope's events, with its values."""
         if self.is_main:
-            return "agent_id IS NULL", ()
+            return f"(agent_id IS NULL OR agent_id IN ({','.join('?' * len(self.hints))}))", self.hints
         if not self.agents:
             return "1", ()
         return f"agent_id IN ({','.join('?' * len(self.agents))})", self.agents
@@ -97,34 +105,40 @@ def window_after(database: sqlite3.Connection, place: Place, scope: Scope, limit
 def _ahead(database: sqlite3.Connection, session: int, scope: Scope, after: tuple[int, int], limit: int) -> Window:
     condition, values = scope.condition()
     found = database.execute(
-        "SELECT place, n, body FROM events WHERE session = ? AND hidden = 0 AND place >= ?"  # noqa: S608  constants and marks
+        "SELECT place, n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND place >= ?"  # noqa: S608  constants and marks
         f" AND (place, n) > (?, ?) AND {condition} ORDER BY place, n LIMIT ?",
         (session, after[0], *after, *values, limit + 1),
     )
-    rows, has_more = _rows(found, limit)
+    rows, has_more = _rows(database, found, limit, frozenset(scope.hints))
     return Window(rows, after >= (0, 0), has_more)
 
 
 def _back(database: sqlite3.Connection, session: int, scope: Scope, before: tuple[int, int], limit: int) -> Window:
     condition, values = scope.condition()
     found = database.execute(
-        "SELECT place, n, body FROM events WHERE session = ? AND hidden = 0 AND place <= ?"  # noqa: S608  constants and marks
+        "SELECT place, n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND place <= ?"  # noqa: S608  constants and marks
         f" AND (place, n) < (?, ?) AND {condition} ORDER BY place DESC, n DESC LIMIT ?",
         (session, before[0], *before, *values, limit + 1),
     )
-    rows, has_more = _rows(found, limit)
+    rows, has_more = _rows(database, found, limit, frozenset(scope.hints))
     return Window(rows[::-1], has_more, before < (1 << 62, 1 << 62))
 
 
-def _rows(found: Iterable[tuple[int, int, bytes]], limit: int) -> tuple[list[Row], bool]:
+def _rows(
+    database: sqlite3.Connection,
+    found: Iterable[tuple[int, int, str | None, bytes, bytes | None]],
+    limit: int,
+    hints: frozenset[str],
+) -> tuple[list[Row], bool]:
     rows: list[Row] = []
     size = 0
-    for place, n, body in found:
+    for place, n, agent, stored, cuts in found:
         if len(rows) == limit or size > _BYTES_MAX:
             return rows, True
+        body = whole_if_small(database, stored, cuts, _LARGE_BYTES_MAX)
         envelope = decode(body)
         if isinstance(envelope, Envelope):
-            rows.append(Row((place, n), envelope, len(body)))
+            rows.append(Row((place, n), as_of(envelope, None if agent in hints else agent), len(body)))
             size += len(body)
     return rows, False
 
@@ -209,11 +223,11 @@ def events_of_types(
     order = "place DESC, n DESC" if is_back else "place, n"
     for comparison in ("<", ">=") if is_back else (">", "<="):
         found = database.execute(
-            f"SELECT body FROM events WHERE session = ? AND hidden = 0 AND type IN ({marks})"  # noqa: S608  constants
+            f"SELECT body, cuts FROM events WHERE session = ? AND hidden = 0 AND type IN ({marks})"  # noqa: S608  constants
             f" AND (place, n) {comparison} (?, ?) ORDER BY {order}",
             (session, *types, *start),
         )
-        for (body,) in found:
-            envelope = decode(body)
+        for stored, cuts in found:
+            envelope = decode(whole(database, stored, cuts))
             if isinstance(envelope, Envelope):
                 yield envelope

@@ -7,6 +7,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from exporter.core.projected import ProjectEvent
 from exporter.missioncontrol import finding, queries
 from exporter.missioncontrol.answers import ApiError
 from exporter.missioncontrol.asked import bad_cursor
@@ -15,6 +16,7 @@ from exporter.missioncontrol.session_row import BadCursorError
 from exporter.missioncontrol.tree import tree as tree_of
 from exporter.missioncontrol.web import agents, reading
 from exporter.missioncontrol.web.entries import entry_items
+from exporter.missioncontrol.web.entry import Entry
 from exporter.missioncontrol.web.facts import session_head
 from exporter.missioncontrol.web.found import found_events
 from exporter.missioncontrol.web.markup import address, anchor, escape, session_path
@@ -25,6 +27,7 @@ from exporter.missioncontrol.wire import checked_id
 _WINDOW: Final = 400
 _CONTEXT: Final = 60
 _FOUND_MAX: Final = 50
+_MODEL: Final = "What the model was given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class _Asked:
     agent: str | None
     is_main: bool
     everything: bool
+    model_only: bool
     place: tuple[str, str] | None
     is_part: bool
     is_side: bool
@@ -67,13 +71,13 @@ async def session_page(request: Request) -> Response:
     side = f'<aside data-part="side">{tree}</aside>'
     if asked.is_side:
         return fragment(request, head + side)
-    timeline = _timeline(asked, shown)
+    timeline = _timeline(asked, shown, receiver_of(request).project)
     if asked.is_part:
         return fragment(request, timeline)
     found = await _found(request, asked.session_id)
-    content = (
-        f'{head}{_bar(request, asked, path)}<div class="columns">{side}<div class="run">{found}{timeline}</div></div>'
-    )
+    where = agents.agent_place(path, shown.tree, asked.agent)
+    run = f'<div class="run">{found}{where}{timeline}</div>'
+    content = f'{head}{_bar(request, asked, path)}<div class="columns">{side}{run}</div>'
     title = str(shown.session["title"] or asked.session_id)
     return page(request, title, content, here="/", body=f' data-session="{escape(asked.session_id)}"')
 
@@ -86,6 +90,7 @@ def _asked(request: Request) -> _Asked:
         agent=query.get("agent") or None,
         is_main=query.get("main") == "1",
         everything=query.get("all") == "1",
+        model_only=query.get("model") == "1",
         place=place,
         is_part=is_fragment(request),
         is_side=is_fragment(request) and query.get("side") == "1",
@@ -126,17 +131,14 @@ def _window(database: sqlite3.Connection, asked: _Asked, scope: reading.Scope) -
     return reading.Window(earlier.rows + later.rows, earlier.before, later.behind)
 
 
-def _timeline(asked: _Asked, shown: _Shown) -> str:
+def _timeline(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> str:
     window = shown.window
-    inside = _rewinds_within(shown.rewinds, window)
-    entries = tell(window.rows, everything=asked.everything, taken_back=inside)
-    if asked.place is not None and asked.place[0] == "at" and not any(asked.place[1] in entry.ids for entry in entries):
-        entries = tell(window.rows, everything=True, taken_back=inside)
+    entries = _entries(asked, shown, project)
     items = entry_items(asked.session_id, entries, agents.names_of(shown.tree))
     if not items:
         items = '<li class="quiet empty">Nothing to show here.</li>'
     path = session_path(asked.session_id)
-    scope = {"agent": asked.agent, "main": 1 if asked.is_main else None, "all": 1 if asked.everything else None}
+    scope = _scope(asked)
     before = after = ""
     if window.before and window.rows:
         first = window.rows[0].envelope.id
@@ -155,6 +157,38 @@ def _timeline(asked: _Asked, shown: _Shown) -> str:
     return f'{before}<ol class="timeline" data-end="{end}" aria-label="Timeline">{items}</ol>{after}'
 
 
+def _scope(asked: _Asked) -> dict[str, object]:
+    """Return what of the request all links of its timeline keep."""
+    return {
+        "agent": asked.agent,
+        "main": 1 if asked.is_main else None,
+        "all": 1 if asked.everything else None,
+        "model": 1 if asked.model_only else None,
+    }
+
+
+def _entries(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> list[Entry]:
+    rows, taken_back = shown.window.rows, _rewinds_within(shown.rewinds, shown.window)
+    model_only = asked.model_only and project is not None
+    entries = tell(rows, everything=asked.everything or model_only, taken_back=taken_back, project=project)
+    seen = _given_to_model(rows, project)
+    for entry in entries:
+        if entry.type == "system.notification" and project is not None and entry.id not in seen:
+            entry.facts.append("not given to the model")
+    if model_only:
+        entries = [entry for entry in entries if not entry.ids or not seen.isdisjoint(entry.ids)]
+    if asked.place is not None and asked.place[0] == "at" and not any(asked.place[1] in entry.ids for entry in entries):
+        entries = tell(rows, everything=True, taken_back=taken_back)
+    return entries
+
+
+def _given_to_model(rows: list[reading.Row], project: ProjectEvent | None) -> set[str]:
+    if project is None:
+        return set()
+    told = ((row.envelope, project(row.envelope.type, bytes(row.envelope.data), False)) for row in rows)
+    return {envelope.id for envelope, meant in told if meant.model_visible}
+
+
 def _rewinds_within(rewinds: list[reading.Rewind], window: reading.Window) -> list[reading.Rewind]:
     if not window.rows:
         return rewinds
@@ -166,9 +200,9 @@ def _rewinds_within(rewinds: list[reading.Rewind], window: reading.Window) -> li
 def _bar(request: Request, asked: _Asked, path: str) -> str:
     """Return what can be done with the timeline: look for words, jump, show everything, take it away."""
     words = escape(request.query_params.get("q", ""))
-    all_of = {} if asked.everything else {"all": 1}
-    scope = {"agent": asked.agent, "main": 1 if asked.is_main else None}
-    here = " aria-current=true" if asked.everything else ""
+    scope = {name: value for name, value in _scope(asked).items() if name not in ("all", "model")}
+    everything = _choice(address(path, **scope, all=None if asked.everything else 1), "Every event", asked.everything)
+    model_only = _choice(address(path, **scope, model=None if asked.model_only else 1), _MODEL, asked.model_only)
     return (
         f'<div class="bar-of-actions"><form role="search" action="{escape(path)}"><label>'
         '<span class="hidden">Search in this session</span>'
@@ -177,13 +211,16 @@ def _bar(request: Request, asked: _Asked, path: str) -> str:
         " <kbd>e</kbd></a>"
         f'<a class="button jump" data-kind="note" href="{address(path + "/next", kind="note")}">Next notification'
         " <kbd>n</kbd></a>"
-        f'<a class="button" href="{address(path, **scope, **all_of)}"{here}>'
-        "Every event</a>"
+        f"{everything}{model_only if receiver_of(request).project is not None else ''}"
         f'<span class="exports">Save as <a href="{escape(path)}/export.md" download>Markdown</a>'
         f' <a href="{escape(path)}/export.html" download>HTML</a>'
         f' <a href="{escape(path)}/export.jsonl" download>JSON lines</a></span>'
         f'<a class="button forget" href="{escape(path)}/forget">Forget…</a></div>'
     )
+
+
+def _choice(link: str, words: str, here: bool) -> str:
+    return f'<a class="button" href="{link}"{" aria-current=true" if here else ""}>{words}</a>'
 
 
 async def _found(request: Request, session_id: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from exporter.core.envelope import REFUSALS, Envelope
+from exporter.core.projected import ProjectEvent
 from exporter.missioncontrol.web import notes, tools
 from exporter.missioncontrol.web.entry import (
     TEXT_MAX,
@@ -54,9 +55,18 @@ def data_of(envelope: Envelope) -> Data:
         return {}
 
 
-def tell(rows: Iterable[Row], *, everything: bool = False, taken_back: Iterable[Rewind] = ()) -> list[Entry]:
-    """Return the entries of these events, in file order, with marks where events were taken back."""
-    teller = _Teller(everything)
+def tell(
+    rows: Iterable[Row],
+    *,
+    everything: bool = False,
+    taken_back: Iterable[Rewind] = (),
+    project: ProjectEvent | None = None,
+) -> list[Entry]:
+    """Return the entries of these events, in file order, with marks where events were taken back.
+
+    With `project`, what it says is not for a screen, and for which there are no words here, is for machines too.
+    """
+    teller = _Teller(everything, project)
     waiting = list(taken_back)
     for row in rows:
         while waiting and waiting[0].place <= row.place:
@@ -74,9 +84,10 @@ def _rewound(rewind: Rewind) -> Entry:
 class _Teller:
     """Takes events one by one and keeps what is still open."""
 
-    def __init__(self, everything: bool) -> None:
+    def __init__(self, everything: bool, project: ProjectEvent | None) -> None:
         self.entries: list[Entry] = []
         self._everything = everything
+        self._project = project
         self._calls: dict[str, Entry] = {}
         self._turns: dict[str | None, Entry] = {}
 
@@ -106,7 +117,14 @@ class _Teller:
             self._quietly(envelope, data)
             if not self._everything and not (envelope.type == "hook.end" and data.get("success") is False):
                 return None
-        return _other(row, data)
+        entry = _other(row, data)
+        return None if entry.kind == "other" and self._is_for_machines(envelope) else entry
+
+    def _is_for_machines(self, envelope: Envelope) -> bool:
+        if self._everything or self._project is None:
+            return False
+        meant = self._project(envelope.type, b"", envelope.ephemeral)
+        return meant.is_known and not meant.ui_visible
 
     def _message(self, row: Row, data: Data) -> Entry | None:
         envelope = row.envelope
