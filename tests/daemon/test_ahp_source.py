@@ -253,7 +253,7 @@ async def test_a_session_that_a_cli_server_has_too_is_delivered_from_the_server_
     ("code", "said"),
     [
         (-32005, "update the exporter, or the host"),
-        (-32007, "wants its own sign-in"),
+        (-32007, "no session before a sign-in"),
         (-32008, "does not know us"),
         (-32009, "denies access"),
     ],

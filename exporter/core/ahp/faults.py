@@ -15,8 +15,9 @@ _MEANING: Final = {
     SESSION_NOT_FOUND: "the session is not on this host any more",
     -32002: "the host has no such provider",
     AUTH_REQUIRED: (
-        "the host wants its own sign-in before it shows a session, which an observer does not have: the Copilot CLI's "
-        "own host does so. Read its sessions from their files, or by `rpc://` from `copilot --headless --port N`"
+        "the host shows no session before a sign-in, which an observer does not have. VS Code's host gets it from its "
+        "owner, and is asked again; the Copilot CLI's own host shows none: read its sessions from their files, or by "
+        "`rpc://` from `copilot --headless --port N`"
     ),
     NOT_FOUND: "the host does not know us, or what was asked for, any more: it was restarted; history is read again",
     PERMISSION_DENIED: (
