@@ -20,6 +20,7 @@ _CALLS: Final = (0.0, *(float(2**step) for step in range(9)))
 _TURNS: Final = (0.0, 5.0, 10.0, 25.0, 50.0, 75.0, 100.0, 250.0, 500.0, 750.0, 1e3, 2.5e3, 5e3, 7.5e3, 1e4)
 # A person may take a night to answer, and a session may be open for weeks.
 _WAIT: Final = (0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
+_SHARE: Final = tuple(tenth / 10 for tenth in range(1, 11))
 _SESSION: Final = (1.0, 10.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 14_400.0, 28_800.0, 86_400.0, 604_800.0)
 
 SHARED: Final = (names.GIT_REPOSITORY, names.CONVERSATION_ID)
@@ -277,6 +278,27 @@ LINES_ADDED: Final = _counter("github.copilot.code.lines_added", "{line}", (), "
 LINES_REMOVED: Final = _counter("github.copilot.code.lines_removed", "{line}", (), "lines of code removed", _NEW)
 UNKNOWN_EVENTS: Final = _counter(
     "github.copilot.unknown_event.count", "{event}", (names.EVENT_TYPE,), "events of types that we have not met"
+)
+
+# What passes and is kept nowhere: counted while somebody looks on, and never again.
+LIVE_EVENTS: Final = _counter(
+    "github.copilot.live.event.count", "{event}", (names.EVENT_TYPE,), "events seen that are kept nowhere"
+)
+LIVE_WAIT: Final = _histogram(
+    "github.copilot.live.wait.duration",
+    "s",
+    (names.LIVE_WAIT_KIND,),
+    _WAIT,
+    "how long an answer was waited for where neither question nor answer is kept",
+)
+LIVE_CONTEXT: Final = _histogram(
+    "github.copilot.live.context.utilization", "1", (), _SHARE, "how full the context window was"
+)
+LIVE_MODEL_CALLS: Final = _counter(
+    "github.copilot.live.model_call.count",
+    "{call}",
+    (names.LIVE_RESULT,),
+    "calls of a model with the result of their last attempt, failed ones included",
 )
 
 

@@ -182,6 +182,10 @@ TOKEN_TYPE: Final = Attribute("gen_ai.token.type", str, _NONE, _OLD)
 TOKEN_MODALITY: Final = Attribute("gen_ai.token.modality", str, _NONE, _NEW)
 LABEL_SUCCESS: Final = Attribute("success", bool, _NONE, _OLD, meaning="whether a call went well")
 SESSION_BEGAN: Final = Attribute("github.copilot.session.start_type", str, _NONE, _OURS, meaning="new or resume")
+LIVE_WAIT_KIND: Final = Attribute(
+    "github.copilot.live.wait.kind", str, _NONE, _OURS, meaning="what a person was asked for"
+)
+LIVE_RESULT: Final = Attribute("github.copilot.live.result", str, _NONE, _OURS, meaning="how the last attempt ended")
 OVERFLOW: Final = Attribute("otel.metric.overflow", bool, _NONE, _OURS)
 
 # Span events, and what the name of a log record begins with: the type of its event follows.

@@ -11,7 +11,7 @@ from config.errors import ConfigError
 from config.token import read_headers
 from exporter.core.names import otlp_name
 from exporter.core.notice import Level, Notice
-from exporter.daemon.counting import Counting
+from exporter.daemon.counting import Counting, Sums
 from exporter.daemon.mapping import Mapper, SignalMapping
 from exporter.daemon.road import Road
 from exporter.sinks.otlp import NoAnswerError, Otlp, OtlpAnswer, Streams
@@ -91,6 +91,29 @@ def _pack(measured: "Sequence[list[Measurement]]") -> bytes:
 
 def _counting(one: "Otel", telling: "Telling", notice: Callable[[Notice], None]) -> Counting:
     return Counting(lambda state: _Sums(state, one, telling, notice), _METRICS_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEndpoint:
+    """An endpoint that is told sums which are kept nowhere: those, what sends points of them, and what ends that."""
+
+    name: str
+    sums: Sums
+    send: Callable[[str, Sequence[bytes]], OtlpAnswer]
+    close: Callable[[], None]
+
+
+def live_endpoint(name: str, one: "Otel", notice: Callable[[Notice], None]) -> LiveEndpoint:
+    """Return an endpoint to tell of what passes; `send` is for threads and raises `NoAnswerError`."""
+    from otel.send import sender_for
+
+    sender, telling = sender_for(endpoint_of(one), connections=1), _telling(one)
+    post, assemble = _post(sender, "metrics"), _assembler(one, telling, "metrics")
+
+    def send(instance: str, points: Sequence[bytes]) -> OtlpAnswer:
+        return post(assemble(instance, points))
+
+    return LiveEndpoint(otlp_name(name), _Sums(None, one, telling, notice), send, sender.close)
 
 
 def _closing(sender: "Sender", open_sinks: set[str], signal: str) -> Callable[[], None]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from config.settings import MissionControl as MissionControlSettings
     from config.settings import Settings
     from exporter.daemon.observing import Observing
+    from exporter.joining.live import LiveMetrics
     from exporter.sinks.mission_control import MissionControl
     from otel.bridge import Tally
 
@@ -72,11 +73,14 @@ def join(
         incomplete_line_seconds=limits.incomplete_line_seconds,
     )
     beside = [lambda: _send_health(settings, daemon, tally)] if tally is not None else []
+    if live is not None:
+        beside.append(live.run)
     host = settings.host_name or socket.gethostname()
     return Running(daemon, redaction, host, limits.max_line_bytes, receiver, receiver_store, beside=beside)
 
 
 async def _send_health(settings: "Settings", daemon: Daemon, tally: "Tally") -> None:
+    daemon.defects = tally.defects
     told = [one for one in settings.otel.values() if one.health]
     if told:
         from exporter.joining.health import send_health
@@ -90,6 +94,16 @@ def _tally(settings: "Settings") -> "Tally | None":
     from otel.bridge import Tally
 
     return Tally()
+
+
+def _live_metrics(settings: "Settings", store: Store, notice: Callable[[Notice], None]) -> "LiveMetrics | None":
+    """Return what counts the events that pass, where there is a source of such and an endpoint that takes metrics."""
+    told = [(name, one) for name, one in settings.otel.items() if "metrics" in one.signals]
+    if not told or not settings.source:
+        return None
+    from exporter.joining.live import LiveMetrics
+
+    return LiveMetrics(told, exporter_id(store), notice)
 
 
 def _stores(settings: "Settings", notice: Callable[[Notice], None]) -> tuple[Store, Quarantine]:
@@ -128,14 +142,14 @@ def _source(settings: "Settings", files: OpenFiles, session_ids: Sequence[str]) 
 
 
 def _observing(
-    settings: "Settings", files: OpenFiles, redaction: Redaction, session_ids: Sequence[str]
+    settings: "Settings", files: OpenFiles, redaction: Redaction, session_ids: Sequence[str], live: "LiveMetrics | None"
 ) -> "Callable[[Daemon], Observing] | None":
     """Return what makes the other sources: those that are named, and the journals that such have left."""
     if not settings.source and not (Path(settings.state_dir) / JOURNALS).exists():
         return None
     from exporter.joining.sources import observing_of
 
-    return observing_of(settings, files, redaction, session_ids)
+    return observing_of(settings, files, redaction, session_ids, tell=live.tell if live is not None else None)
 
 
 def _outlets(
@@ -158,7 +172,8 @@ def _outlets(
         from exporter.joining.otlp import LANES, otlp_sinks
 
         for number, (name, one) in enumerate(settings.otel.items()):
-            for made in otlp_sinks(name, one, road, exporter_id(store), notice, None if number else tally):
+            told = tally.another() if number and tally is not None else tally
+            for made in otlp_sinks(name, one, road, exporter_id(store), notice, told):
                 sink_id = store.sink_id(made.sink.name, made.sink.url)
                 outlet = Outlet(
                     made.sink, sink_id, Gate(), store, quarantine, road, notice, made.mapping, made.counting

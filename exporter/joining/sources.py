@@ -13,6 +13,7 @@ from config.token import read_token
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.observing import Observing, Server
 from exporter.daemon.running import Redaction
+from exporter.daemon.showing import Tell
 from exporter.sources.files import WATCHED_NAMES, FileSource
 from exporter.sources.journal import JOURNALS, Journals
 from exporter.sources.observed import Callbacks
@@ -33,10 +34,12 @@ def observing_of(
     redaction: Redaction,
     session_ids: Sequence[str],
     on_telemetry: Callable[[str, bytes], None] | None = None,
+    tell: Tell | None = None,
 ) -> Callable[[Daemon], Observing] | None:
     """Return what makes the part of a daemon that has such sources, or journals that they have left.
 
-    `on_telemetry` gets what agent hosts tell of themselves. Raises ConfigError where a package is missing.
+    `on_telemetry` gets what agent hosts tell of themselves, `tell` every event that passes. Raises ConfigError where a
+    package is missing.
     """
     named = [(address_of(one), one) for one in settings.source]
     servers = [_server(address, one) for address, one in named if isinstance(address, RpcAddress)]
@@ -71,6 +74,7 @@ def observing_of(
         servers=servers,
         tap=Path(settings.state_dir) if has_tap else None,
         line_bytes_max=limits.max_line_bytes,
+        tell=tell,
     )
 
 

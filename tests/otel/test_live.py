@@ -1,0 +1,76 @@
+"""What passing events add to the metrics: counts and times, bounded, and nothing of what they say."""
+
+import json
+from typing import Any
+
+import pytest
+
+from otel import instruments
+from otel.live import OTHER, LiveMetering
+
+AT = "2026-11-18T10:00:00.000Z"
+LATER = "2026-11-18T10:00:02.500Z"
+NOW_NS = 1_795_000_000_000_000_000
+
+
+def measured(metering: LiveMetering, type: str, at: str = AT, session: str = "s", **data: Any) -> dict[str, Any]:
+    found = metering.measure(session, type, json.dumps(data).encode(), at, NOW_NS)
+    return {one.instrument.name.removeprefix("github.copilot.live."): (one.value, one.labels[:-2]) for one in found}
+
+
+def test_every_event_is_counted_by_its_type_if_that_is_known() -> None:
+    metering = LiveMetering()
+
+    assert measured(metering, "assistant.message_delta", deltaContent="x") == {
+        "event.count": (1, ("assistant.message_delta",))
+    }
+    assert measured(metering, "my.secret_type") == {"event.count": (1, (OTHER,))}
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "kind"),
+    [
+        ("user_input.requested", "user_input.completed", "user_input"),
+        ("elicitation.requested", "elicitation.completed", "elicitation"),
+        ("exit_plan_mode.requested", "exit_plan_mode.completed", "exit_plan_mode"),
+        ("permission.requested", "permission.completed", "permission"),
+        ("mcp.oauth_required", "mcp.oauth_completed", "mcp.oauth"),
+    ],
+)
+def test_a_wait_for_a_person_is_measured_when_it_ends(asked: str, answered: str, kind: str) -> None:
+    metering = LiveMetering()
+    assert "wait.duration" not in measured(metering, asked, requestId="r")
+
+    assert "wait.duration" not in measured(metering, answered, LATER, "another", requestId="r")
+    assert "wait.duration" not in measured(metering, answered, LATER, requestId="another")
+    assert measured(metering, answered, LATER, requestId="r")["wait.duration"] == (2.5, (kind,))
+    assert "wait.duration" not in measured(metering, answered, LATER, requestId="r")
+
+
+def test_the_context_and_the_calls_of_a_model_are_measured() -> None:
+    metering = LiveMetering()
+
+    assert measured(metering, "session.usage_info", tokenLimit=200, currentTokens=50)["context.utilization"][0] == 0.25
+    assert measured(metering, "model.call_final_result", result="http_5xx")["model_call.count"] == (1, ("http_5xx",))
+    assert measured(metering, "model.call_final_result", result="hunter2")["model_call.count"] == (1, (OTHER,))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"[]", b'{"requestId":7}', b'{"tokenLimit":0,"currentTokens":9}', b'{"tokenLimit":1e999}', b"\xff", b"{"],
+)
+@pytest.mark.parametrize("type", ["user_input.requested", "session.usage_info", "model.call_final_result", "", "\x00"])
+def test_odd_data_is_counted_and_harms_nothing(type: str, data: bytes) -> None:
+    found = LiveMetering().measure("s", type, data, "no time", NOW_NS)
+
+    assert found[0].instrument is instruments.LIVE_EVENTS
+    assert found[0].time_ns == NOW_NS
+
+
+def test_memory_is_bounded() -> None:
+    metering = LiveMetering()
+    for number in range(5000):
+        measured(metering, "user_input.requested", requestId=str(number))
+
+    assert len(metering._asked) <= 1024
+    assert measured(metering, "user_input.completed", LATER, requestId="4999")["wait.duration"][0] == 2.5
