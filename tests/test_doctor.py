@@ -706,6 +706,7 @@ def test_each_source_is_told_with_what_it_sees_and_other_servers_are_suggested(f
     assert list(sources.sources(facts, tmp_path / "none")) == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
 def test_an_agent_host_is_told_with_what_it_sees_and_others_are_suggested(facts: Facts, tmp_path: Path) -> None:
     process = tmp_path / "proc/12"
     process.mkdir(parents=True)
@@ -720,14 +721,14 @@ def test_an_agent_host_is_told_with_what_it_sees_and_others_are_suggested(facts:
     [wrong, _] = sources.sources(replace(facts, sources=(url,), status={"sources": [away]}), tmp_path / "proc")
     observed = [*sources.sources(replace(facts, sources=("ahp+wss://h:4747/",)), tmp_path / "proc")]
 
-    assert (well.state, "tool calls" in well.detail, "hooks" in well.detail) == ("ok", True, True)
-    assert (found.state, "port 4747" in found.detail, "ahp+ws://127.0.0.1:4747/" in found.remedy) == (
+    assert (well.verdict, "tool calls" in well.detail, "hooks" in well.detail) == ("ok", True, True)
+    assert (found.verdict, "port 4747" in found.detail, "ahp+ws://127.0.0.1:4747/" in found.remedy) == (
         "note",
         True,
         True,
     )
-    assert (denied.state, "denies access" in denied.detail) == ("warning", True)
-    assert (wrong.state, "HTTP 403" in wrong.detail) == ("warning", True)
+    assert (denied.verdict, "denies access" in denied.detail) == ("warning", True)
+    assert (wrong.verdict, "HTTP 403" in wrong.detail) == ("warning", True)
     assert [one.name for one in observed] == ["source ahp+wss://h:4747/"]
     assert "s3cret" not in repr((well, found))
 
@@ -737,4 +738,4 @@ def test_an_agent_host_without_the_package_that_it_needs_fails(facts: Facts, mon
 
     [check] = sources.sources(replace(facts, sources=("ahp+ws://127.0.0.1:1/",)), Path("/none"))
 
-    assert (check.state, check.remedy) == ("failed", "pip install 'session-exporter[ahp]'")
+    assert (check.verdict, check.remedy) == ("failed", "pip install 'session-exporter[ahp]'")
