@@ -58,10 +58,10 @@ def join(
         )
     files, limits = OpenFiles(settings.limits.open_files), settings.limits
     road = Road(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
-    tally = _tally(settings)
+    tally, live = _tally(settings), _live_metrics(settings, store, notice)
     daemon = Daemon(
         make_source=_source(settings, files, session_ids),
-        make_observing=_observing(settings, files, redaction, session_ids),
+        make_observing=_observing(settings, files, redaction, session_ids, live),
         road=road,
         store=store,
         quarantine=quarantine,
