@@ -199,6 +199,17 @@ class Limits(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
         Meta(description="Size of the quarantine; when it is full the session stops.", ge=MIB, le=1024 * 1024 * MIB),
     ] = 256 * MIB
     quarantine_days: Annotated[int, Meta(description="How long quarantined events are kept.", ge=1, le=3650)] = 30
+    keep_days: Annotated[
+        int,
+        Meta(
+            description="Mission Control here forgets a session so long after its last event; 0: never.",
+            ge=0,
+            le=36_500,
+        ),
+    ] = 365
+    keep_gb: Annotated[
+        int, Meta(description="When all take more gigabytes, the oldest sessions go too; 0: never.", ge=0, le=1_000_000)
+    ] = 20
     cache_bytes: Annotated[
         int,
         Meta(

@@ -24,11 +24,15 @@ def spans_of(session: str, lines: Iterable[bytes], *, content: bool = True) -> t
     return finished, machine.process_died()
 
 
-def trace_json(session: str, lines: Iterable[bytes], version: str) -> dict[str, Any]:
-    """Return the spans of a session as one OTLP JSON request; what is still open is marked by `orphaned`."""
-    finished, still_open = spans_of(session, lines)
+def trace_json(session: str, lines: Iterable[bytes], version: str, *, begun_by: str | None = None) -> dict[str, Any]:
+    """Return the spans of a session as one OTLP JSON request; what is still open is marked by `orphaned`.
+
+    With the id of an event only those of the interaction that it began, without their texts, arguments and results.
+    """
+    finished, still_open = spans_of(session, lines, content=begun_by is None)
     scope = {"name": SCOPE_NAME, "version": version}
-    spans = [_span(span) for span in (*finished, *still_open)]
+    wanted = {span.context.trace_id for span in (*finished, *still_open) if begun_by in (None, span.opened_by)}
+    spans = [_span(span) for span in (*finished, *still_open) if span.context.trace_id in wanted]
     scoped = {"scope": scope, "spans": spans, "schemaUrl": SCHEMA_URL}
     resource = {"attributes": _attributes(_RESOURCE)}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [scoped], "schemaUrl": SCHEMA_URL}]}

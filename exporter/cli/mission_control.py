@@ -5,6 +5,8 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from exporter.cli.commands import Example, Leaf
 from exporter.cli.invocation import Invocation
 from exporter.cli.parser import whole_number
@@ -13,8 +15,6 @@ from exporter.errors import UsageError
 
 if TYPE_CHECKING:
     from config.settings import Settings
-
-_GIGABYTE = 1_000_000_000
 
 
 def _build(parser: ArgumentParser) -> None:
@@ -34,16 +34,14 @@ def _build(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--keep-days",
         type=whole_number(0, 36_500),
-        default=365,
         metavar="N",
-        help="forget a session when nothing of it happened for so many days (default: 365; 0: never)",
+        help="forget a session when nothing of it happened for so many days (default: limits.keep_days, 365; 0: never)",
     )
     parser.add_argument(
         "--keep-gb",
         type=whole_number(0, 1_000_000),
-        default=20,
         metavar="N",
-        help="forget the oldest sessions when all take more gigabytes than this (default: 20; 0: never)",
+        help="forget the oldest sessions when all take more gigabytes (default: limits.keep_gb, 20; 0: never)",
     )
 
 
@@ -57,21 +55,22 @@ def _add_store(parser: ArgumentParser) -> None:
 
 def _run(invocation: Invocation) -> int:
     from exporter import app
-    from exporter.missioncontrol.retention import Retention
     from exporter.missioncontrol.server import Certificate
 
     args, settings = invocation.args, invocation.load(fallbacks=False).settings
     if bool(args.certificate) != bool(args.key):
         raise UsageError("--certificate and --key go together.", hint="Give both, or neither for http.")
+    kept = {"keep_days": args.keep_days, "keep_gb": args.keep_gb}
+    given = {name: value for name, value in kept.items() if value is not None}
+    limits = msgspec.structs.replace(settings.limits, **given)
     return asyncio.run(
         app.serve(
-            settings,
+            msgspec.structs.replace(settings, limits=limits),
             _store(settings, args),
             host=args.host,
             port=args.port,
             token_file=args.token_file,
             certificate=Certificate(Path(args.certificate), Path(args.key)) if args.certificate else None,
-            retention=Retention(args.keep_days or None, args.keep_gb * _GIGABYTE or None),
         )
     )
 

@@ -23,6 +23,7 @@ def open_embedded(
     *,
     make_trace: MakeTrace | None = None,
     project: ProjectEvent | None = None,
+    retention: Retention | None = None,
 ) -> tuple[Store, Starlette]:
     """Open the receiver of this state directory; the caller closes the store.
 
@@ -36,7 +37,7 @@ def open_embedded(
         return made[0](line)
 
     store = Store(state_dir / RECEIVER)
-    return store, create_app(store, redactor=redact, make_trace=make_trace, project=project)
+    return store, create_app(store, redactor=redact, make_trace=make_trace, project=project, retention=retention)
 
 
 async def open_page(receiver: Starlette, port: int, *, explicit_port: bool) -> ServerHandle:

@@ -7,6 +7,7 @@ from typing import Final
 
 _AT_ONCE: Final = 200
 _ROOM: Final = 0.9
+_GIGABYTE: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,12 @@ class Retention:
     """A session goes when nothing of it happened or arrived for `days_max`, or when all take more than `bytes_max`."""
 
     days_max: int | None = 365
-    bytes_max: int | None = 20 << 30
+    bytes_max: int | None = 20 * _GIGABYTE
+
+    @classmethod
+    def of(cls, days: int, gigabytes: int) -> "Retention":
+        """Return what people set: whole days and gigabytes, 0 for no limit."""
+        return cls(days or None, gigabytes * _GIGABYTE or None)
 
 
 def due(database: sqlite3.Connection, retention: Retention, now: datetime, index_bytes: int) -> list[str]:

@@ -161,7 +161,7 @@ async def test_the_real_clis_sub_agent_is_in_the_tree(client: httpx.AsyncClient,
 async def test_the_trace_is_made_of_the_stored_lines_in_order(
     store: Store, open_client: Any, make_event: Make, make_body: Make
 ) -> None:
-    def make_trace(session_id: str, lines: Iterable[bytes]) -> bytes:
+    def make_trace(session_id: str, lines: Iterable[bytes], begun_by: str | None = None) -> bytes:
         return json.dumps({"session": session_id, "ids": [json.loads(line)["id"] for line in lines]}).encode()
 
     async with open_client(store, make_trace=make_trace) as client:

@@ -51,3 +51,21 @@ def test_a_session_that_goes_on_shows_what_is_open() -> None:
     _, still_open = spans_of("s", _DEMO[: starts + 1])
 
     assert {span.operation for span in still_open} == {"invoke_agent", "execute_tool"}
+
+
+def test_one_interaction_is_the_spans_of_its_trace_without_their_content() -> None:
+    def spans(begun_by: str | None) -> list[dict[str, Any]]:
+        [resource] = trace_json("s", _DEMO, "1", begun_by=begun_by)["resourceSpans"]
+        return list(resource["scopeSpans"][0]["spans"])
+
+    def outline(span: dict[str, Any]) -> dict[str, Any]:
+        return {**span, "attributes": None, "events": [(one["timeUnixNano"], one["name"]) for one in span["events"]]}
+
+    message = next(json.loads(line)["id"] for line in _DEMO if json.loads(line)["type"] == "user.message")
+    wholes = {span["spanId"]: span for span in spans(None)}
+    part = spans(message)
+
+    assert 5 < len(part) <= len(wholes)
+    assert len({span["traceId"] for span in part}) == 1
+    assert all(outline(span) == outline(wholes[span["spanId"]]) for span in part)
+    assert spans("nobody") == []

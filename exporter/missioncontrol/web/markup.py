@@ -113,13 +113,13 @@ def duration(seconds: float | None) -> str:
 
 def size(count: int) -> str:
     """Return a number of bytes as people say it."""
-    if count < 1024:
+    if count < 1000:
         return f"{count} B"
-    amount = count / 1024
-    for unit in ("KB", "MB"):
-        if amount < 1024:
+    amount = count / 1000
+    for unit in ("kB", "MB"):
+        if amount < 999.95:
             return f"{amount:.1f} {unit}"
-        amount /= 1024
+        amount /= 1000
     return f"{amount:.1f} GB"
 
 

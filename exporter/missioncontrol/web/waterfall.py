@@ -42,7 +42,6 @@ class _Mark(msgspec.Struct):
 
 
 class _Span(msgspec.Struct):
-    traceId: str  # noqa: N815
     spanId: str  # noqa: N815
     name: str
     startTimeUnixNano: str  # noqa: N815
@@ -87,14 +86,14 @@ async def waterfall_page(request: Request) -> Response:
     """Show the spans of the interaction that an event began, or of the whole session."""
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
-    event_id = request.query_params.get("at")
+    event_id = request.query_params.get("at") or None
     make = receiver.make_trace
     path = session_path(session_id)
     if make is None:
         content = '<p class="quiet">This receiver has no bridge to traces, so there is no waterfall here.</p>'
     else:
-        written = await receiver.read(lambda database: make(session_id, queries.lines(database, session_id)))
-        content = _drawn(_spans(written, event_id), path)
+        written = await receiver.read(lambda database: make(session_id, queries.lines(database, session_id), event_id))
+        content = _drawn(_spans(written), path)
     if is_fragment(request):
         return fragment(request, f'<div class="waterfall">{content}</div>')
     otlp = f'<a href="/api/v1{address(path)}/trace">as OTLP JSON</a>'
@@ -102,13 +101,9 @@ async def waterfall_page(request: Request) -> Response:
     return page(request, "Waterfall", f"<h1>Waterfall</h1>{back}<div class=waterfall>{content}</div>", here="/")
 
 
-def _spans(written: bytes, event_id: str | None) -> list[_Span]:
+def _spans(written: bytes) -> list[_Span]:
     trace = msgspec.json.decode(written, type=_Trace)
-    spans = [span for resource in trace.resourceSpans for scoped in resource.scopeSpans for span in scoped.spans]
-    if not event_id:
-        return spans
-    wanted = {span.traceId for span in spans if span.event == event_id}
-    return [span for span in spans if span.traceId in wanted]
+    return [span for resource in trace.resourceSpans for scoped in resource.scopeSpans for span in scoped.spans]
 
 
 def _drawn(spans: list[_Span], path: str) -> str:
