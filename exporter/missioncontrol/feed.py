@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from exporter.core.envelope import REFUSALS, Envelope, decode
+from exporter.missioncontrol.asking import ASKING, words
 from exporter.missioncontrol.belonging import as_of
 from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.session_row import BadCursorError
@@ -17,9 +18,8 @@ _TEXT_LENGTH_MAX: Final = 500
 _WORD_LENGTH_MAX: Final = 100
 _TAG: Final = re.compile(r"</?system_notification>")
 _TEXTS: Final = ("message", "content", "question", "error", "errorMessage", "summary", "title", "reason")
-_WAITS: Final = ("permission", "user_input", "elicitation", "exit_plan_mode")
-_ASKED: Final = {f"{name}.requested": name for name in _WAITS}
-_ANSWERED: Final = {f"{name}.completed": name for name in _WAITS}
+_ASKED: Final = {f"{name}.requested": name for name in ASKING}
+_ANSWERED: Final = {f"{name}.completed": name for name in ASKING}
 _OVER: Final = ("session.resume", "session.shutdown", "abort")
 _ERRORS: Final = {"session.error": "errorType", "model.call_failure": "errorType", "subagent.failed": "agentName"}
 FEED_TYPES: Final = frozenset(("system.notification", "session.warning", *_ERRORS, *_ASKED, *_ANSWERED, *_OVER))
@@ -66,6 +66,12 @@ def follow_again(database: sqlite3.Connection, session: int) -> None:
         envelope = decode(whole(database, body, cuts))
         if isinstance(envelope, Envelope):
             follow(database, session, [(number, as_of(envelope, agent))])
+
+
+def put_into_words(database: sqlite3.Connection) -> None:
+    """Make the feed anew where somebody is waited for: it once did not say what is asked."""
+    for (session,) in database.execute("SELECT DISTINCT session FROM notices WHERE category = 'wait'").fetchall():
+        follow_again(database, session)
 
 
 def notifications(
@@ -115,9 +121,10 @@ def counts(database: sqlite3.Connection) -> list[dict[str, Any]]:
 
 def _told(event_type: str, data: dict[str, Any]) -> tuple[str, str, str | None, str, str | None]:
     """Return category, type, status, text and request of one entry."""
-    text = _text(data)
     if event_type in _ASKED:
-        return "wait", _ASKED[event_type], "waiting", text, _word(data.get("requestId"))
+        asked = _plain((words(event_type, data) or _text(data))[:_TEXT_LENGTH_MAX])
+        return "wait", _ASKED[event_type], "waiting", asked, _word(data.get("requestId"))
+    text = _text(data)
     if event_type == "session.warning":
         return "warning", _word(data.get("warningType")) or "warning", None, text, None
     if event_type in _ERRORS:

@@ -95,6 +95,7 @@ _FAMILIES: Final = (
     "CREATE TABLE families (session INTEGER PRIMARY KEY, state BLOB NOT NULL)",
     belonging.fill,
 )
+_WORDS: Final = (feed.put_into_words,)
 # One entry per `PRAGMA user_version`; an entry is never changed once released.
 _MIGRATIONS: Final[tuple[tuple[Statement, ...], ...]] = (
     _FIRST,
@@ -105,6 +106,7 @@ _MIGRATIONS: Final[tuple[tuple[Statement, ...], ...]] = (
     _EXPIRED,
     _PAYLOADS,
     _FAMILIES,
+    _WORDS,
 )
 
 

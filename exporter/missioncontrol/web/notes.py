@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from exporter.missioncontrol.asking import ASKING, words
 from exporter.missioncontrol.web.entry import Data, Kind, Level, inner, number_of, text_of
 from exporter.missioncontrol.web.markup import duration, figure
 
@@ -51,6 +52,7 @@ _TITLES: Final[dict[str, tuple[Kind, Level, str]]] = {
     "subagent.completed": ("helper", "", "Sub-agent finished"),
     "subagent.failed": ("helper", "error", "Sub-agent failed"),
 }
+_ASKED: Final = frozenset(f"{name}.requested" for name in ASKING)
 _WORDS: Final = ("message", "content", "question", "summaryContent", "error", "reason", "intention", "title", "name")
 
 
@@ -69,7 +71,8 @@ def told(event_type: str, data: Data) -> tuple[Kind, Level, str, str, list[str]]
         level = "error"
     if event_type == "session.compaction_complete" and data.get("success") is False:
         level, title = "error", "Compaction failed"
-    return kind, level, title, text_of(data, *_WORDS), [fact for fact in facts if fact]
+    text = words(event_type, data) if event_type in _ASKED else ""
+    return kind, level, title, text or text_of(data, *_WORDS), [fact for fact in facts if fact]
 
 
 def _notification(data: Data) -> tuple[Kind, Level, str, str, list[str]]:
@@ -98,8 +101,7 @@ def _decision(data: Data) -> str:
 
 
 def _permission(data: Data) -> list[str]:
-    request = inner(data, "permissionRequest")
-    return [text_of(request, "kind"), text_of(request, "fullCommandText", "path", "url", "toolName", "intention")]
+    return [text_of(inner(data, "permissionRequest"), "kind")]
 
 
 def _compaction(data: Data) -> list[str]:

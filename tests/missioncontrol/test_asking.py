@@ -1,0 +1,132 @@
+"""What a session waits for is said in words, wherever it is shown."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.missioncontrol import feed, ingest, schema
+from exporter.missioncontrol.asking import ASKING, words
+from exporter.missioncontrol.batch import read_elements, sort_out
+from exporter.missioncontrol.store import Store
+
+Make = Callable[..., bytes]
+NOW = "2026-11-18T10:00:00.000Z"
+
+
+def permission(**request: Any) -> tuple[str, dict[str, Any]]:
+    return "permission.requested", {"requestId": "r", "permissionRequest": request}
+
+
+CASES = [
+    (
+        permission(kind="shell", fullCommandText="rm -r  build", intention="Clean up", warning="It deletes"),
+        "Run rm -r build · Clean up · It deletes",
+    ),
+    (
+        permission(kind="shell", fullCommandText="ls", requestSandboxBypass=True),
+        "Run ls · outside of the sandbox",
+    ),
+    (permission(kind="write", fileName="/x/a.py", diff="+secret", intention="Add it"), "Write /x/a.py · Add it"),
+    (permission(kind="read", path="/etc/hosts", intention="Look"), "Read /etc/hosts · Look"),
+    (permission(kind="url", url="https://example.com/"), "Fetch https://example.com/"),
+    (permission(kind="mcp", serverName="files", toolName="list", toolTitle="List"), "Use the tool List of files"),
+    (
+        permission(kind="memory", fact="Tabs are two wide", reason="Said twice"),
+        "Remember Tabs are two wide · Said twice",
+    ),
+    (permission(kind="custom-tool", toolName="deploy", toolDescription="d"), "Use the tool deploy"),
+    (permission(kind="hook", toolName="bash", hookMessage="Are you sure?"), "Use the tool bash · Are you sure?"),
+    (permission(kind="extension-management", operation="reload", extensionName="e"), "Reload the extension e"),
+    (permission(kind="workflow", operation="run", name="nightly", description="d"), "Run the workflow nightly"),
+    (permission(kind="telepathy", path="/p"), "telepathy: /p"),
+    (permission(kind="shell"), "shell"),
+    (("permission.requested", {"promptRequest": {"kind": "read", "path": "/p"}}), "Read /p"),
+    (("permission.requested", {}), ""),
+    (("user_input.requested", {"question": "Which?", "choices": ["one", 2, "two"]}), "Which? · one / two"),
+    (("user_input.requested", {"question": "Why?"}), "Why?"),
+    (
+        ("elicitation.requested", {"message": "Who?", "requestedSchema": {"properties": {"name": {}, "age": {}}}}),
+        "Who? · name / age",
+    ),
+    (("elicitation.requested", {"message": "Sign in", "url": "https://e.com"}), "Sign in · https://e.com"),
+    (("exit_plan_mode.requested", {"summary": "Do it", "actions": ["go", "stay"]}), "Do it · go / stay"),
+    (("exit_plan_mode.requested", {"planContent": "# Plan\nFirst"}), "# Plan First"),
+]
+
+
+@pytest.mark.parametrize(("asked", "said"), CASES, ids=[said or "nothing" for _, said in CASES])
+def test_what_is_asked_is_said(asked: tuple[str, dict[str, Any]], said: str) -> None:
+    assert words(*asked) == said
+
+
+NAMES = ("kind", "permissionRequest", "promptRequest", "fullCommandText", "path", "question", "choices", "message")
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(["shell", "mcp", "workflow"]),
+    lambda deeper: (
+        st.lists(deeper, max_size=3)
+        | st.dictionaries(st.sampled_from([*NAMES, "requestedSchema", "properties", "actions"]), deeper, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from(ASKING), st.dictionaries(st.sampled_from(NAMES), ANYTHING))
+def test_data_of_any_shape_is_said_somehow(name: str, data: dict[str, Any]) -> None:
+    assert isinstance(words(f"{name}.requested", data), str)
+
+
+def test_what_is_said_is_never_long() -> None:
+    data = {"question": "y" * 10**6, "choices": ["z" * 10**6] * 100}
+
+    assert len(words("user_input.requested", data)) < 10_000
+
+
+@pytest.mark.anyio
+async def test_the_feed_the_api_and_the_page_say_it(
+    client: httpx.AsyncClient, make_event: Make, make_body: Make
+) -> None:
+    events = [
+        make_event(f"e{number}", asked[0], data={**asked[1], "requestId": f"r{number}"})
+        for number, (asked, _) in enumerate(CASES)
+    ]
+    await client.post("/agents/sessions/s/events", content=make_body(*events))
+    await client.post(
+        "/agents/sessions/s/events",
+        content=make_body(make_event("done", "permission.completed", data={"requestId": "r0"})),
+    )
+
+    answer = (await client.get("/api/v1/notifications?type=wait")).json()
+    page = (await client.get("/feed?type=permission&status=answered")).text
+    timeline = (await client.get("/sessions/s")).text
+
+    assert [entry["text"] for entry in answer["notifications"]][::-1] == [said for _, said in CASES]
+    assert {"category": "wait", "type": "permission", "status": "answered", "count": 1} in answer["counts"]
+    assert "Run rm -r build · Clean up" in page
+    assert "Write /x/a.py" not in page
+    assert "Use the tool List of files" in timeline
+
+
+def test_a_store_from_before_says_it_too(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    event, data = permission(kind="shell", fullCommandText="make")
+    line = json.dumps({"type": event, "id": "a", "timestamp": NOW, "data": data}).encode()
+    with Store(path) as store:
+        store.do(lambda database: ingest.register(database, "s", "s", NOW))
+        batch = sort_out(read_elements(b'{"events":[' + line + b"]}"), event_bytes_max=1 << 20)
+        store.do(lambda database: ingest.store_batch(database, "s", batch, NOW))
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE notices SET text = ''")
+        database.execute(f"PRAGMA user_version = {schema._MIGRATIONS.index(schema._WORDS)}")
+    with Store(path) as store:
+        page, _ = store.do(
+            lambda database: feed.notifications(database, type=None, status=None, session_id=None, limit=9, cursor=None)
+        )
+
+    assert [entry["text"] for entry in page] == ["Run make"]
