@@ -44,12 +44,13 @@ class SinkStatus(Struct, frozen=True):
 
 
 class DaemonStatus(Struct, frozen=True):
-    """Whether a daemon runs, and which."""
+    """Whether a daemon runs, and which. `defects` are errors of ours since it started, by their place in our code."""
 
     running: bool
     pid: int | None = None
     version: str | None = None
     since: str | None = None
+    defects: dict[str, int] = {}
 
 
 class Status(Struct, frozen=True):

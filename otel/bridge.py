@@ -1,7 +1,10 @@
 """One session's events as the records of all three signals, ready to be put into requests."""
 
+import sys
+import traceback
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from otel.answer import Signal
@@ -35,13 +38,24 @@ class Telling:
 class Tally:
     """What bridges came across, for the exporter's own figures.
 
-    `defects` counts what an error of ours kept from being told: of an event, a span or what it adds to the metrics
-    may be missing, and its log record may say less. One such event must not stop all those behind it.
+    `defects` counts what an error of ours kept from being told, by the place in our code: of an event, a span or what
+    it adds to the metrics may be missing, and its log record may say less. One such event must not stop all those
+    behind it.
     """
 
     orphans: int = 0
-    defects: int = 0
     unknown: dict[str, int] = field(default_factory=dict)
+    defects: dict[str, int] = field(default_factory=dict)
+
+    def another(self) -> "Tally":
+        """Return one for another endpoint: it counts defects together with this one, and the same events apart."""
+        return Tally(defects=self.defects)
+
+    def defect(self) -> None:
+        """Count the error that is being handled."""
+        *_, (frame, line) = traceback.walk_tb(sys.exc_info()[2])
+        place = f"{Path(frame.f_code.co_filename).name}:{line}"
+        self.defects[place] = self.defects.get(place, 0) + 1
 
     def add(self, event: Event, spans: Sequence[Span]) -> None:
         """Count an event that was taken, and the spans that it ended."""
@@ -114,14 +128,14 @@ class Bridge:
         try:
             return self._traces.take(event)
         except Exception:
-            self._tally.defects += 1
+            self._tally.defect()
             return Taken([], None)
 
     def _measured(self, event: Event, taken: Taken) -> list[Measurement]:
         try:
             return self._metering.measure(event, taken)
         except Exception:
-            self._tally.defects += 1
+            self._tally.defect()
             return []
 
     def _written(self, spans: Sequence[Span], index: int) -> list[Record]:
@@ -131,14 +145,14 @@ class Bridge:
             try:
                 records.append((index, span.context.span_id.hex(), self._writer.span(span)))
             except Exception:
-                self._tally.defects += 1
+                self._tally.defect()
         return records
 
     def _logged(self, event: Event, taken: Taken, line: bytes, observed_ns: int) -> bytes:
         try:
             return self._writer.log(record(event, taken, line, self._session), observed_ns)
         except Exception:
-            self._tally.defects += 1
+            self._tally.defect()
             return self._writer.log(bare(event, taken, line, self._session), observed_ns)
 
     def process_died(self, observed_ns: int) -> Records:
@@ -147,12 +161,12 @@ class Bridge:
         try:
             spans = self._traces.process_died()
         except Exception:
-            self._tally.defects += 1
+            self._tally.defect()
         self._tally.add_orphans(spans)
         try:
             measured = self._metering.ended(spans)
         except Exception:
-            self._tally.defects += 1
+            self._tally.defect()
             measured = []
         records: Records = {
             "traces": self._written(spans, 0),

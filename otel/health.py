@@ -41,6 +41,7 @@ QUARANTINED: Final = _row("gauge", "quarantined", "{event}", "events held back")
 REDACTIONS: Final = _row("counter", "redactions", "{secret}", "secrets masked", RULE)
 UNKNOWN_EVENTS: Final = _row("counter", "unknown_events", "{event}", "events of a type that is unknown", TYPE)
 ORPHANS: Final = _row("counter", "orphans", "{span}", "spans ended by a crash and not by an event")
+DEFECTS: Final = _row("counter", "defects", "{error}", "errors of the exporter that kept something from telemetry")
 
 TABLE: Final = (
     LAG_EVENTS,
@@ -54,6 +55,7 @@ TABLE: Final = (
     REDACTIONS,
     UNKNOWN_EVENTS,
     ORPHANS,
+    DEFECTS,
 )
 LABELS_MAX: Final = 100
 """So many sinks, rules and types are told apart; the rest is added up as `other`."""
@@ -83,6 +85,7 @@ class Figures:
     unknown_events: Mapping[str, int] = field(default_factory=dict)
     orphans: int = 0
     quarantined: int = 0
+    defects: int = 0
 
 
 def points(figures: Figures) -> "dict[Instrument, dict[str, float]]":
@@ -100,6 +103,7 @@ def points(figures: Figures) -> "dict[Instrument, dict[str, float]]":
         REDACTIONS: _bounded(figures.redactions),
         UNKNOWN_EVENTS: _bounded(figures.unknown_events),
         ORPHANS: {"": figures.orphans},
+        DEFECTS: {"": figures.defects},
     }
 
 

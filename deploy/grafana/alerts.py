@@ -60,6 +60,7 @@ def health_rules() -> tuple[Rule, ...]:
     lag, queue = (highest(each, by=[health.SINK]) for each in (health.LAG_TIME, health.LAG_EVENTS))
     rejected = increase(health.REJECTED, by=[health.SINK], over=_HOUR)
     unknown = increase(health.UNKNOWN_EVENTS, by=[health.TYPE], over="1d")
+    defects = increase(health.DEFECTS, over="1d")
     return (
         Rule(
             "ExporterBehind", f"{lag} > 900 and {queue} > 0", "10m", "warning",
@@ -76,6 +77,11 @@ def health_rules() -> tuple[Rule, ...]:
             "ExporterHoldsBack", f"{highest(health.QUARANTINED)} > 0", "1h", "warning",
             "Events are in quarantine",
             "`exporter quarantine list` has the reasons. They stay there for 30 days.",
+        ),
+        Rule(
+            "ExporterDefects", f"{defects} > 0", "0m", "warning",
+            "An error of the exporter kept something of an event from telemetry",
+            "All other events are told. `exporter status` names the place in its code: please report it.",
         ),
         Rule(
             "ExporterUnknownEvents", f"{unknown} > 0", "0m", "info",

@@ -50,6 +50,7 @@ def _counted() -> list[panels.Panel]:
         ("Masked", "How many secrets were masked?", figures.REDACTIONS, None),
         ("Unknown", "How many events were of a type that this version does not know?", figures.UNKNOWN_EVENTS, 1),
         ("Cut off", "How many spans were ended by a crash?", figures.ORPHANS, None),
+        ("Defects", "How often did an error of the exporter keep something from telemetry?", figures.DEFECTS, 1),
     ]
     return [
         panels.figure(title, answers, panels.COUNT, panels.metrics(increase(each), instant=True), warn=warn)

@@ -37,7 +37,10 @@ def _run(invocation: Invocation) -> int:
 
 def status_text(status: Mapping[str, Any], *, now: datetime, width: int | None, palette: Palette) -> str:
     """The daemon, then a line per sink, then a line per source with its problems."""
-    blocks = [pairs([("daemon", _daemon(status["daemon"], now))], palette=palette)]
+    facts = [("daemon", _daemon(status["daemon"], now))]
+    if defects := status["daemon"].get("defects"):
+        facts.append(("defects", _defects(defects)))
+    blocks = [pairs(facts, palette=palette)]
     if sinks := status["sinks"]:
         blocks.append(table(_SINKS, [_sink(sink, now) for sink in sinks], width=width, palette=palette))
     if sources := status["sources"]:
@@ -59,6 +62,11 @@ def _daemon(daemon: Mapping[str, Any], now: datetime) -> Cell:
     if daemon.get("since"):
         parts.append(f"started {ago(daemon['since'], now)}")
     return Cell(" · ".join(parts), "good")
+
+
+def _defects(defects: Mapping[str, int]) -> Cell:
+    where = ", ".join(f"{plain(place)} ({count(times, 'time')})" for place, times in sorted(defects.items()))
+    return Cell(f"something of events is missing in telemetry; please report {where}", "bad")
 
 
 def _sink(sink: Mapping[str, Any], now: datetime) -> tuple[Cell, ...]:

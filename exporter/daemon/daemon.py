@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -73,6 +73,8 @@ class Daemon:
         self.notice = notice
         self.runs = [SinkRun(outlet, connections) for outlet, connections in outlets]
         self.changed: set[str] = set()
+        self.defects: Mapping[str, int] = {}
+        """Errors of ours that kept something from telemetry, by their place in our code."""
         self.ready = asyncio.Event()
         self._drain_seconds = drain_seconds
         self._give_up_seconds = give_up_seconds
@@ -139,8 +141,11 @@ class Daemon:
         self._housekeeping = asyncio.create_task(self._keep_house())
 
     async def _keep_house(self) -> None:
-        expires = 0.0
+        expires, told = 0.0, set[str]()
         while True:
+            for place in self.defects.keys() - told:
+                told.add(place)
+                self.say(Level.ERROR, "a defect keeps something of an event from telemetry; please report it", at=place)
             if time.monotonic() >= expires:
                 expires = time.monotonic() + _HOUSEKEEPING_SECONDS
                 with contextlib.suppress(sqlite3.Error):  # a disk that is full is the lanes' to report

@@ -32,7 +32,7 @@ def status_of(daemon: Daemon) -> Status:
         _problems(daemon),
     )
     return Status(
-        DaemonStatus(True, os.getpid(), VERSION, iso(daemon.started)),
+        DaemonStatus(True, os.getpid(), VERSION, iso(daemon.started), dict(daemon.defects)),
         [source, *(observed(daemon.observing, uptime) if daemon.observing is not None else ())],
         [sink_status(run) for run in daemon.runs],
     )

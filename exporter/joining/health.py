@@ -69,6 +69,7 @@ def _figures(daemon: "Daemon", tally: "Tally") -> "Figures":
         dict(tally.unknown),
         tally.orphans,
         daemon.quarantine.count(),
+        sum(tally.defects.values()),
     )
 
 

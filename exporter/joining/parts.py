@@ -27,10 +27,13 @@ from exporter.store.marks import Store, exporter_id
 from exporter.store.quarantine import Quarantine
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
     from config.settings import MissionControl as MissionControlSettings
     from config.settings import Settings
     from exporter.daemon.observing import Observing
     from exporter.joining.live import LiveMetrics
+    from exporter.missioncontrol.store import Store as ReceiverStore
     from exporter.sinks.mission_control import MissionControl
     from otel.bridge import Tally
 
@@ -51,11 +54,7 @@ def join(
     store, quarantine = _stores(settings, notice)
     receiver_store, receiver = None, None
     if local or not (settings.mission_control or settings.otel):
-        from exporter.missioncontrol.opening import open_embedded
-
-        receiver_store, receiver = open_embedded(
-            Path(settings.state_dir), lambda: redaction.another().event, make_trace=make_trace, project=project
-        )
+        receiver_store, receiver = _open_receiver(settings, redaction)
     files, limits = OpenFiles(settings.limits.open_files), settings.limits
     road = Road(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
     tally, live = _tally(settings), _live_metrics(settings, store, notice)
@@ -77,6 +76,19 @@ def join(
         beside.append(live.run)
     host = settings.host_name or socket.gethostname()
     return Running(daemon, redaction, host, limits.max_line_bytes, receiver, receiver_store, beside=beside)
+
+
+def _open_receiver(settings: "Settings", redaction: Redaction) -> "tuple[ReceiverStore, Starlette]":
+    from exporter.missioncontrol.opening import open_embedded
+    from exporter.missioncontrol.retention import Retention
+
+    return open_embedded(
+        Path(settings.state_dir),
+        lambda: redaction.another().event,
+        make_trace=make_trace,
+        project=project,
+        retention=Retention.of(settings.limits.keep_days, settings.limits.keep_gb),
+    )
 
 
 async def _send_health(settings: "Settings", daemon: Daemon, tally: "Tally") -> None:

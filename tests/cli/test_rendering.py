@@ -107,6 +107,15 @@ def test_status_says_when_it_estimates_and_when_sums_wait() -> None:
     assert "  all but its latest sums  " in shown[2]
 
 
+def test_status_names_the_places_of_defects() -> None:
+    daemon = STATUS["daemon"] | {"defects": {"traces.py:88": 3, "logs.py:7": 1}}
+    shown = status_text(STATUS | {"daemon": daemon}, now=NOW, width=None, palette=PLAIN).splitlines()
+
+    assert shown[1] == (
+        "defects  something of events is missing in telemetry; please report logs.py:7 (1 time), traces.py:88 (3 times)"
+    )
+
+
 def test_status_without_a_daemon_says_how_to_start_one() -> None:
     shown = status_text({"daemon": {"running": False}, "sources": [], "sinks": []}, now=NOW, width=80, palette=PLAIN)
 

@@ -104,7 +104,7 @@ def _check(told: dict[tuple[str, ...], str], content: Content, semconv: Semconv)
     records = bridge.take(lines, 1)
     records["traces"] += bridge.process_died(1)["traces"]
 
-    assert tally.defects == 0
+    assert not tally.defects
     assert [name for _, name, _ in records["logs"]] == [f"e{number}" for number in range(len(lines))]
     spans = ExportTraceServiceRequest.FromString(request_bytes(b"", b"", [one for _, _, one in records["traces"]]))
     assert all(math.isfinite(number) for number in _doubles(spans))
@@ -155,5 +155,5 @@ def test_absurd_numbers_in_the_arguments_of_a_call_stay_as_they_are() -> None:
 
     records = Bridge("s", Telling(content=Content.REDACTED), tally).take(lines, 1)
 
-    assert tally.defects == 0
+    assert not tally.defects
     assert any(b'"arguments":{"n":' + _HUGE.encode() in span for _, _, span in records["traces"])

@@ -23,6 +23,7 @@ FIGURES = Figures(
     unknown_events={"session.novel": 2},
     orphans=1,
     quarantined=8,
+    defects=2,
 )
 VALUES = {
     "session_exporter.sink.lag.events": {"mc": 1, "otel": 9},
@@ -36,6 +37,7 @@ VALUES = {
     "session_exporter.redactions": {"github-token": 3},
     "session_exporter.unknown_events": {"session.novel": 2},
     "session_exporter.orphans": {"": 1},
+    "session_exporter.defects": {"": 2},
 }
 
 
@@ -96,7 +98,7 @@ def test_they_are_sent_again_and_again_and_counters_keep_their_beginning(receive
     for metric in receiver.metrics():
         for point in metric.sum.data_points:
             starts.setdefault((metric.name, str(read(point.attributes))), set()).add(point.start_time_unix_nano)
-    assert len(starts) == 9
+    assert len(starts) == 10
     assert all(len(begun) == 1 for begun in starts.values())
     assert {m.sum.aggregation_temporality for m in receiver.metrics() if m.HasField("sum")} == {2}
 

@@ -165,6 +165,7 @@ def test_the_figures_of_the_exporter_go_out_when_asked(telling: Machine, receive
         "session_exporter.sink.lag.events",
         "session_exporter.sink.retries",
         "session_exporter.quarantined",
+        "session_exporter.defects",
     }
     [figures] = [part for part in receiver.resources("metrics") if _text(part, "service.name") == "session-exporter"][
         :1
