@@ -285,20 +285,13 @@ LIVE_EVENTS: Final = _counter(
     "github.copilot.live.event.count", "{event}", (names.EVENT_TYPE,), "events seen that are kept nowhere"
 )
 LIVE_WAIT: Final = _histogram(
-    "github.copilot.live.wait.duration",
-    "s",
-    (names.LIVE_WAIT_KIND,),
-    _WAIT,
-    "how long an answer was waited for where neither question nor answer is kept",
+    "github.copilot.live.wait.duration", "s", (names.LIVE_WAIT_KIND,), _WAIT, "how long an answer was waited for"
 )
 LIVE_CONTEXT: Final = _histogram(
     "github.copilot.live.context.utilization", "1", (), _SHARE, "how full the context window was"
 )
 LIVE_MODEL_CALLS: Final = _counter(
-    "github.copilot.live.model_call.count",
-    "{call}",
-    (names.LIVE_RESULT,),
-    "calls of a model with the result of their last attempt, failed ones included",
+    "github.copilot.live.model_call.count", "{call}", (names.LIVE_RESULT,), "calls of a model, failed ones included"
 )
 
 

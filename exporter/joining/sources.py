@@ -41,13 +41,8 @@ def observing_of(
     `on_telemetry` gets what agent hosts tell of themselves, `tell` every event that passes. Raises ConfigError where a
     package is missing.
     """
-    named = [(address_of(one), one) for one in settings.source]
-    servers = [_server(address, one) for address, one in named if isinstance(address, RpcAddress)]
-    marks = Path(settings.state_dir) / _AHP_MARKS
-    for address, one in named:
-        if isinstance(address, AhpAddress):
-            servers.append(_host(address, one, marks, frozenset(session_ids), on_telemetry))
-    has_tap = any(isinstance(address, TapAddress) for address, _ in named)
+    servers = _servers(settings, frozenset(session_ids), on_telemetry)
+    has_tap = any(isinstance(address_of(one), TapAddress) for one in settings.source)
     root = Path(settings.state_dir) / JOURNALS
     if not servers and not has_tap and not root.exists():
         return None
@@ -76,6 +71,17 @@ def observing_of(
         line_bytes_max=limits.max_line_bytes,
         tell=tell,
     )
+
+
+def _servers(
+    settings: "Settings", named: frozenset[str], on_telemetry: Callable[[str, bytes], None] | None
+) -> list[Server]:
+    """Return the CLI servers, then the agent hosts."""
+    sources = [(address_of(one), one) for one in settings.source]
+    marks = Path(settings.state_dir) / _AHP_MARKS
+    servers = [_server(address, one) for address, one in sources if isinstance(address, RpcAddress)]
+    hosts = [(address, one) for address, one in sources if isinstance(address, AhpAddress)]
+    return [*servers, *(_host(address, one, marks, named, on_telemetry) for address, one in hosts)]
 
 
 def _server(address: RpcAddress, source: "Source") -> Server:
