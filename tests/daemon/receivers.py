@@ -88,7 +88,7 @@ class Full:
     def held(self, session: str) -> list[tuple[str, bytes]]:
         """Return what is shown of a session, in order: ids and exact bytes."""
         found: list[tuple[str, bytes]] = []
-        page = queries.EventPage([], None)
+        page = queries.EventPage([], None, [])
         while not found or page.next is not None:
             try:
                 page = self.store.do(partial(queries.events, session_id=session, after=page.next, limit=500))
