@@ -80,3 +80,11 @@ def watched(context: BrowserContext, receiver: Receiver) -> Iterator[Watched]:
     opened = Watched(context.new_page(), receiver.url).watch()
     yield opened
     assert opened.complaints == []
+
+
+@pytest.fixture(params=[1, 12], ids=["here", "slow"])
+def paced(request: pytest.FixtureRequest, watched: Watched) -> Watched:
+    """The same page on this machine, and on one that is many times slower: an effect of a key may come late there."""
+    session = watched.page.context.new_cdp_session(watched.page)
+    session.send("Emulation.setCPUThrottlingRate", {"rate": request.param})
+    return watched

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,39 +14,63 @@ from tests.browser.pictures import BYTES_MAX, PICTURES, Picture, difference, tak
 from tests.browser.receiver import Receiver, event, fill
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page, expect
+else:
+    expect = pytest.importorskip("playwright.sync_api").expect
 
 pytestmark = pytest.mark.real
-PATHS = ("/", "/feed", "/health", "/sessions/demo", "/sessions/waits", "/sessions/demo/waterfall")
+MISSING = "/sessions/nobody"
+PATHS = (
+    "/",
+    "/?q=StopIteration",
+    "/?state=idle",
+    "/feed",
+    "/health",
+    "/sessions/demo",
+    "/sessions/demo?all=1&q=tide",
+    "/sessions/waits",
+    "/sessions/demo/waterfall",
+    "/sessions/demo/forget",
+    MISSING,
+)
 DIFFERENCE_MAX = 0.03
 """A page without its style, or with nothing on it, differs by more; other fonts and times by less."""
+
+
+def settle(page: Page, path: str) -> None:
+    """Wait until nothing more comes by itself: what is live has been fetched, what is drawn is there, nothing moves."""
+    if path.split("?", maxsplit=1)[0] in ("/", "/feed", "/health", "/sessions/demo", "/sessions/waits"):
+        page.locator(".live.on").wait_for()
+    if path.startswith(("/sessions/demo", "/sessions/waits")) and not path.endswith("/forget"):
+        page.locator(".waterfall").first.wait_for()
+    endless = "(one) => one.effect.getComputedTiming().endTime === Infinity"
+    page.wait_for_function(f"document.getAnimations().every({endless})")
 
 
 def test_states_are_told_in_words_and_filter_the_list(watched: Watched) -> None:
     page = watched.open("/")
 
-    assert page.locator("tbody tr").count() == 7
+    for state, count in {"needs attention": 1, "working": 1, "crashed": 1, "ended": 4}.items():
+        page.get_by_role("link", name=re.compile(f"^{state} ")).click()
+        page.wait_for_url(f"**/?state={state.replace(' ', '_')}")
+        expect(page.locator("tbody tr")).to_have_count(count)
+        assert set(page.locator("tbody tr .state").all_inner_texts()) == {state}
     page.get_by_role("link", name=re.compile("needs attention")).click()
-
-    page.wait_for_url("**/?state=needs_attention")
-    assert page.locator("tbody tr").count() == 1
-    assert "harbour lights" in page.locator("tbody tr").inner_text()
+    expect(page.locator("tbody tr")).to_contain_text("harbour lights")
 
 
-def test_a_search_narrows_the_list_while_one_types(watched: Watched) -> None:
-    page = watched.open("/")
+def test_a_search_narrows_the_list_while_one_types(paced: Watched) -> None:
+    page = paced.open("/")
     page.keyboard.press("/")
     page.keyboard.type("lighthouse tide", delay=5)
 
-    page.locator("tbody tr").nth(1).wait_for(state="detached")
-    assert page.locator("tbody tr").count() == 1
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator("tbody tr")).to_contain_text("tide table")
     assert page.url.endswith("?q=lighthouse+tide")
     page.get_by_role("searchbox").fill("StopIteration")
-    found = page.locator(".found li a").first
-    found.wait_for()
-    found.click()
+    page.locator(".found li a", has_text="StopIteration").first.click()
     page.wait_for_url("**/sessions/demo?at=*")
-    assert page.locator(".entry.here").count() == 1
+    expect(page.locator(".entry.here")).to_have_count(1)
 
 
 def test_what_arrives_is_there_without_a_reload(watched: Watched, receiver: Receiver) -> None:
@@ -66,25 +90,26 @@ def test_what_arrives_is_there_without_a_reload(watched: Watched, receiver: Rece
         page.locator(f"#e-event-{number}:not(.running)").wait_for()
 
     assert page.evaluate("window.kept")
-    assert page.locator(".timeline > li").count() == 11
+    expect(page.locator(".timeline > li")).to_have_count(11)
     assert sorted(took)[len(took) * 9 // 10] < 0.8, took
 
 
-def test_a_folded_call_stays_open_while_others_arrive(watched: Watched, receiver: Receiver) -> None:
+def test_a_folded_call_stays_open_while_others_arrive(paced: Watched, receiver: Receiver) -> None:
     call = {"toolCallId": "x", "toolName": "view", "arguments": {"path": "buoys.py"}}
     receiver.post("open", [event(1, "user.message", {"content": "Look"}), event(2, "tool.execution_start", call)])
-    page = watched.open("/sessions/open")
+    page = paced.open("/sessions/open")
     page.locator(".live.on").wait_for()
     page.locator("#e-event-2 summary").click()
+    expect(page.locator("#e-event-2 details")).to_have_attribute("open", "")
     receiver.post("open", [event(3, "tool.execution_complete", {"toolCallId": "x", "result": {"content": "buoy = 1"}})])
 
-    page.locator("#e-event-2 pre.result").wait_for()
+    expect(page.locator("#e-event-2 pre.result")).to_be_visible()
     assert page.locator("#e-event-2 details").get_attribute("open") is not None
 
 
-def test_text_appears_while_it_is_written(watched: Watched, receiver: Receiver) -> None:
+def test_text_appears_while_it_is_written(paced: Watched, receiver: Receiver) -> None:
     receiver.post("typing", [event(1, "user.message", {"content": "Tell me"})])
-    page = watched.open("/sessions/typing")
+    page = paced.open("/sessions/typing")
     page.locator(".live.on").wait_for()
     for number, words in enumerate(["Once upon ", "a <b>tide</b>"]):
         delta = {"messageId": "m", "deltaContent": words}
@@ -100,7 +125,7 @@ def test_text_appears_while_it_is_written(watched: Watched, receiver: Receiver) 
 def test_the_list_follows_too(watched: Watched, receiver: Receiver) -> None:
     page = watched.open("/?q=lagoon")
     page.locator(".live.on").wait_for()
-    assert page.locator("tbody tr").count() == 0
+    expect(page.locator("tbody tr")).to_have_count(0)
     receiver.post("lagoon", [event(1, "user.message", {"content": "Drain the lagoon"})])
 
     page.locator("tbody tr", has_text="Drain the lagoon").wait_for()
@@ -115,12 +140,13 @@ def test_a_sub_agent_scopes_the_timeline(watched: Watched) -> None:
 
     page.wait_for_url("**?agent=*")
     scoped = page.locator(".timeline > li")
-    assert 0 < scoped.count() < whole
-    assert scoped.count() == page.locator(".timeline > li.child").count()
+    expect(scoped).not_to_have_count(0)
+    assert scoped.count() < whole
+    expect(page.locator(".timeline > li.child")).to_have_count(scoped.count())
 
 
-def test_any_event_opens_as_json_and_keeps_its_address(watched: Watched) -> None:
-    page = watched.open("/sessions/demo")
+def test_any_event_opens_as_json_and_keeps_its_address(paced: Watched) -> None:
+    page = paced.open("/sessions/demo")
     entry = page.locator(".entry.tool").first
     entry.hover()
     entry.locator(".raw").first.click()
@@ -129,55 +155,89 @@ def test_any_event_opens_as_json_and_keeps_its_address(watched: Watched) -> None
     page.locator("dialog").wait_for(state="detached")
     entry.locator(".at").click()
 
-    assert "?at=" in page.url
+    expect(page).to_have_url(re.compile(r"\?at="))
     page.reload()
-    assert page.locator(".entry.here").count() == 1
+    expect(page.locator(".entry.here")).to_have_count(1)
 
 
-def test_keys_jump_to_errors_and_notifications(watched: Watched) -> None:
-    page = watched.open("/sessions/demo")
+def test_keys_jump_to_errors_and_notifications(paced: Watched) -> None:
+    page = paced.open("/sessions/demo")
     here = page.locator(".entry.here")
+    page.locator(".live.on").wait_for()
     page.keyboard.press("e")
-    assert "exit 1" in here.inner_text()
-    assert here.locator("details").get_attribute("open") is not None
-    page.keyboard.press("e")
-    assert "shell finished" in here.inner_text()
-    page.keyboard.press("E")
-    assert "FAKE_NOW" in here.inner_text()
-    page.keyboard.press("n")
-    assert "agent is idle" in here.inner_text()
-    page.keyboard.press("N")
-    assert "instructions found" in here.inner_text()
+    expect(here).to_contain_text("exit 1")
+    expect(here.locator("details").first).to_have_attribute("open", "")
+    for key, words in (("e", "shell finished"), ("E", "FAKE_NOW"), ("n", "agent is idle"), ("N", "instructions found")):
+        page.keyboard.press(key)
+        expect(here).to_contain_text(words)
     page.keyboard.press("?")
-    assert "next notification" in page.locator("dialog").inner_text()
+    expect(page.locator("dialog")).to_contain_text("next notification")
 
 
-def test_everything_can_be_reached_with_the_keyboard_alone(watched: Watched) -> None:
-    page = watched.open("/")
+def test_the_next_error_goes_on_from_where_one_is_while_entries_renew(paced: Watched, receiver: Receiver) -> None:
+    def call(number: int) -> dict[str, Any]:
+        return event(number, "tool.execution_start", {"toolCallId": f"c{number}", "toolName": "bash"})
+
+    def failed(number: int) -> dict[str, Any]:
+        return event(number + 50, "tool.execution_complete", {"toolCallId": f"c{number}", "success": False})
+
+    receiver.post("renew", [call(1), failed(1), call(2), failed(2), call(3)])
+    page = paced.open("/sessions/renew")
+    page.locator(".live.on").wait_for()
+    here = page.locator(".entry.here")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(here).to_have_id("e-event-3")
+    receiver.post("renew", [failed(3), call(4), failed(4)])
+    expect(page.locator("#e-event-3.error.here")).to_have_count(1)
+    page.locator("#e-event-4.error").wait_for()
+    page.keyboard.press("e")
+    expect(here).to_have_id("e-event-4")
+
+
+def test_everything_can_be_reached_with_the_keyboard_alone(paced: Watched) -> None:
+    page = paced.open("/?state=needs_attention")
+    page.locator(".live.on").wait_for()
+    focused = "document.activeElement.textContent.trim() || document.activeElement.name"
     reached: list[str] = []
-    for _ in range(16):
+    for _ in range(40):
         page.keyboard.press("Tab")
-        reached.append(str(page.evaluate("document.activeElement.textContent || document.activeElement.name")))
+        reached.append(str(page.evaluate(focused)))
+        if "harbour lights" in reached[-1]:
+            break
     assert reached[0] == "Skip to content"
     assert {"Feed", "Redaction & health", "q", "Search"} <= set(reached)
-    session = next(text for text in reached if "harbour lights" in text)
-    while page.evaluate("document.activeElement.textContent") != session:
-        page.keyboard.press("Shift+Tab")
+    assert "harbour lights" in reached[-1]
     page.keyboard.press("Enter")
     page.wait_for_url("**/sessions/waits")
+    page.locator(".live.on").wait_for()
     page.keyboard.press("j")
     page.keyboard.press("j")
-    assert page.evaluate("document.activeElement.classList.contains('here')")
+    expect(page.locator(".entry.here")).to_be_focused()
     page.keyboard.press("2")
     page.wait_for_url("**/feed")
-    assert "Publish" in page.inner_text("main") or "permission" in page.inner_text("main")
+    expect(page.locator("main")).to_contain_text("permission")
+
+
+def test_focus_stays_where_it_is_while_a_list_renews(paced: Watched, receiver: Receiver) -> None:
+    page = paced.open("/")
+    page.locator(".live.on").wait_for()
+    page.get_by_role("link", name=re.compile("^working ")).focus()
+    receiver.post("renewing", [event(1, "user.message", {"content": "Dredge the channel"})])
+    page.locator("tbody tr", has_text="Dredge the channel").wait_for()
+
+    expect(page.get_by_role("link", name=re.compile("^working "))).to_be_focused()
+    receiver.post("renewing", [event(2, "session.shutdown")])
+    page.locator("tbody tr", has_text="Dredge the channel").locator(".state.ended").wait_for()
+    expect(page.get_by_role("link", name=re.compile("^working "))).to_be_focused()
 
 
 def test_the_waterfall_leads_to_the_events(watched: Watched) -> None:
     page = watched.open("/sessions/demo")
     page.locator(".waterfall li a", has_text="execute_tool bash").first.click()
 
-    assert "make test-all" in page.locator(".entry.here").inner_text()
+    expect(page.locator(".entry.here")).to_contain_text("make test-all")
 
 
 def test_dark_is_dark_and_can_be_chosen(browser: Browser, receiver: Receiver) -> None:
@@ -198,27 +258,30 @@ def test_dark_is_dark_and_can_be_chosen(browser: Browser, receiver: Receiver) ->
 def test_nothing_is_cut_off_on_a_narrow_screen(watched: Watched, path: str) -> None:
     watched.page.set_viewport_size({"width": 360, "height": 740})
     page = watched.open(path)
-    page.wait_for_load_state()
+    settle(page, path)
 
+    if path == MISSING:
+        assert "404" in watched.complaints.pop()
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1360), ("dark", 1360), ("dark", 390)])
 @pytest.mark.parametrize("path", PATHS)
-def test_axe_finds_nothing_serious(browser: Browser, receiver: Receiver, path: str, scheme: str) -> None:
+def test_axe_finds_nothing_serious(browser: Browser, receiver: Receiver, path: str, scheme: str, width: int) -> None:
     from tests.browser.axe import findings
 
     # Our policy forbids foreign scripts, and that is what axe is here.
-    context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light", bypass_csp=True)
+    size = {"width": width, "height": 800}
+    context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light", bypass_csp=True, viewport=size)
     page = context.new_page()
     page.goto(receiver.url + path)
-    page.locator(".live.on, .waterfall").first.wait_for()
+    settle(page, path)
 
     assert findings(page) == []
     context.close()
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [path for path in PATHS if path != MISSING])
 def test_pages_read_well_without_javascript(browser: Browser, receiver: Receiver, path: str) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
