@@ -148,7 +148,7 @@ class Receiver:
         """Take a request down and return what to do with it. For the servers."""
         with self._arrived:
             reply = self._plan.pop(0) if self._plan else self._then
-            if reply.unless is not None and reply.unless not in body:
+            if (reply.unless is not None and reply.unless not in body) or reply.signal not in (None, signal):
                 reply = OK
             kept = reply.act == "lose" or (reply.act == "answer" and reply.status == 200)
             self._requests.append(Received(signal, path, headers, body, reply, kept, connection))

@@ -45,6 +45,8 @@ class Reply:
     retry_after: str | None = None
     unless: bytes | None = None
     """A request that holds these bytes gets this reply, any other `OK`."""
+    signal: Signal | None = None
+    """A request of this signal gets this reply, any other `OK`."""
     code: str | None = None
     """gRPC's name of the status, where it is not the one that belongs to the HTTP status."""
     headers: Mapping[str, str] = field(default_factory=dict)
