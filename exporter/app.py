@@ -192,15 +192,20 @@ async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -
 
 
 async def _answer_here(settings: "Settings", request: dict[str, Any], on_progress: Say) -> dict[str, Any]:
+    from exporter.joining.helping import helpers_for
     from exporter.store.lock import owned
 
     with owned(Path(settings.state_dir)):
-        running = build(settings, lambda _: None)
+        redaction = make_redaction(settings)
+        helpers = helpers_for(settings, request, redaction)
+        running = build(settings, lambda _: None, redaction=redaction)
         try:
             running.daemon.start(deliver=False)
-            return await running.answers().answer(request, on_progress)
+            return await running.answers(helpers).answer(request, on_progress)
         finally:
             await running.close()
+            if helpers is not None:
+                helpers.close()
 
 
 def _status_asleep(settings: "Settings") -> dict[str, Any]:

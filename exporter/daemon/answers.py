@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,6 +22,9 @@ from exporter.errors import Exit, UsageError
 from exporter.sources.session_file import SessionFile
 from exporter.store.quarantine import Quarantined
 
+if TYPE_CHECKING:
+    from exporter.daemon.helpers import Helpers
+
 
 class Answers:
     """Answers requests; each is a mapping with `do`, as the control socket carries it."""
@@ -35,6 +38,7 @@ class Answers:
         line_bytes_max: int,
         host: str | None,
         url: Callable[[], str | None],
+        helpers: "Helpers | None" = None,
     ) -> None:
         self._daemon = daemon
         self._redact = redact
@@ -42,6 +46,7 @@ class Answers:
         self._line_bytes_max = line_bytes_max
         self._host = host
         self._url = url
+        self._helpers = helpers
 
     async def answer(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         """Carry a request out and return its result; raises `ExporterError`."""
@@ -133,7 +138,10 @@ class Answers:
         if request.get("dry_run"):
             rows, ended = [await would_send(run, file, from_start=from_start) for run, file in chosen], Exit.DONE
         else:
-            rows, ended = await backfill(self._daemon, chosen, progress, from_start=from_start)
+            run = request.get("run")
+            rows, ended = await backfill(
+                self._daemon, chosen, progress, from_start=from_start, run=run, helpers=self._helpers
+            )
         return {"sessions": msgspec.to_builtins(rows), "exit": int(ended), **({"notes": notes} if notes else {})}
 
     async def _verify(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:

@@ -1,8 +1,13 @@
-"""Delivering history: the sessions that were asked for get a turn at the sinks that were asked for."""
+"""Delivering history: the sessions that were asked for get a turn at the sinks that were asked for, in their order."""
 
 import time
+import uuid
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import msgspec
 
 from exporter.core.backends import drops_history
 from exporter.core.position import START
@@ -14,43 +19,47 @@ from exporter.sinks.otlp import Otlp
 from exporter.sources.session_file import SessionFile
 from exporter.status import BackfillRow
 
+if TYPE_CHECKING:
+    from exporter.daemon.helpers import Helpers
+
 _OLD_SECONDS: Final = 3_600.0
+_AT_ONCE: Final = 4
+"""How many sessions are on their way to a sink. Each takes memory."""
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 
 
 async def backfill(
-    daemon: Daemon, chosen: Sequence[tuple[SinkRun, SessionFile]], progress: Progress, *, from_start: bool
+    daemon: Daemon,
+    chosen: Sequence[tuple[SinkRun, SessionFile]],
+    progress: Progress,
+    *,
+    from_start: bool,
+    run: str | None = None,
+    helpers: "Helpers | None" = None,
 ) -> tuple[list[BackfillRow], Exit]:
-    """Deliver what these sinks lack of these sessions; return what was done for each, and how it ended."""
-    lanes = [(run, daemon.lane(run, file)) for run, file in chosen]
-    before = {id(lane): (lane.progress.events, lane.progress.bytes, lane.progress.masked) for _, lane in lanes}
-    total = sum(lane.file.size for _, lane in lanes)
-    for streams in {run.outlet.sink.streams for run, _ in lanes if isinstance(run.outlet.sink, Otlp)}:
-        streams.begin_run(file.session for _, file in chosen)
-    for run, lane in lanes:
-        if from_start:
-            lane.start_over()
-        run.ask(lane)
-    ticker = _Ticker(progress)
+    """Deliver what these sinks lack of these sessions; return what was done for each, and how it ended.
+
+    Telemetry goes out under the name of a run of its own, `run` if it has one already. With `helpers` telemetry of
+    some sessions is delivered by them.
+    """
+    run = run or f"backfill-{uuid.uuid4()}"
+    for streams in {one.outlet.sink.streams for one, _ in chosen if isinstance(one.outlet.sink, Otlp)}:
+        streams.begin_run((file.session for _, file in chosen), run)
+    history = _History(daemon, chosen, from_start=from_start)
+    if helpers is not None:
+        history.share(helpers, {"do": "backfill", "from_start": from_start, "run": run})
+    ticker = _Ticker(history, progress)
 
     def watched() -> list[tuple[SinkRun, Lane]]:
-        ticker.tell([lane for _, lane in lanes], before, total)
-        return lanes
+        history.feed()
+        ticker.tell()
+        return [(one.run, one.lane) for one in history.ways.values() if one.lane is not None]
 
-    ended = await daemon.until_idle(watched)
-    rows = [
-        BackfillRow(
-            lane.file.session,
-            run.name,
-            lane.progress.events - before[id(lane)][0],
-            lane.progress.bytes - before[id(lane)][1],
-            lane.progress.masked - before[id(lane)][2],
-            *_state(run, lane),
-        )
-        for run, lane in lanes
-    ]
-    return rows, ended
+    ended = await daemon.until_idle(watched, runs={one for one, _ in chosen}, more=lambda: history.waits)
+    if ended == Exit.DONE and any(daemon.quarantine.count(session=file.session) for _, file in chosen):
+        ended = Exit.PARTIAL
+    return [one.row() for one in history.ways.values()], ended
 
 
 def history_notes(chosen: Sequence[tuple[SinkRun, SessionFile]]) -> list[str]:
@@ -76,37 +85,166 @@ async def would_send(run: SinkRun, file: SessionFile, *, from_start: bool) -> Ba
     return BackfillRow(file.session, run.name, events, size, masked, "would send" if events else "nothing to send")
 
 
+@dataclass(slots=True)
+class _Way:
+    """One session on its way to one sink: by a lane of ours once it has begun, or by a helper."""
+
+    run: SinkRun
+    file: SessionFile
+    lane: Lane | None = None
+    before: tuple[int, int, int] = (0, 0, 0)
+    end: tuple[int, int] = (0, 0)
+    helped: BackfillRow | None = None
+
+    def begin(self, daemon: Daemon, *, from_start: bool) -> None:
+        """Ask for a turn for our own lane."""
+        lane = self.lane = daemon.lane(self.run, self.file)
+        self.before = (lane.progress.events, lane.progress.bytes, lane.progress.masked)
+        self.end = (self.file.generation, self.file.size)
+        if from_start:
+            lane.start_over()
+        self.run.ask(lane)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it has begun here and is neither at its end nor in trouble."""
+        lane = self.lane
+        return lane is not None and not lane.settled and lane.progress.troubled_since is None
+
+    @property
+    def over(self) -> bool:
+        """Whether it is where the file ended at first: what was added since is not asked for."""
+        return self.lane.reached(*self.end) if self.lane is not None else self.helped is not None
+
+    def row(self) -> BackfillRow:
+        """Return what was done, by a helper and here."""
+        lane, helped = self.lane, self.helped
+        events, size, masked = (helped.events, helped.bytes, helped.masked) if helped is not None else (0, 0, 0)
+        if lane is not None:
+            events += lane.progress.events - self.before[0]
+            size += lane.progress.bytes - self.before[1]
+            masked += lane.progress.masked - self.before[2]
+        return BackfillRow(self.file.session, self.run.name, events, size, masked, *self._state())
+
+    def _state(self) -> tuple[str, str | None]:
+        """Return how it is with the session at the sink, and why if it is not well."""
+        run, lane = self.run, self.lane
+        if lane is not None and lane.stopped:
+            return "deleted there; --from-start sends it again", None
+        if self.over and run.summed_up:
+            return "delivered", None
+        if lane is not None and lane.progress.problem is not None:
+            return "stopped", lane.progress.problem
+        return "refused" if run.outlet.gate.closed else "waiting", run.outlet.last_error
+
+
+class _History:
+    """Everything that was asked for. `ways` are in the order of the answer, by sink and session."""
+
+    def __init__(self, daemon: Daemon, chosen: Sequence[tuple[SinkRun, SessionFile]], *, from_start: bool) -> None:
+        self.ways = {(run.name, file.session): _Way(run, file) for run, file in chosen}
+        self.shown: dict[str, Mapping[str, int]] = {}
+        self._daemon = daemon
+        self._from_start = from_start
+        self._helpers: Helpers | None = None
+        self._request: dict[str, Any] = {}
+        # The signals of telemetry of a session are made together, so they begin together.
+        by_group: dict[str, dict[str, list[_Way]]] = {}
+        for way in self.ways.values():
+            group = "telemetry" if way.run.outlet.mapping is not None else way.run.name
+            by_group.setdefault(group, {}).setdefault(way.file.session, []).append(way)
+        self._queues = {group: deque(sessions.values()) for group, sessions in by_group.items()}
+        self._begun: dict[str, list[list[_Way]]] = {group: [] for group in by_group}
+        self._given: dict[str, list[_Way]] = {}
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is something that has not begun, or that a helper is about."""
+        return bool(self._given) or any(self._queues.values())
+
+    def share(self, helpers: "Helpers", request: dict[str, Any]) -> None:
+        """Let helpers take sessions from now on, each with such a request."""
+        self._helpers, self._request = helpers, request
+
+    def feed(self) -> None:
+        """Let sessions begin in place of those that have come to an end, or get no further."""
+        for group, queue in self._queues.items():
+            begun = [ways for ways in self._begun[group] if any(way.goes_on for way in ways)]
+            while queue and len(begun) < _AT_ONCE:
+                begun.append(queue.popleft())
+                for way in begun[-1]:
+                    way.begin(self._daemon, from_start=self._from_start)
+            self._begun[group] = begun
+        if self._helpers is not None:
+            self._feed_helpers(self._helpers)
+
+    def _feed_helpers(self, helpers: "Helpers") -> None:
+        for session, answer in helpers.heard():
+            if answer is None or "sessions" in answer:
+                self.shown.pop(session, None)
+                self._settle(self._given.pop(session), answer)
+            else:
+                self.shown[session] = answer["progress"]
+        queue = self._queues.get("telemetry", ())
+        while queue and helpers.give(
+            session := queue[0][0].file.session,
+            {**self._request, "sessions": [session], "sinks": [way.run.name for way in queue[0]]},
+        ):
+            self._given[session] = queue.popleft()
+
+    def _settle(self, ways: list[_Way], answer: Mapping[str, Any] | None) -> None:
+        """Take in what a helper did; what it did not come to the end of is gone on with here."""
+        rows = msgspec.convert(answer["sessions"] if answer else [], list[BackfillRow])
+        by_sink = {row.sink: row for row in rows}
+        for way in ways:
+            way.helped = by_sink.get(way.run.name)
+            if way.run.outlet.counting is not None:
+                way.run.outlet.counting.counted()
+            if way.helped is None or way.helped.state != "delivered":
+                way.begin(self._daemon, from_start=self._from_start and way.helped is None)
+
+
 class _Ticker:
     """Tells progress a few times a second."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, history: _History, progress: Progress) -> None:
+        self._history = history
         self._progress = progress
         self._next = 0.0
 
-    def tell(self, lanes: list[Lane], before: Mapping[int, tuple[int, int, int]], total: int) -> None:
+    def tell(self) -> None:
         now = time.monotonic()
         if now < self._next:
             return
         self._next = now + 0.2
-        done = [(lane, before[id(lane)]) for lane in lanes]
+        by_session: dict[str, list[_Way]] = {}
+        for way in self._history.ways.values():
+            by_session.setdefault(way.file.session, []).append(way)
+        told = [self._told(session, ways) for session, ways in by_session.items()]
         self._progress(
             {
-                "sessions": len({lane.file.session for lane in lanes}),
-                "sessions_done": sum(1 for lane in lanes if lane.settled),
-                "events": sum(lane.progress.events - start[0] for lane, start in done),
-                "bytes": sum(min(lane.position.offset, lane.file.size) for lane in lanes),
-                "bytes_total": total,
-                "masked": sum(lane.progress.masked - start[2] for lane, start in done),
+                "sessions": len(told),
+                "sessions_done": sum(1 for one in told if one["done"]),
+                **{name: sum(one[name] for one in told) for name in ("events", "bytes", "masked")},
+                "bytes_total": sum(ways[0].file.size for ways in by_session.values()),
             }
         )
 
+    def _told(self, session: str, ways: Sequence[_Way]) -> Mapping[str, int]:
+        """Return how far a session is: what every sink has of it that is to have it."""
+        shown = self._history.shown.get(session)
+        if shown is not None:
+            return {"done": 0, **shown}
+        rows = [way.row() for way in ways]
+        return {
+            "done": all(way.over for way in ways),
+            "events": min(row.events for row in rows),
+            "bytes": min(_bytes_passed(way) for way in ways),
+            "masked": max(row.masked for row in rows),
+        }
 
-def _state(run: SinkRun, lane: Lane) -> tuple[str, str | None]:
-    """Return how it is with a session at a sink, and why if it is not well."""
-    if lane.stopped:
-        return "deleted there; --from-start sends it again", None
-    if lane.settled and run.summed_up:
-        return "delivered", None
-    if lane.progress.problem is not None:
-        return "stopped", lane.progress.problem
-    return "refused" if run.outlet.gate.closed else "waiting", run.outlet.last_error
+
+def _bytes_passed(way: _Way) -> int:
+    if way.lane is not None:
+        return min(way.lane.position.offset, way.file.size)
+    return way.file.size if way.helped is not None else 0

@@ -20,7 +20,7 @@ from exporter.store.counted import sum_up, waiting
 from exporter.store.marks import StoreDamagedError, StoreUnwritableError
 from exporter.store.quarantine import QuarantineFullError
 
-_SEGMENTS_MAX: Final = 256
+_SEGMENTS_MAX: Final = 64
 _LOOK_SECONDS: Final = 0.1
 _RETRY_SECONDS: Final = 1.0
 

@@ -128,12 +128,15 @@ class Daemon:
 
     # ---- life -----------------------------------------------------------------------------------------------
 
-    def start(self, *, deliver: bool = True) -> None:
-        """Begin to follow and to deliver; without `deliver` only what is asked for by `backfill` is delivered."""
+    def start(self, *, deliver: bool = True, sum_up: bool = True) -> None:
+        """Begin to follow and to deliver; without `deliver` only what is asked for by `backfill` is delivered.
+
+        Without `sum_up` what is counted for sums is left for the exporter that this one helps.
+        """
         if not deliver:
             self.scope = _NOTHING
         for run in self.runs:
-            run.start()
+            run.start(sum_up=sum_up)
         self.source.start()
         if self.observing is not None:
             self.observing.start(connect=deliver)
@@ -165,9 +168,16 @@ class Daemon:
         self.store.close()
         self.quarantine.close()
 
-    async def until_idle(self, lanes: Callable[[], Iterable[tuple[SinkRun, Lane]]] | None = None) -> Exit:
-        """Wait until every mark (or every given lane) is at the end of its file; say how it went.
+    async def until_idle(
+        self,
+        lanes: Callable[[], Iterable[tuple[SinkRun, Lane]]] | None = None,
+        *,
+        runs: Iterable[SinkRun] = (),
+        more: Callable[[], bool] = lambda: False,
+    ) -> Exit:
+        """Wait until every mark (or every given lane) is at the end of its file, and say how it went.
 
+        While `more` says so, further lanes are to come. The sums of `runs` are waited for, whatever lanes they have.
         Ends with `REFUSED` when a sink refuses the token, with `UNREACHABLE` when nothing was accepted for
         `give_up_seconds`, with `PARTIAL` when something is in quarantine.
         """
@@ -176,7 +186,7 @@ class Daemon:
         while idle_looks < 2:
             await asyncio.sleep(_TICK_SECONDS)
             chosen = list(lanes()) if lanes else [(run, lane) for run in self.runs for lane in run.lanes.values()]
-            summing = self._summing({run for run, _ in chosen} if lanes else set(self.runs))
+            summing = self._summing({*runs, *(run for run, _ in chosen)} if lanes else set(self.runs))
             if not lanes:
                 done = self._all_read() and all(lane.settled and not lane.busy and not lane.asked for _, lane in chosen)
             else:  # what is added after the question is not part of the answer
@@ -184,7 +194,7 @@ class Daemon:
                     lane.reached(*targets.setdefault(lane, (lane.file.generation, lane.file.size)))
                     for _, lane in chosen
                 )
-            if done and not summing:
+            if done and not summing and not more():
                 idle_looks += 1
                 continue
             idle_looks = 0
@@ -192,11 +202,17 @@ class Daemon:
             ended = self._hopeless({run for run, _ in unsettled} | summing, [lane for _, lane in unsettled], begun)
             if ended is not None:
                 return ended
-        chosen = list(lanes()) if lanes else [(run, lane) for run in self.runs for lane in run.lanes.values()]
-        if any(lane.progress.problem for run in self.runs for lane in run.lanes.values()):
+        return self._all_well(list(lanes()) if lanes else None, set(runs))
+
+    def _all_well(self, chosen: list[tuple[SinkRun, Lane]] | None, runs: set[SinkRun]) -> Exit:
+        """Say how it went, when everything has come to its end, for the lanes and sinks that were asked for or all."""
+        every = [(run, lane) for run in self.runs for lane in run.lanes.values()]
+        if any(lane.progress.problem for _, lane in every):
             return Exit.PARTIAL
-        summed = {run.outlet.counting for run, _ in chosen if run.outlet.counting is not None}
-        kept_for = {lane.file.session for _, lane in chosen}.union(*(one.streams for one in summed))
+        chosen = every if chosen is None else chosen
+        countings = (run.outlet.counting for run in {*runs, *(run for run, _ in chosen)})
+        streams = (one.streams for one in countings if one is not None)
+        kept_for = {lane.file.session for _, lane in chosen}.union(*streams)
         return Exit.PARTIAL if any(self.quarantine.count(session=one) for one in kept_for) else Exit.DONE
 
     def _all_read(self) -> bool:

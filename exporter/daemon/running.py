@@ -13,6 +13,7 @@ from exporter.daemon.reports import Reports
 from exporter.daemon.serving import Page, Serving
 
 if TYPE_CHECKING:
+    from exporter.daemon.helpers import Helpers
     from exporter.missioncontrol.store import Store as ReceiverStore
 
 
@@ -49,8 +50,8 @@ class Running:
     page: Page | None = None
     beside: list[Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=list)
 
-    def answers(self) -> Answers:
-        """Return what answers the requests of commands."""
+    def answers(self, helpers: "Helpers | None" = None) -> Answers:
+        """Return what answers the requests of commands; `helpers` take part in what is much."""
         redaction = self.redaction
         return Answers(
             self.daemon,
@@ -59,6 +60,7 @@ class Running:
             line_bytes_max=self.line_bytes_max,
             host=self.host,
             url=self.address,
+            helpers=helpers,
         )
 
     def address(self) -> str | None:

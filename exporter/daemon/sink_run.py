@@ -27,6 +27,7 @@ class SinkRun:
         self._gate_moved = asyncio.Event()
         self._workers: list[asyncio.Task[None]] = []
         self._counting: asyncio.Task[None] | None = None
+        self._sums_up = False
         self._stopping = False
 
     @property
@@ -39,9 +40,10 @@ class SinkRun:
         """How many sessions wait for their turn."""
         return len(self._schedule)
 
-    def start(self) -> None:
-        """Begin to work."""
-        if self.outlet.counting is not None:
+    def start(self, *, sum_up: bool) -> None:
+        """Begin to work; somebody else sums up what is counted unless `sum_up` says so."""
+        self._sums_up = sum_up and self.outlet.counting is not None
+        if self.outlet.counting is not None and sum_up:
             self._counting = asyncio.create_task(self.outlet.counting.run(self.outlet, self._quiet))
         self._workers = [asyncio.create_task(self._worker()) for _ in range(self._connections)]
 
@@ -65,7 +67,7 @@ class SinkRun:
     @property
     def summed_up(self) -> bool:
         """Tell whether what the lanes counted has been sent, where that is apart from what they do."""
-        return self.outlet.counting is None or self.outlet.counting.settled
+        return not self._sums_up or self.outlet.counting is None or self.outlet.counting.settled
 
     def look_for_endings(self) -> None:
         """Give a turn to the lanes of sessions that have something open while their process has ended."""

@@ -1,6 +1,5 @@
 """One signal of an OTLP endpoint as a sink: its records are sent as they are, and the answer is read to its end."""
 
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -57,9 +56,8 @@ class Streams:
         self._exporter_id = exporter_id
         self._run_of: dict[str, str] = {}
 
-    def begin_run(self, sessions: Iterable[str]) -> None:
-        """Let these sessions go out under the name of a new run, unless they have a name already."""
-        run = f"backfill-{uuid.uuid4()}"
+    def begin_run(self, sessions: Iterable[str], run: str) -> None:
+        """Let these sessions go out under the name of a run, unless they have a name already."""
         self._run_of.update(dict.fromkeys(sessions, run))
 
     def of(self, session: str, *, per_session: bool) -> str:
