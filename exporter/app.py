@@ -92,12 +92,13 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
     from exporter.daemon.control import page_of_daemon
     from exporter.daemon.serving import leave_no_core, open_in_browser, stop_on_signals
     from exporter.demo.replay import replay
+    from exporter.joining.demo import of_demo
     from exporter.store.lock import owned
 
     leave_no_core()
     settings = msgspec.structs.replace(loaded.settings, history_days=days)
     if demo:
-        settings = _of_demo(settings)
+        settings = of_demo(settings)
     leaves = [f"{name} ({host_of(url)})" for name, url in _addresses(settings).items()]
     facts = {"found_not_used": loaded.found_not_used, "leaves": leaves}
     state = Path(settings.state_dir)
@@ -122,19 +123,6 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
                 return Exit.DONE
         finally:
             await running.close()
-
-
-def _of_demo(settings: "Settings") -> "Settings":
-    """Return settings with which everything is apart from what is real, and nothing goes or comes."""
-    home = Path(settings.state_dir) / "demo"
-    return msgspec.structs.replace(
-        settings,
-        state_dir=str(home / "state"),
-        copilot_home=str(home / "copilot"),
-        source=(),
-        mission_control={},
-        otel={},
-    )
 
 
 async def serve(
