@@ -94,3 +94,24 @@ async def test_a_signal_that_is_refused_holds_the_others_up_no_longer_than_a_mom
     assert logged(receiver) == dict.fromkeys(session.durable_ids(), 1)
     assert set(span_counts(receiver).values()) == {1}
     assert receiver.metrics()
+
+
+async def test_a_rewind_over_ten_thousand_events_repeats_none(station: Station, receiver: Receiver) -> None:
+    """The machine knows the latest thousands of ids; what was delivered is known to the lane, however long ago."""
+    session = station.session()
+    copies = [_copy(DEMO, number) for number in range(90)]
+    session.append(*(line for copy in copies for line in copy))
+    exporter = station.exporter(settings_for(station, receiver))
+    assert await exporter.idle() == Exit.DONE
+    before = set(session.durable_ids())
+    counted = sum(totals(receiver, _CALLS).values())
+
+    session.replace(*copies[0], *copies[1], *copies[89], *_copy(DEMO, 90))
+    now = set(session.durable_ids())
+
+    await until(lambda: len(logged(receiver)) == len(before | now))
+    assert await exporter.idle() == Exit.DONE
+    assert set(logged(receiver).values()) == {1}
+    assert set(span_counts(receiver).values()) == {1}
+    calls = sum(b'"type":"tool.execution_complete"' in line for line in DEMO)
+    assert (counted, sum(totals(receiver, _CALLS).values())) == (90 * calls, 91 * calls)

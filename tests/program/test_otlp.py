@@ -171,25 +171,3 @@ def test_the_figures_of_the_exporter_go_out_when_asked(telling: Machine, receive
         :1
     ]
     assert _text(figures, "service.instance.id")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(200)
-def test_an_outage_costs_no_memory(telling: Machine, receiver: Receiver) -> None:
-    """Forty megabytes are written while nobody takes anything; the same again must not cost more."""
-    receiver.plan(then=Reply(503))
-    running = telling.start("run")
-    resident = []
-    for half in range(2):
-        for number in range(60):
-            lines = _DEMO * 6
-            _append(telling, f"h{half}-{number}", lines)
-        time.sleep(12)
-        resident.append(running.resident_bytes())
-
-    assert running.alive
-    assert resident[1] - resident[0] < 12_000_000, resident
-    assert resident[1] < 150_000_000, resident
-    receiver.plan(then=Reply())
-    until(lambda: all(not sink["lag_events"] for sink in telling.json("status")["sinks"]), "all is sent", seconds=90)
-    assert len({_text(record, "gen_ai.conversation.id") for record in receiver.logs()}) == 2 * 60
