@@ -12,6 +12,7 @@ comes with one of a millisecond before that says what the counter was until then
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from otel.cells import MILLISECOND, AnyPoint, Cell, Key, Labels, cell_of, empty
@@ -26,8 +27,7 @@ _SILENCE_NS: Final = 30 * _SECOND
 _READY_MAX: Final = 4_096
 _TIME_NS_MAX: Final = 2**63 - 1 - MILLISECOND
 _VALUE_MAX: Final = 2**40
-# Stands for the place of the last label of any instrument, the session: mostly it is the only one that is not told.
-_SESSION_ONLY: Final = (-1,)
+_NO_CELLS: Final[Mapping[Key, Cell]] = MappingProxyType({})
 
 Metrics: TypeAlias = list[tuple[Instrument, list[AnyPoint]]]
 
@@ -47,6 +47,16 @@ class Stream:
     width_ns: int = 10 * _SECOND
     series_max: int = 1_000
     cells_max: int = 20_000
+
+
+@dataclass(slots=True)
+class _Series:
+    """The series that measurements with the same labels belong to, and its cell of the span of time of the last one."""
+
+    key: Key
+    bounds: tuple[float, ...]
+    span: int
+    cell: Cell
 
 
 class Aggregate:
@@ -78,30 +88,39 @@ class Aggregate:
 
     def add(self, measurements: Iterable[Measurement]) -> None:
         """Add measurements; those of instruments that the stream's convention has not are passed over."""
-        sums, hidden = self._sums, self._hidden
+        sums, width_ns = self._sums, self._sums.width_ns
+        series: dict[tuple[Instrument, Labels], _Series | None] = {}
         for measurement in measurements:
-            instrument, time_ns, value, labels = (
-                measurement.instrument,
-                measurement.time_ns,
-                measurement.value,
-                measurement.labels,
-            )
-            places = hidden.get(instrument)
-            if places is None:
+            key = (measurement.instrument, measurement.labels)
+            try:
+                one = series[key]
+            except KeyError:
+                one = series[key] = self._series(*key)
+            if one is None:
                 continue
+            time_ns, value = measurement.time_ns, measurement.value
             if not (0 < time_ns <= _TIME_NS_MAX and 0 <= value <= _VALUE_MAX):
                 sums.refused += 1
                 continue
-            if places is _SESSION_ONLY:
-                labels = (*labels[:-1], None)
-            elif places:
-                labels = tuple(None if place in places else label for place, label in enumerate(labels))
-            span = sums.cells.get(time_ns // sums.width_ns)
-            cell = span.get((instrument, labels)) if span is not None else None
-            if cell is not None:
-                cell.add(measurement, instrument.bounds)
-            else:
-                self._add_first(measurement, labels)
+            span = time_ns // width_ns
+            if span != one.span:
+                cell = sums.cells.get(span, _NO_CELLS).get(one.key)
+                if cell is None:
+                    self._add_first(measurement, one.key[1])
+                    if width_ns != sums.width_ns:  # all cells are others now
+                        width_ns = sums.width_ns
+                        series.clear()
+                    continue
+                one.span, one.cell = span, cell
+            one.cell.add(measurement, one.bounds)
+
+    def _series(self, instrument: Instrument, labels: tuple[Value | None, ...]) -> "_Series | None":
+        """Return what measurements with these labels are added to, or None when nothing is sent of them."""
+        places = self._hidden.get(instrument)
+        if places is None:
+            return None
+        shown = tuple([None if place in places else label for place, label in enumerate(labels)]) if places else labels
+        return _Series((instrument, shown), instrument.bounds, -1, empty(()))
 
     def points(self, until_ns: int | None = None) -> Metrics:
         """Return points to send, oldest first: of spans of time that ended by `until_ns`, or of all that there are.
@@ -164,16 +183,14 @@ class Aggregate:
         stream = self._stream
         if "both" not in (instrument.semconv, stream.semconv) and instrument.semconv != stream.semconv:
             return None
-        places = tuple(
+        return tuple(
             place
             for place, label in enumerate(instrument.labels)
             if label.content > stream.content or (label is CONVERSATION_ID and not stream.session_label)
         )
-        return _SESSION_ONLY if places == (len(instrument.labels) - 1,) else places
 
     def _shown(self, instrument: Instrument, by_name: Mapping[str, Value | None]) -> Labels:
         hidden = self._hidden[instrument] or ()
-        hidden = (len(instrument.labels) - 1,) if hidden is _SESSION_ONLY else hidden
         return tuple(
             None if place in hidden else by_name.get(label.latest) for place, label in enumerate(instrument.labels)
         )
@@ -181,14 +198,18 @@ class Aggregate:
     def _add_first(self, measurement: Measurement, labels: Labels) -> None:
         """Add a measurement to a span of time that has none of its series yet."""
         instrument, sums = measurement.instrument, self._sums
-        known = self._known.setdefault(instrument, set())
+        known = self._known.get(instrument)
+        if known is None:
+            known = self._known[instrument] = set()
         if labels not in known:
             if len(known) >= self._stream.series_max:
                 labels = None
             known.add(labels)
-        span = sums.cells.setdefault(measurement.time_ns // sums.width_ns, {})
-        cell = span.get((instrument, labels))
-        if cell is not None:
+        place = measurement.time_ns // sums.width_ns
+        span = sums.cells.get(place)
+        if span is None:
+            span = sums.cells[place] = {}
+        elif (cell := span.get((instrument, labels))) is not None:
             cell.add(measurement, instrument.bounds)
             return
         span[instrument, labels] = cell_of(measurement, instrument.bounds)

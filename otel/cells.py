@@ -14,6 +14,8 @@ Key: TypeAlias = tuple[Instrument, Labels]
 AnyPoint: TypeAlias = Point | HistogramPoint
 
 MILLISECOND = 1_000_000
+_NO_MINIMUM = float("inf")
+_NO_MAXIMUM = float("-inf")
 
 
 class Cell(msgspec.Struct, array_like=True, gc=False):
@@ -48,13 +50,13 @@ class Cell(msgspec.Struct, array_like=True, gc=False):
 
     def merge(self, other: "Cell") -> None:
         """Add what another cell of the same series has."""
-        self.first_ns = min(self.first_ns, other.first_ns)
-        self.last_ns = max(self.last_ns, other.last_ns)
+        self.first_ns = other.first_ns if other.first_ns < self.first_ns else self.first_ns
+        self.last_ns = other.last_ns if other.last_ns > self.last_ns else self.last_ns
         self.count += other.count
         self.total += other.total
-        self.minimum = min(self.minimum, other.minimum)
-        self.maximum = max(self.maximum, other.maximum)
         if self.buckets:
+            self.minimum = other.minimum if other.minimum < self.minimum else self.minimum
+            self.maximum = other.maximum if other.maximum > self.maximum else self.maximum
             self.buckets = [mine + theirs for mine, theirs in zip(self.buckets, other.buckets, strict=True)]
         self.exemplar = other.exemplar or self.exemplar
 
@@ -95,15 +97,18 @@ class Cell(msgspec.Struct, array_like=True, gc=False):
 
 def cell_of(measurement: Measurement, bounds: tuple[float, ...]) -> Cell:
     """Return a cell with one measurement."""
-    cell = empty(bounds)
-    cell.first_ns = cell.last_ns = measurement.time_ns
-    cell.add(measurement, bounds)
-    return cell
+    time_ns, value, context = measurement.time_ns, measurement.value, measurement.context
+    exemplar = (time_ns, value, context.trace_id, context.span_id) if context is not None else None
+    if not bounds:
+        return Cell(time_ns, time_ns, 1, 0 + value, _NO_MINIMUM, _NO_MAXIMUM, [], exemplar)
+    buckets = [0] * (len(bounds) + 1)
+    buckets[bisect_left(bounds, value)] = 1
+    return Cell(time_ns, time_ns, 1, 0 + value, value, value, buckets, exemplar)
 
 
 def empty(bounds: tuple[float, ...]) -> Cell:
     """Return a cell of nothing, which takes its time from what is added first."""
-    return Cell(2**63 - 1, 0, 0, 0, float("inf"), float("-inf"), [0] * (len(bounds) + 1) if bounds else [])
+    return Cell(2**63 - 1, 0, 0, 0, _NO_MINIMUM, _NO_MAXIMUM, [0] * (len(bounds) + 1) if bounds else [])
 
 
 def _exemplar(cell: Cell) -> Exemplar | None:
