@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote
 
+from exporter.daemon.asleep import GUESSED_EVENT_BYTES
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.lane import Lane
 from exporter.daemon.overview import has_crashed, workspace_facts
 from exporter.daemon.sink_run import SinkRun
-from exporter.daemon.status_of import sink_status
+from exporter.daemon.status_of import events_behind, sink_status
 from exporter.sources.files import WORKSPACE_NAME
 from exporter.sources.workspace import read_workspace
 from exporter.store.marks import exporter_id
@@ -18,6 +19,8 @@ from exporter.version import VERSION
 
 _SESSION_SECONDS: Final = 1.0
 _EXPORTER_SECONDS: Final = 10.0
+_BEHIND_MAX: Final = 200
+_COUNT_BYTES_MAX: Final = 1 << 20
 _REPORTED_NAMES: Final = ("title", "repository", "branch")
 
 
@@ -71,6 +74,7 @@ class Reports:
 
     async def _exporter(self, run: SinkRun) -> None:
         sinks = [sink_status(one) for one in self._daemon.runs]
+        reasons = self._daemon.quarantine.by_reason()
         report = {
             "version": VERSION,
             "host": self._host,
@@ -80,9 +84,31 @@ class Reports:
                     "lag_events": one.lag_events,
                     "lag_seconds": one.lag_seconds,
                     "last_error": one.last_error,
+                    "retries": one.retries,
                 }
                 for one in sinks
             ],
-            "quarantined": self._daemon.quarantine.count(),
+            "quarantined": sum(reasons.values()),
+            "quarantine": reasons,
+            "behind": _behind(run),
         }
         await run.outlet.sink.report(f"/exporters/{self._exporter_id}", "POST", report)
+
+
+def _behind(run: SinkRun) -> dict[str, dict[str, float]]:
+    """Return by its id there how far the receiver is behind each session, the longest first; none that is level.
+
+    Events of a backlog are counted in the file up to a megabyte in all; of the rest their number is an estimate.
+    """
+    now, left, found = time.monotonic(), _COUNT_BYTES_MAX, dict[str, dict[str, float]]()
+    behind = [
+        (0.0 if lane.behind_since is None else now - lane.behind_since, lane.mark.remote_id, lane.lag_bytes(), lane)
+        for lane in run.lanes.values()
+        if lane.mark.remote_id is not None
+    ]
+    waiting = sorted((one for one in behind if one[2] > 0), key=lambda one: (-one[0], one[1]))
+    for seconds, remote_id, lag_bytes, lane in waiting[:_BEHIND_MAX]:
+        events = events_behind([lane]) if lag_bytes <= left else lag_bytes // GUESSED_EVENT_BYTES
+        left -= lag_bytes
+        found[str(remote_id)] = {"lag_events": events, "lag_seconds": round(seconds, 3)}
+    return found

@@ -139,6 +139,11 @@ class Quarantine:
         )
         return int(rows[0][0])
 
+    def by_reason(self) -> dict[str, int]:
+        """Count the events in quarantine by their reason, the most first."""
+        rows, _ = self._run("SELECT reason, count(*) FROM quarantine GROUP BY reason ORDER BY 2 DESC, 1")
+        return {str(reason): int(count) for reason, count in rows}
+
     def ids(self, session: str, sink: str) -> set[str]:
         """Return the ids of a session's quarantined events that this sink lacks."""
         rows, _ = self._run(

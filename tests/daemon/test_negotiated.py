@@ -10,6 +10,7 @@ import pytest
 
 from exporter.daemon.reports import Reports
 from exporter.errors import Exit
+from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
 from tests.daemon.receivers import Full
 from tests.daemon.sessions import event
@@ -227,9 +228,38 @@ async def test_the_exporter_reports_on_its_sinks(station: Station, full: Peer, f
 
     report = _reported(full, "POST", "/agents/exporters/")[-1]
     assert report["host"] == "laptop"
-    assert report["sinks"] == [{"name": "mission_control", "lag_events": 0, "lag_seconds": 0.0, "last_error": None}]
+    told = {"lag_events": 0, "lag_seconds": 0.0, "last_error": None, "retries": 0}
+    assert report["sinks"] == [{"name": "mission_control", **told}]
+    assert (report["quarantined"], report["quarantine"], report["behind"]) == (0, {}, {})
     times = [one.at for one in full.requests if one.path.startswith("/agents/exporters/")]
     assert times[1] - times[0] <= 20.0
+
+
+async def test_the_exporter_reports_what_it_holds_back_and_with_which_sessions_it_is_behind(
+    station: Station, full: Peer, fast_clock: float
+) -> None:
+    slow, level = station.session("slow"), station.session("level")
+    slow.add(3)
+    level.add(3)
+    level.append(b"rubbish\n")
+    exporter = station.exporter(full)
+
+    def last() -> dict[str, Any]:
+        return [{}, *_reported(full, "POST", "/agents/exporters/")][-1]
+
+    async with _reporting(exporter, PASS_THROUGH.text):
+        await until(lambda: last().get("quarantine"))
+        await exporter.idle()
+        full.script = lambda request: Reply(delay=1.5) if request.is_events else None
+        slow.add(4)
+        await until(lambda: last()["behind"])
+        behind = last()["behind"]
+        await until(lambda: last()["behind"] == {})
+
+    assert (last()["quarantined"], last()["quarantine"]) == (1, {"not_json": 1})
+    assert list(behind) == ["slow"]
+    assert behind["slow"]["lag_events"] == 4
+    assert behind["slow"]["lag_seconds"] > 0
 
 
 async def test_no_report_goes_to_a_receiver_at_the_floor(station: Station, floor: Peer, fast_clock: float) -> None:

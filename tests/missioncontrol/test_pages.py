@@ -282,6 +282,45 @@ async def test_health_shows_rules_by_day_and_exporters(shown: httpx.AsyncClient)
         assert said in text
 
 
+async def test_health_shows_what_is_held_back_and_how_often_it_was_tried(client: httpx.AsyncClient) -> None:
+    sinks = [{"name": "local", "retries": 4}, {"name": "team", "retries": 0}]
+    for id, reasons in (("x", {"refused_400": 2, "not_json": 1}), ("y", {"not_json": 5, "odd": "many"})):
+        report = {"host": f"desk-{id}", "sinks": sinks, "quarantined": 3, "quarantine": reasons}
+        await client.post(f"/agents/exporters/{id}", json=report)
+
+    page = await read(client, "/health")
+    told = (await client.get("/api/v1/exporters")).json()["exporters"]
+
+    text = " ".join(re.sub("(?<=[a-z0-9])(?=desk)", " ", page.text).split())
+    assert "6 events are held back" in text
+    for said in ("refused 4002 desk-x", "not json1 desk-x", "not json5 desk-y", "local up to date, 4 retries"):
+        assert said in text
+    assert {one["id"]: (one["quarantine"], one["sinks"]) for one in told}["x"] == (
+        {"refused_400": 2, "not_json": 1},
+        sinks,
+    )
+
+
+async def test_each_session_has_the_lag_that_its_exporter_tells(client: httpx.AsyncClient) -> None:
+    for id, host in (("s", "desk"), ("level", "desk"), ("old", "shelf"), ("nobody", "none")):
+        await client.post("/agents/sessions", json={"id": id})
+        await client.put(f"/agents/sessions/{id}", json={"host": host})
+    sink = {"name": "team", "lag_seconds": 90.0, "lag_events": 12}
+    behind = {"s": {"lag_seconds": 61.0, "lag_events": 7}, "elsewhere": {"lag_seconds": "x"}}
+    await client.post("/agents/exporters/x", json={"host": "desk", "sinks": [sink], "behind": behind})
+    await client.post("/agents/exporters/y", json={"host": "shelf", "sinks": [sink]})
+
+    page = (await client.get("/")).text
+    cells = {
+        id: re.search(rf'data-key="{id}".*?data-name="Upload lag">(.*?)</td>', page).group(1)  # type: ignore[union-attr]
+        for id in ("s", "level", "old", "nobody")
+    }
+
+    assert re.fullmatch(r"1 min 01 s · 7 events <small>as of <time.*", cells["s"])
+    assert (cells["level"], cells["old"], cells["nobody"]) == ("none", "1 min 30 s · 12 events", "")
+    assert "1 min 01 s · 7 events" in (await client.get("/sessions/s")).text
+
+
 async def test_an_export_holds_the_session(shown: httpx.AsyncClient) -> None:
     lines = await shown.get("/sessions/s/export.jsonl")
     markdown = await shown.get("/sessions/s/export.md")

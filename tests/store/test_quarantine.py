@@ -245,3 +245,12 @@ def test_a_database_of_the_first_version_is_read_on(path: Path) -> None:
     with closing(opened(path)) as quarantine:
         assert quarantine.set_aside is None
         assert [(kept.number, kept.event, kept.raw) for kept in quarantine.entries()] == [(5, "i", b"abc")]
+
+
+def test_what_is_kept_is_counted_by_its_reason(quarantine: Quarantine) -> None:
+    quarantine.add("s", None, [bad(number, bytes([number])) for number in range(2)])
+    quarantine.add(
+        "t", "one", [bad(9, reason="refused_400"), *(bad(n, bytes([n]), reason="too_large") for n in range(3))]
+    )
+
+    assert list(quarantine.by_reason().items()) == [("too_large", 3), ("not_json", 2), ("refused_400", 1)]

@@ -71,10 +71,11 @@ def _sourced(value: str, sources: list[str], long: bool) -> str:
 
 
 def lag_of(lag: dict[str, Any] | None) -> str:
-    """Return how far behind the exporter of a session's host is."""
+    """Return how far behind the exporter of a session is with it, and since when that is known."""
     if lag is None:
         return ""
     seconds, events = float(lag["lag_seconds"]), lag.get("lag_events")
     if not events and seconds < 1:
         return "none"
-    return f"{duration(seconds)} · {figure(events)} events" if events else duration(seconds)
+    known = f" <small>as of {moment(lag['at'], short=True)}</small>" if lag.get("at") else ""
+    return (f"{duration(seconds)} · {figure(events)} events" if events else duration(seconds)) + known

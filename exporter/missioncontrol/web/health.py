@@ -17,6 +17,7 @@ _DAYS: Final = 14
 _RULES: Final = 40
 _ROWS_MAX: Final = 2000
 _SHADES: Final = 5
+_REASONS_MAX: Final = 20
 
 
 async def health_page(request: Request) -> Response:
@@ -112,15 +113,18 @@ def _quarantine(exporters: list[dict[str, Any]]) -> str:
     total = sum(report["quarantined"] for report in exporters if isinstance(report.get("quarantined"), int))
     if not total:
         return '<p class="quiet">Nothing is held back.</p>'
-    reasons = "".join(
-        f"<li><b>{figure(count)}</b> {escape(reason)}</li>"
+    rows = "".join(
+        f'<tr><th scope="row">{escape(reason.replace("_", " "))}</th><td class="number" data-name="Events">'
+        f'{figure(count)}</td><td data-name="Exporter">{escape(report.get("host") or report["id"])}</td></tr>'
         for report in exporters
         if isinstance(told := report.get("quarantine"), dict)
-        for reason, count in list(told.items())[:20]
+        for reason, count in list(told.items())[:_REASONS_MAX]
     )
+    names = "".join(f'<th scope="col">{name}</th>' for name in ("Reason", "Events", "Exporter"))
+    table = f'<table class="sessions"><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>' if rows else ""
     return (
         f"<p><b>{figure(total)}</b> events are held back where they were read; they never left that machine. There,"
-        f" <code>exporter quarantine list</code> tells each with its reason.</p><ul>{reasons}</ul>"
+        f" <code>exporter quarantine list</code> tells each with its reason.</p>{table}"
     )
 
 

@@ -196,17 +196,39 @@ def figures(database: sqlite3.Connection, session_ids: list[str]) -> dict[str, F
     return told
 
 
-def lags(reports: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return by host how far behind its exporter is: the worst of its sinks, from its newest report."""
-    worst: dict[str, dict[str, Any]] = {}
+@dataclass(frozen=True, slots=True)
+class Lags:
+    """How far behind exporters say they are: with each session that they name, and at worst with those of their host.
+
+    An exporter that names sessions is level with all others of its host.
+    """
+
+    sessions: dict[str, dict[str, Any]]
+    hosts: dict[str, dict[str, Any]]
+
+    def of(self, session: dict[str, Any]) -> dict[str, Any] | None:
+        """Return how far behind the exporter of a session is with it; None when no exporter has said."""
+        return self.sessions.get(session["id"]) or self.hosts.get(str(session.get("host")))
+
+
+def lags(reports: list[dict[str, Any]]) -> Lags:
+    """Return what the newest reports of all exporters say of lags."""
+    sessions: dict[str, dict[str, Any]] = {}
+    hosts: dict[str, dict[str, Any]] = {}
     for report in reports:
-        host, sinks = report.get("host"), report.get("sinks")
-        if not isinstance(host, str) or host in worst or not isinstance(sinks, list):
+        host, sinks, behind = report.get("host"), report.get("sinks"), report.get("behind")
+        if isinstance(behind, dict):
+            for id, lag in behind.items():
+                if isinstance(lag, dict) and _is_number(lag.get("lag_seconds")):
+                    sessions.setdefault(id, {**lag, "at": report.get("reported_at")})
+        if not isinstance(host, str) or host in hosts or not isinstance(sinks, list):
             continue
         usable = [sink for sink in sinks if isinstance(sink, dict) and _is_number(sink.get("lag_seconds"))]
-        if usable:
-            worst[host] = max(usable, key=lambda sink: float(sink["lag_seconds"]))
-    return worst
+        if isinstance(behind, dict):
+            hosts[host] = {"lag_seconds": 0.0, "lag_events": 0}
+        elif usable:
+            hosts[host] = max(usable, key=lambda sink: float(sink["lag_seconds"]))
+    return Lags(sessions, hosts)
 
 
 def _is_number(value: object) -> bool:

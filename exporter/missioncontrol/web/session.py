@@ -104,7 +104,7 @@ def _read(database: sqlite3.Connection, asked: _Asked) -> _Shown:
     return _Shown(
         session=session,
         figures=reading.figures(database, [asked.session_id]).get(asked.session_id, {}),
-        lag=reading.lags(queries.exporters(database)).get(str(session.get("host"))),
+        lag=reading.lags(queries.exporters(database)).of(session),
         tree=tree,
         window=_window(database, asked, scope),
         rewinds=reading.rewinds(database, asked.session_id),
@@ -228,8 +228,8 @@ async def _found(request: Request, session_id: str) -> str:
     query = finding.understand(words) if words else None
     if query is None:
         return ""
-    results, _ = await receiver_of(request).find(query, None, session_id, _FOUND_MAX)
-    return found_events(results, words, with_session=False)
+    results, following = await receiver_of(request).find(query, None, session_id, _FOUND_MAX)
+    return found_events(results, words, with_session=False, has_more=following is not None)
 
 
 async def next_event(request: Request) -> Response:

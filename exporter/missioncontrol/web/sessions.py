@@ -78,7 +78,7 @@ def _empty(state: str | None, words: str | None) -> str:
     )
 
 
-def _row(session: dict[str, Any], figures: reading.Figures, lags: dict[str, dict[str, Any]]) -> str:
+def _row(session: dict[str, Any], figures: reading.Figures, lags: reading.Lags) -> str:
     title = escape(str(session["title"] or session["id"]))
     place = " · ".join(escape(str(session[name])) for name in ("repository", "branch") if session[name])
     cells = (
@@ -88,7 +88,7 @@ def _row(session: dict[str, Any], figures: reading.Figures, lags: dict[str, dict
         ("Tokens", tokens(figures)),
         ("Cost", cost(figures)),
         ("Masked", figure(session["masked"]) if session["masked"] else ""),
-        ("Upload lag", lag_of(lags.get(str(session["host"])))),
+        ("Upload lag", lag_of(lags.of(session))),
         ("Host", escape(str(session["host"] or ""))),
     )
     rest = "".join(f'<td data-name="{name}">{value}</td>' for name, value in cells)
@@ -105,5 +105,5 @@ async def _found(request: Request) -> str:
     query = finding.understand(words) if len(words) >= _FOUND_LENGTH_MIN else None
     if query is None or request.query_params.get("cursor"):
         return ""
-    results, _ = await receiver_of(request).find(query, None, None, _FOUND_MAX)
-    return found_events(results, words, with_session=True)
+    results, following = await receiver_of(request).find(query, None, None, _FOUND_MAX)
+    return found_events(results, words, with_session=True, has_more=following is not None)
