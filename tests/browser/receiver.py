@@ -96,8 +96,10 @@ def demo(moved: timedelta = timedelta()) -> list[dict[str, Any]]:
         for secret, marker in SECRETS.items():
             line = line.replace(secret, marker)  # noqa: PLW2901  one line, step by step
         read: dict[str, Any] = json.loads(line)
-        at = datetime.fromisoformat(read["timestamp"]) + moved
-        read["timestamp"] = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        for told, name in ((read, "timestamp"), (read["data"], "startTime")):
+            if name in told:
+                at = datetime.fromisoformat(told[name]) + moved
+                told[name] = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         events.append(read)
     return events
 

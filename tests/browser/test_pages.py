@@ -14,7 +14,7 @@ from tests.browser.pictures import BYTES_MAX, PICTURES, Picture, difference, tak
 from tests.browser.receiver import Receiver, event, fill
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, expect
+    from playwright.sync_api import Browser, Page, ViewportSize, expect
 else:
     expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -271,7 +271,7 @@ def test_axe_finds_nothing_serious(browser: Browser, receiver: Receiver, path: s
     from tests.browser.axe import findings
 
     # Our policy forbids foreign scripts, and that is what axe is here.
-    size = {"width": width, "height": 800}
+    size: ViewportSize = {"width": width, "height": 800}
     context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light", bypass_csp=True, viewport=size)
     page = context.new_page()
     page.goto(receiver.url + path)

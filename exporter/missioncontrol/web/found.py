@@ -5,15 +5,13 @@ from typing import Any
 from exporter.missioncontrol.web.markup import address, anchor, escape, marked, moment, session_path
 
 
-def found_events(results: list[dict[str, Any]], words: str, *, with_session: bool) -> str:
-    """Return the list, or a sentence when nothing was found."""
+def found_events(results: list[dict[str, Any]], words: str, *, with_session: bool, has_more: bool) -> str:
+    """Return the list, the newest first, or a sentence when nothing was found; `has_more` says that it goes on."""
     if not results:
         return f'<p class="found quiet" role="status">No event says “{escape(words)}”.</p>'
     items = "".join(_item(result, with_session) for result in results)
-    return (
-        f'<section class="found"><h2>In what was said and done <small>{len(results)} events</small></h2>'
-        f"<ol>{items}</ol></section>"
-    )
+    count = f"the newest {len(results)}" if has_more else "1 event" if len(results) == 1 else f"{len(results)} events"
+    return f'<section class="found"><h2>In what was said and done <small>{count}</small></h2><ol>{items}</ol></section>'
 
 
 def _item(result: dict[str, Any], with_session: bool) -> str:

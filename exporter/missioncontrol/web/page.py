@@ -22,6 +22,12 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 _PLACES: Final = {"/": "Sessions", "/feed": "Feed", "/health": "Redaction & health"}
+_HINTS: Final = {
+    "unknown_session": "Nothing of it has arrived here, or its address is cut short.",
+    "deleted_session": "Somebody had it forgotten. Its file is still where Copilot CLI keeps it.",
+    "expired_session": "It was older, or all took more space, than the settings keep. The CLI's file is its own.",
+}
+"""What helps a person; the error's own hint is for who writes programs."""
 _ICON: Final = (
     b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="4" fill="#2457c5"/>'
     b'<path d="M3 8h2.5l1.5-4 2.5 8L11 8h2" fill="none" stroke="#fff" stroke-width="1.6" stroke-linejoin="round"'
@@ -50,7 +56,8 @@ def page(request: Request, title: str, content: str, *, here: str = "", body: st
 
 def error_page(request: Request, error: ApiError) -> Response:
     """Return an error as a page."""
-    content = f'<h1>{escape(error.message)}</h1><p>{escape(error.hint)}</p><p><a href="/">All sessions</a></p>'
+    hint = _HINTS.get(error.kind, error.hint)
+    content = f'<h1>{escape(error.message)}</h1><p>{escape(hint)}</p><p><a href="/">All sessions</a></p>'
     answer = page(request, error.message, content)
     answer.status_code = error.status
     answer.headers["Cache-Control"] = "no-store"

@@ -151,7 +151,7 @@ def _row(node: _Node, depth: int, path: str, start: int, length: int) -> str:
         for mark in span.events[:50]
     )
     took = ("open, " if span.is_open else "") + duration((node.end - node.start) / _NANOSECONDS)
-    name = f'<span class="name depth-{min(depth, 6)}">{escape(span.name)} <small>{took}</small></span>'
+    name = f'<span class="name depth-{min(depth, 6)}">{escape(_said_once(span.name))} <small>{took}</small></span>'
     bar = (
         f'<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
         f'<rect class="span" x="{left:.2f}" y="1" width="{min(width, 100 - left):.2f}" height="8"/>{ticks}</svg>'
@@ -160,3 +160,9 @@ def _row(node: _Node, depth: int, path: str, start: int, length: int) -> str:
         return f'<li class="{kind}{failed}"><span>{bar}{name}</span></li>'
     link = f"{address(path, at=span.event)}#{anchor(span.event)}"
     return f'<li class="{kind}{failed}"><a href="{link}">{bar}{name}</a></li>'
+
+
+def _said_once(name: str) -> str:
+    """Return a span's name; that of a shell ends with what runs the command, which mostly is the tool's name again."""
+    words = name.split(" ")
+    return " ".join(words[:-1] if len(words) > 2 and words[-1] == words[-2] else words)
