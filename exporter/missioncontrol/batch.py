@@ -38,8 +38,7 @@ class Elements:
     rewound: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True, gc=False):
     """One durable event as it is kept."""
 
     envelope: Envelope

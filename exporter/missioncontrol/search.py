@@ -1,8 +1,8 @@
 """Full-text search: an index in a file of its own, filled behind the store, and lost without harm.
 
-The index holds words only (FTS5 without content and positions); texts are read from the store when something is
-found. It remembers in the same transaction how far it has read, so a crash repeats nothing and misses nothing. A
-session that is forgotten is taken out and the index merged, so that no word of it stays in the file.
+A thread fills it, or another process while it is far behind. Texts are read from the store when
+something is found. A session that is forgotten is taken out and the index merged, so that no word of it stays in the
+file.
 """
 
 import logging
@@ -10,35 +10,25 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
-from pathlib import Path
 from typing import Final, TypeVar
 
-from exporter.missioncontrol.payloads import whole
+from exporter.missioncontrol import indexing
+from exporter.missioncontrol.index import identity_of, open_index, path_beside, put, reached, read_on, take_out
+from exporter.missioncontrol.numbers import next_number
 from exporter.missioncontrol.schema import connect, truncate_log
 from exporter.missioncontrol.store import Store
-from exporter.missioncontrol.texts import FORMAT, text_of
 
 Result = TypeVar("Result")
-Row = tuple[int, int, bytes]
-_ROWS_MAX, _BYTES_MAX = 2000, 4 << 20
 _PAUSE_SECONDS: Final = 0.04
 _BURST_SECONDS: Final = 3.0
 _RETRY_SECONDS: Final = 5.0
 _OPEN_SECONDS: Final = 5.0
+_APART_EVENTS: Final = 10_000
+_APART_AGAIN_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.05
 _log: Final = logging.getLogger(__name__)
-
-_SCHEMA: Final = (
-    "CREATE VIRTUAL TABLE words USING fts5(text, content='', detail=none, columnsize=0,"
-    " tokenize='unicode61 remove_diacritics 0')",
-    "INSERT INTO words (words, rank) VALUES ('hashsize', 8388608)",
-    "CREATE TABLE indexed (until INTEGER NOT NULL, store INTEGER NOT NULL, format INTEGER NOT NULL)",
-    "CREATE TABLE forgotten (session INTEGER PRIMARY KEY)",
-)
-_INSERT: Final = "INSERT INTO words (rowid, text) VALUES (?, ?)"
-_REMOVE: Final = "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)"
 
 
 class Search:
@@ -46,7 +36,7 @@ class Search:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._path = store.path and store.path.with_name(f"{store.path.stem}-search{store.path.suffix}")
+        self._path = store.path and path_beside(store.path)
         self._wake = threading.Event()
         self._hurry = threading.Event()
         self._lock = threading.Lock()
@@ -55,6 +45,7 @@ class Search:
         self._closed = False
         self._last_wake = 0.0
         self._until = -1
+        self._apart_after = 0.0
         self._reached = threading.Condition()
         self._memory: sqlite3.Connection | None = None
         store.after_commit = self.wake
@@ -133,7 +124,9 @@ class Search:
                 self._wake.clear()
                 while not self._requests.empty():
                     self._forget(index, *self._requests.get())
-                if self._step(index) == 0:
+                if self._is_far_behind():
+                    self._fill_apart(index)
+                elif not self._step(index):
                     self._wake.wait()
                     self._let_the_burst_pass()
         finally:
@@ -151,18 +144,10 @@ class Search:
         self._hurry.clear()
 
     def _open(self) -> sqlite3.Connection:
-        identity = self._store.read_now(
-            lambda database: database.execute("SELECT value FROM counters WHERE name = 'identity'").fetchone()[0]
-        )
-        try:
-            index = _open_index(self._path, identity)
-        except sqlite3.DatabaseError:
-            _remove(self._path)
-            index = _open_index(self._path, identity)
+        index = open_index(self._path, self._store.read_now(identity_of))
         if self._path is None:
             self._memory = index
-        (until,) = index.execute("SELECT until FROM indexed").fetchone()
-        self._set_until(until)
+        self._set_until(reached(index))
         return index
 
     def _set_until(self, until: int) -> None:
@@ -170,20 +155,43 @@ class Search:
             self._until = until
             self._reached.notify_all()
 
-    def _step(self, index: sqlite3.Connection) -> int:
-        """Index the next events; return how many they were."""
-        rows = self._store.read_now(lambda database: _unread(database, self._until))
-        if not rows:
-            return 0
-        skipped = {session for (session,) in index.execute("SELECT session FROM forgotten")}
-        texts = [(n, text_of(body)) for n, session, body in rows if session not in skipped]
+    def _step(self, index: sqlite3.Connection) -> bool:
+        """Index the next events; tell whether there were any."""
+        texts = read_on(index, self._store.read_now)
+        if texts is None:
+            return False
         with self._lock:
-            index.execute("BEGIN IMMEDIATE")
-            index.executemany(_INSERT, texts)
-            index.execute("UPDATE indexed SET until = ?", (rows[-1][0],))
-            index.execute("COMMIT")
-        self._set_until(rows[-1][0])
-        return len(rows)
+            put(index, texts)
+        self._set_until(reached(index))
+        return True
+
+    def _is_far_behind(self) -> bool:
+        if self._path is None or time.monotonic() < self._apart_after:
+            return False
+        return self._store.read_now(lambda database: next_number(database, "events")) - self._until > _APART_EVENTS
+
+    def _fill_apart(self, index: sqlite3.Connection) -> None:
+        """Let another process fill the index until it is done, or there is something that only we can do."""
+        assert self._store.path is not None
+        try:
+            filling = indexing.start(self._store.path.resolve())
+        except OSError as error:
+            self._apart_failed(str(error))
+            return
+        try:
+            while filling.poll() is None and not self._closed and self._requests.empty():
+                time.sleep(_LOOK_SECONDS)
+                self._set_until(reached(index))
+            if filling.returncode:
+                self._apart_failed(f"it ended with {filling.returncode}")
+        finally:
+            filling.terminate()
+            filling.wait()
+        self._set_until(reached(index))
+
+    def _apart_failed(self, reason: str) -> None:
+        _log.warning("the search index is filled in this process", extra={"reason": reason})
+        self._apart_after = time.monotonic() + _APART_AGAIN_SECONDS
 
     def _forget(self, index: sqlite3.Connection, sessions: Sequence[int], answer: "Future[None]") -> None:
         if not answer.set_running_or_notify_cancel():
@@ -191,85 +199,10 @@ class Search:
         try:
             with self._lock:
                 for session in sessions:
-                    self._take_out(index, session)
+                    take_out(index, self._store.read_now, session)
                 index.execute("INSERT INTO words (words) VALUES ('optimize')")
                 truncate_log(index)
         except sqlite3.Error as error:
             answer.set_exception(error)
             raise
         answer.set_result(None)
-
-    def _take_out(self, index: sqlite3.Connection, session: int) -> None:
-        if index.execute("SELECT 1 FROM forgotten WHERE session = ?", (session,)).fetchone():
-            return
-        index.execute("BEGIN IMMEDIATE")
-        last = 0
-        while rows := self._store.read_now(
-            lambda database, after=last: _indexed_of(database, session, after, self._until)  # type: ignore[misc]
-        ):
-            index.executemany(_REMOVE, ((n, text_of(body)) for n, _, body in rows))
-            last = rows[-1][0]
-        index.execute("INSERT INTO forgotten (session) VALUES (?)", (session,))
-        index.execute("COMMIT")
-
-
-def _unread(database: sqlite3.Connection, until: int) -> list[Row]:
-    rows = database.execute(
-        "SELECT n, session, body, cuts FROM events WHERE n > ? ORDER BY n LIMIT ?", (until, _ROWS_MAX)
-    )
-    return _some(database, rows)
-
-
-def _indexed_of(database: sqlite3.Connection, session: int, after: int, until: int) -> list[Row]:
-    # The plus keeps SQLite from walking through all events by their number.
-    rows = database.execute(
-        "SELECT n, session, body, cuts FROM events WHERE session = ? AND +n > ? AND +n <= ? ORDER BY n LIMIT ?",
-        (session, after, until, _ROWS_MAX),
-    )
-    return _some(database, rows)
-
-
-def _some(database: sqlite3.Connection, rows: Iterable[tuple[int, int, bytes, bytes | None]]) -> list[Row]:
-    """Return the rows with their events as delivered, until they are many bytes."""
-    found: list[Row] = []
-    size = 0
-    for n, session, body, cuts in rows:
-        found.append((n, session, whole(database, body, cuts)))
-        size += len(found[-1][2])
-        if size > _BYTES_MAX:
-            break
-    return found
-
-
-def _open_index(path: Path | None, identity: int) -> sqlite3.Connection:
-    if path is not None:
-        path.touch(mode=0o600)
-    index = connect(path)
-    try:
-        for name, value in {
-            "journal_mode": "WAL",
-            "synchronous": "NORMAL",
-            "secure_delete": "ON",
-            "cache_size": "-4000",
-            "journal_size_limit": str(16 << 20),
-        }.items():
-            index.execute(f"PRAGMA {name} = {value}")
-        if not index.execute("SELECT 1 FROM sqlite_master WHERE name = 'indexed'").fetchone():
-            index.execute("BEGIN IMMEDIATE")
-            for statement in _SCHEMA:
-                index.execute(statement)
-            index.execute("INSERT INTO indexed VALUES (0, ?, ?)", (identity, FORMAT))
-            index.execute("COMMIT")
-        if index.execute("SELECT store, format FROM indexed").fetchone() != (identity, FORMAT):
-            raise sqlite3.DatabaseError("the index is of another store or format")
-    except BaseException:
-        index.close()
-        raise
-    return index
-
-
-def _remove(path: Path | None) -> None:
-    for suffix in ("", "-wal", "-shm"):
-        if path is not None:
-            with suppress(FileNotFoundError):
-                path.with_name(path.name + suffix).unlink()

@@ -13,6 +13,7 @@ LENGTH_MAX: Final = 256 * 1024
 """How many characters of one event can be found."""
 
 _UNREADABLE_BY_PEOPLE: Final = frozenset(("encryptedContent", "reasoningOpaque", "signature"))
+_TOLD: Final = frozenset((str, dict, list))
 
 
 class _Content(msgspec.Struct):
@@ -35,15 +36,20 @@ def text_of(body: bytes) -> str:
 
 
 def _collect(value: Any, found: list[str]) -> None:
-    if type(value) is str:
-        found.append(value)
-    elif type(value) is dict:
+    if type(value) is dict:
         for key, inner in value.items():
-            if key[-2:] != "Id" and key not in _UNREADABLE_BY_PEOPLE:
+            kind = type(inner)
+            if kind not in _TOLD or key[-2:] == "Id" or key in _UNREADABLE_BY_PEOPLE:
+                continue
+            if kind is str:
+                found.append(inner)
+            else:
                 _collect(inner, found)
     elif type(value) is list:
         for inner in value:
             _collect(inner, found)
+    elif type(value) is str:
+        found.append(value)
 
 
 def _collect_leniently(body: bytes, found: list[str]) -> None:
