@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from exporter.daemon.helpers import Helpers
 
 _OLD_SECONDS: Final = 3_600.0
-_AT_ONCE: Final = 4
+_AT_ONCE: Final = 3
 """How many sessions are on their way to a sink. Each takes memory."""
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
@@ -112,6 +112,16 @@ class _Way:
         return lane is not None and not lane.settled and lane.progress.troubled_since is None
 
     @property
+    def is_live(self) -> bool:
+        """Whether somebody may still write the session."""
+        return self.lane is not None and self.lane.live
+
+    def forget(self) -> None:
+        """Let go of what is needed for nothing but further events."""
+        if self.run.outlet.mapping is not None:
+            self.run.outlet.mapping.mapper.forget(self.file)
+
+    @property
     def over(self) -> bool:
         """Whether it is where the file ended at first: what was added since is not asked for."""
         return self.lane.reached(*self.end) if self.lane is not None else self.helped is not None
@@ -170,6 +180,9 @@ class _History:
         """Let sessions begin in place of those that have come to an end, or get no further."""
         for group, queue in self._queues.items():
             begun = [ways for ways in self._begun[group] if any(way.goes_on for way in ways)]
+            for ways in self._begun[group]:
+                if all(way.over and not way.is_live for way in ways):
+                    ways[0].forget()
             while queue and len(begun) < _AT_ONCE:
                 begun.append(queue.popleft())
                 for way in begun[-1]:

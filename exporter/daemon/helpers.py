@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from exporter.daemon.running import Running
 
 _HELPERS_MAX: Final = 3
-_SESSIONS_EACH: Final = 4
+_SESSIONS_EACH: Final = 3
 _END_SECONDS: Final = 10.0
 
 

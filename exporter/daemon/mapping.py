@@ -105,6 +105,12 @@ class Mapper:
         segment = self._ended[place].segment(signal, skip, pack)
         return segment if segment.ids else None
 
+    def forget(self, file: SessionFile) -> None:
+        """Let go of what is kept for a session that will hardly go on; if it does, it is read from its first event."""
+        for place in [place for place, one in self._machines.items() if place[0] is file and not one.open]:
+            del self._machines[place]
+            self._closed[file] = place
+
     def is_open(self, file: SessionFile) -> bool:
         """Tell whether a session has begun something that its process did not finish yet."""
         return any(place[0] is file and machine.open for place, machine in self._machines.items())
