@@ -18,6 +18,7 @@ from otel.spans import Spans, cut, fill, happen
 from otel.tools import Tools
 
 KNOWN_MAX: Final = 512
+DEPTH_MAX: Final = 32
 
 
 class Agents:
@@ -37,6 +38,11 @@ class Agents:
         """Return what is known of an agent."""
         return self._known.get(agent)
 
+    def path(self, agent: str) -> tuple[str, ...]:
+        """Return the agents from the outermost to this one, as far as is known."""
+        known = self._known.get(agent)
+        return known.path if known is not None else (cut(agent),)
+
     def speaking(self, event: Event, now: int, above: Context | None) -> Invocation:
         """Return the agent whose event this is; it begins with the event when nothing is known of it."""
         agent = event.agent_id or ""
@@ -52,7 +58,8 @@ class Agents:
         known = self._known.get(event.agent_id or "")
         if known is None or not known.ended:
             return self.speaking(event, now, above)
-        again = self._begin(event, known.agent or "", known.tool_call_id or "", now, known.span.context)
+        above_it = known.path[-2] if len(known.path) > 1 else None
+        again = self._begin(event, known.agent or "", known.tool_call_id or "", now, known.span.context, above_it)
         again.woken = True
         _name(again, known.name)
         return again
@@ -63,10 +70,11 @@ class Agents:
         agent = event.agent_id or data.tool_call_id or ""
         known = self._known.get(agent)
         if known is None or known.ended:
-            known = self._begin(event, agent, data.tool_call_id or agent, now, above)
+            known = self._begin(event, agent, data.tool_call_id or agent, now, above, data.parent_id)
             known.awaiting = (event.id, now)
         else:
             self._move(known, data.tool_call_id)
+            self._place(known, data.tool_call_id or agent, data.parent_id)
         _name(known, data.agent_name)
         fill(
             known.span.attributes,
@@ -120,11 +128,22 @@ class Agents:
             agent.span.parent_id = place.span_id
             agent.tool_call_id = spawned_by
 
-    def _begin(self, event: Event, agent: str, spawned_by: str, now: int, above: Context | None) -> Invocation:
+    def _place(self, agent: Invocation, spawned_by: str, named: str | None) -> None:
+        """Say which agents an agent is below: who made the call is certain, `named` may be the name of a task."""
+        own = agent.agent or ""
+        parent = self._tools.caller(spawned_by) or (named if named in self._known else None)
+        above = self.path(parent) if parent is not None else ()
+        agent.path = (cut(own),) if cut(own) in above or len(above) >= DEPTH_MAX else (*above, cut(own))
+        agent.span.attributes[names.AGENT_PATH] = agent.path
+
+    def _begin(
+        self, event: Event, agent: str, spawned_by: str, now: int, above: Context | None, named: str | None = None
+    ) -> Invocation:
         parent = self._tools.place(spawned_by) or above
         span = self._spans.begin(names.INVOKE_AGENT, event.id, now, parent, None, Level.METADATA)
         fill(span.attributes, (names.PROVIDER, self._chats.provider), (names.AGENT_INSTANCE_ID, agent))
         begun = Invocation(span, agent=agent, tool_call_id=spawned_by, tools_before=self._tools.count)
+        self._place(begun, spawned_by, named)
         self._known.pop(agent, None)
         self._known[agent] = begun
         self.working += 1

@@ -57,7 +57,8 @@ class Totals(Struct, gc=False):
 
 @dataclass(slots=True)
 class Invocation:
-    """What is known of an agent at work. `agent` is its id, None for the main agent.
+    """What is known of an agent at work. `agent` is its id, None for the main agent; `path` are the agents from the
+    outermost to itself.
 
     `asked` and `answered` say what the model did in the turn: whether it answered, and whether its last answer asks
     for tools. `awaiting` is the event and time since when an answer is awaited. `chat` is an open span of a turn
@@ -67,6 +68,7 @@ class Invocation:
 
     span: Span
     agent: str | None = None
+    path: tuple[str, ...] = ()
     name: str | None = None
     tool_call_id: str | None = None
     tools_before: int = 0

@@ -44,6 +44,8 @@ def bare(event: Event, taken: Taken, line: bytes, session: str) -> LogRecord:
 
 
 def _record(event: Event, taken: Taken, line: bytes, session: str, severity: int, said: Attributes) -> LogRecord:
+    if taken.path:
+        said = {names.AGENT_PATH: taken.path, **said}
     return LogRecord(
         event.time_ns,
         event.id,

@@ -31,6 +31,9 @@ EVENT_PARENT_ID: Final = Attribute("github.copilot.event.parent_id", str, _NONE,
 EVENT_TYPE: Final = Attribute("event.type", str, _NONE, _OURS)
 LOG_EVENT_ID: Final = Attribute("event.id", str, _NONE, _OURS, meaning="the event that a log record is about")
 AGENT_INSTANCE_ID: Final = Attribute("github.copilot.agent_id", str, _NONE, _OURS, meaning="the sub-agent's own id")
+AGENT_PATH: Final = Attribute(
+    "github.copilot.agent_path", _STRINGS, _NONE, _OURS, meaning="the sub-agents from the outermost to the one itself"
+)
 ORPHANED: Final = Attribute("github.copilot.orphaned", bool, _NONE, _OURS, meaning="ended by a crash, not by an event")
 LINK_TYPE: Final = Attribute("github.copilot.link.type", str, _NONE, _OURS, meaning="why a span refers to another")
 REMOTE_SESSION_ID: Final = Attribute("github.copilot.remote_session_id", str, _NONE, _OURS)

@@ -120,6 +120,7 @@ class Subagent(Struct, gc=False, rename="camel"):
     """The data of `subagent.started`, `.completed`, `.failed` and `.selected`."""
 
     tool_call_id: str | None = None
+    parent_id: str | None = None
     agent_name: str | None = None
     agent_description: str | None = None
     model: str | None = None

@@ -47,7 +47,7 @@ class Tools:
         self._spans = spans
         self._done = done
         self.open: dict[str, Call] = {}
-        self._places: dict[str, tuple[Context, int]] = {}
+        self._places: dict[str, tuple[Context, int, str | None]] = {}
         self.count = 0
         self._requested: dict[str, None] = {}
 
@@ -76,7 +76,7 @@ class Tools:
             span.attributes[names.TOOL_USER_REQUESTED] = True
         if self._spans.content:
             _add_arguments(span, event)
-        self._remember(call_id, span.context)
+        self._remember(call_id, span.context, agent.agent)
         self.open[event.id] = Call(span, call_id, agent.agent, name == _SHELL)
         if len(self.open) > OPEN_MAX:
             self._end(self.open.pop(next(iter(self.open))), now, "never_completed")
@@ -147,6 +147,11 @@ class Tools:
             return None
         return known[0]
 
+    def caller(self, call_id: str) -> str | None:
+        """Return the sub-agent that made the latest call of an id; None when it was the main agent, or is not known."""
+        known = self._places.get(call_id)
+        return known[2] if known is not None else None
+
     def working(self, call_id: str | None, agent: str | None) -> Context | None:
         """Return where the open call of an id is."""
         call = self._find(call_id or "", agent) if call_id else None
@@ -191,10 +196,10 @@ class Tools:
             self._done.append(finish(call.external, now, error))
         self._done.append(finish(call.span, now, error))
 
-    def _remember(self, call_id: str, context: Context) -> None:
+    def _remember(self, call_id: str, context: Context, agent: str | None) -> None:
         self.count += 1
         self._places.pop(call_id, None)
-        self._places[call_id] = (context, self.count)
+        self._places[call_id] = (context, self.count, agent)
         if len(self._places) > REMEMBERED_MAX:
             del self._places[next(iter(self._places))]
 

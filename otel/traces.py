@@ -36,12 +36,14 @@ _PASSIVE: Final = frozenset(
 class Taken(Struct, gc=False):
     """What an event led to: the spans finished by it, and the span that it belongs to.
 
-    `again` says that it leads to nothing because its id has come before.
+    `again` says that it leads to nothing because its id has come before; `path` are the sub-agents from the outermost
+    to the one whose event it is.
     """
 
     spans: list[Span]
     context: Context | None
     again: bool = False
+    path: tuple[str, ...] = ()
 
 
 class Traces:
@@ -76,13 +78,14 @@ class Traces:
         stage = self._stage
         again = self._seen.again(event.id)
         if again or handler is None:
-            return Taken([], stage.around(event), again)
+            return Taken([], stage.around(event), again, stage.agents.path(event.agent_id) if event.agent_id else ())
         # An event without a readable time happened when the last one did.
         now = self._last_ns = event.time_ns or self._last_ns
         context = handler(stage, event, now)
         if event.type not in _PASSIVE:
             stage.active_ns = now
-        return Taken(self._finished() if stage.done else [], context)
+        path = stage.agents.path(event.agent_id) if event.agent_id else ()
+        return Taken(self._finished() if stage.done else [], context, False, path)
 
     def process_died(self) -> list[Span]:
         """End what is open with the last sign of life, because no more events come. Nothing the second time."""
