@@ -1,6 +1,7 @@
 """What an accumulator adds up: measurements of one short span of time, and the sums of a series since its start."""
 
 from bisect import bisect_left
+from operator import add
 from typing import TypeAlias
 
 import msgspec
@@ -57,7 +58,7 @@ class Cell(msgspec.Struct, array_like=True, gc=False):
         if self.buckets:
             self.minimum = other.minimum if other.minimum < self.minimum else self.minimum
             self.maximum = other.maximum if other.maximum > self.maximum else self.maximum
-            self.buckets = [mine + theirs for mine, theirs in zip(self.buckets, other.buckets, strict=True)]
+            self.buckets = list(map(add, self.buckets, other.buckets))
         self.exemplar = other.exemplar or self.exemplar
 
     def copy(self) -> "Cell":

@@ -67,15 +67,20 @@ def _number(instrument: Instrument, point: Point, whole: bool, labels: KeyValues
 
 
 def _histogram(instrument: Instrument, point: HistogramPoint, labels: KeyValues) -> bytes:
-    counts, bounds = point.bucket_counts, instrument.bounds
+    counts = point.bucket_counts
     written = (
         _times(point)
         + _COUNT(0x21, point.count, 0x29, point.total, 0x59, point.minimum, 0x61, point.maximum)
         + counted(b"\x32", pack(f"<{len(counts)}Q", *counts))
-        + counted(b"\x3a", pack(f"<{len(bounds)}d", *bounds))
+        + _bounds(instrument.bounds)
         + _attributes(instrument, point, labels)
     )
     return counted(b"\x0a", written + _exemplar(b"\x42", point.exemplar, False))
+
+
+@cache
+def _bounds(bounds: tuple[float, ...]) -> bytes:
+    return counted(b"\x3a", pack(f"<{len(bounds)}d", *bounds))
 
 
 def _times(point: "Point | HistogramPoint") -> bytes:

@@ -57,22 +57,23 @@ _decode: Final = msgspec.msgpack.Decoder(_Written).decode
 
 def written(sums: Sums) -> bytes:
     """Return the state as bytes."""
-
-    def entry(key: Key, cell: Cell) -> tuple[str, Labels, Cell]:
-        return key[0].name, key[1], cell
-
+    known = dict.fromkeys([instrument for instrument, _ in sums.known()])
     return _encode(
         [
             _VERSION,
             sums.width_ns,
-            {instrument.name: [label.latest for label in instrument.labels] for instrument, _ in sums.known()},
-            [(span, [entry(*pair) for pair in cells.items()]) for span, cells in sums.cells.items()],
-            [[entry(*pair) for pair in pairs] for pairs in sums.ready],
-            [entry(*pair) for pair in sums.series.items()],
+            {instrument.name: [label.latest for label in instrument.labels] for instrument in known},
+            [(span, _entries(cells.items())) for span, cells in sums.cells.items()],
+            [_entries(pairs) for pairs in sums.ready],
+            _entries(sums.series.items()),
             sums.late,
             sums.refused,
         ]
     )
+
+
+def _entries(pairs: Iterable[tuple[Key, Cell]]) -> list[tuple[str, Labels, Cell]]:
+    return [(instrument.name, labels, cell) for (instrument, labels), cell in pairs]
 
 
 def read(state: bytes, shown: _Shown) -> Sums | None:
