@@ -47,9 +47,8 @@ def create_app(
 ) -> Starlette:
     """Return the application on this store, which stays the caller's to close.
 
-    `make_trace` answers `/trace`, which is 501 without it; `project` says what an event is to the model and the
-    screen, without it nothing says so. In process the token is asked for only when there is one;
-    `server.serve_http` adds the rules for the network.
+    `make_trace` answers `/trace`, else 501; `project` says what an event is to model and screen, else nothing does. In
+    process the token is asked for only when there is one; `server.serve_http` adds the rules for the network.
     """
     receiver = Receiver(
         store, redactor, clock=clock, limits=limits, make_trace=make_trace, project=project, retention=retention

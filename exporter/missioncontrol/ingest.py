@@ -76,10 +76,7 @@ def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now
     session.masked += sum(bool(event.rules) for event in events)
     redactions.add(database, session.n, ((_day(event, now), rule) for event in events for rule in event.rules))
     if retell or not follows_on:
-        session.last_event_id = last_shown(database, session.n)
-        belonging.attribute_again(database, session.n, session.id)
-        session.summary = _tell_again(database, session.n)
-        feed.follow_again(database, session.n)
+        _tell_anew(database, session)
     else:
         session.last_event_id = events[-1].envelope.id
         told = [belonging.as_of(event.envelope, agent) for event, agent in zip(events, agents, strict=True)]
@@ -176,8 +173,16 @@ def _new_events(database: sqlite3.Connection, session: SessionRow, sequence: lis
     return {event.envelope.id: event for event in sequence if (row := here.get(event.envelope.id)) is None or row[1]}
 
 
+def _tell_anew(database: sqlite3.Connection, session: SessionRow) -> None:
+    """Find again all that follows from the order of the events, after something was taken back or came late."""
+    session.last_event_id = last_shown(database, session.n)
+    belonging.attribute_again(database, session.n, session.id)
+    session.summary = _tell_again(database, session.n)
+    feed.follow_again(database, session.n)
+
+
 def _tell_again(database: sqlite3.Connection, n: int) -> Summary:
-    """Fold the summary anew from what is shown, after something was taken back or came late."""
+    """Fold the summary anew from what is shown."""
     summary = Summary()
     rows = database.execute(
         "SELECT n, type, timestamp, agent_id FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (n,)

@@ -121,20 +121,9 @@ def events(
 
     Only those that are `wanted`, when it is given; it is asked with the event as it is stored.
     """
-    session_n = number_of(database, session_id)
-    conditions, values = ["session = ?", "hidden = 0"], list[Any]([session_n])
-    if after is not None:
-        conditions.append("place >= ? AND (place, n) > (?, ?)")
-        place, row = _place_of(database, session_n, after)
-        values += (place, place, row)
-    if type is not None:
-        conditions.append("type = ?")
-        values.append(type)
-    if agent is not None:
-        conditions.append("agent_id = ?")
-        values.append(agent)
+    condition, values = _condition(database, session_id, after, type, agent)
     found = database.execute(
-        f"SELECT id, agent_id, body, cuts FROM events WHERE {' AND '.join(conditions)} ORDER BY place, n LIMIT ?",  # noqa: S608  constants only
+        f"SELECT id, agent_id, body, cuts FROM events WHERE {condition} ORDER BY place, n LIMIT ?",  # noqa: S608  constants only
         (*values, limit + 1 if wanted is None else -1),
     )
     bodies: list[bytes] = []
@@ -151,6 +140,25 @@ def events(
         agents.append(of)
         size, last = size + len(body), id
     return EventPage(bodies, None, agents)
+
+
+def _condition(
+    database: sqlite3.Connection, session_id: str, after: str | None, type: str | None, agent: str | None
+) -> tuple[str, list[Any]]:
+    """Return SQL that holds for the events that are asked for, with its values."""
+    session_n = number_of(database, session_id)
+    conditions, values = ["session = ?", "hidden = 0"], list[Any]([session_n])
+    if after is not None:
+        conditions.append("place >= ? AND (place, n) > (?, ?)")
+        place, row = _place_of(database, session_n, after)
+        values += (place, place, row)
+    if type is not None:
+        conditions.append("type = ?")
+        values.append(type)
+    if agent is not None:
+        conditions.append("agent_id = ?")
+        values.append(agent)
+    return " AND ".join(conditions), values
 
 
 def event(database: sqlite3.Connection, session_id: str, event_id: str) -> bytes | None:

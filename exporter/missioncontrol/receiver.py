@@ -3,9 +3,8 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
@@ -21,13 +20,11 @@ from exporter.missioncontrol.body import Room, read_body
 from exporter.missioncontrol.finding import Query, numbers, results
 from exporter.missioncontrol.live import Live
 from exporter.missioncontrol.numbers import next_number
+from exporter.missioncontrol.refusals import translated
 from exporter.missioncontrol.retention import Retention, due
 from exporter.missioncontrol.search import Search
 from exporter.missioncontrol.session_row import (
     EXPIRED,
-    DeletedSessionError,
-    ExpiredSessionError,
-    UnknownSessionError,
     number_of,
 )
 from exporter.missioncontrol.store import Job, Result, Store
@@ -121,12 +118,12 @@ class Receiver:
 
     async def write(self, job: Job[Result]) -> Result:
         """Run a write; return when it is durable. What the store refuses becomes an `ApiError`."""
-        with _translated():
+        with translated():
             return await self.store.write(job)
 
     async def read(self, job: Job[Result]) -> Result:
         """Run a read; an unknown session becomes an `ApiError`."""
-        with _translated():
+        with translated():
             return await self.store.read(job)
 
     async def find_holder(self, token: str) -> Holder | None:
@@ -270,32 +267,6 @@ def _without_secrets(
         return (outcome.line, outcome.rules or (_NAMELESS,)) if isinstance(outcome, Masked) else (outcome, ())
 
     return apply
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except UnknownSessionError as error:
-        raise ApiError(
-            404, "unknown_session", f"There is no session {error}.", hint="Register it with POST /agents/sessions."
-        ) from error
-    except ExpiredSessionError as error:
-        raise ApiError(
-            410, "expired_session", f"Session {error} is past its time here.", hint="Only a restore brings it back."
-        ) from error
-    except DeletedSessionError as error:
-        raise ApiError(
-            410, "deleted_session", f"Session {error} was deleted here.", hint="Only a restore brings it back."
-        ) from error
-    except sqlite3.Error as error:
-        raise ApiError(
-            503,
-            "store_failed",
-            f"The store did not take it: {error}.",
-            hint="Nothing was stored; send it again.",
-            headers={"Retry-After": "1"},
-        ) from error
 
 
 def receiver_of(request: Request) -> Receiver:
