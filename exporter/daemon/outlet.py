@@ -14,7 +14,7 @@ from exporter.daemon.road import Road
 from exporter.sinks.mission_control import retry_delay_seconds
 from exporter.sinks.sink import Sent, Sink
 from exporter.store.marks import Store
-from exporter.store.quarantine import Quarantine
+from exporter.store.quarantine import Quarantine, QuarantineFullError
 
 if TYPE_CHECKING:
     from exporter.daemon.counting import Counting
@@ -106,7 +106,10 @@ class Outlet:
         """
         if sent.unnamed:
             detail = f"{sent.unnamed} of these were not taken{': ' if sent.told else ''}{sent.told}"
-            self.refuse(session, None, offset, b"".join(lines), "partly_rejected", detail)
+            try:
+                self.refuse(session, None, offset, b"".join(lines), "partly_rejected", detail)
+            except QuarantineFullError:  # to wait for room would be to send again, and again, what the sink has
+                self.say(Level.ERROR, "the quarantine is full; what was rejected is not kept", session, why=detail)
         elif sent.told and sent.told != self._told and not sent.rejected:
             self.say(Level.WARNING, "the sink accepts, and warns", session, why=sent.told)
         self._told = sent.told or self._told

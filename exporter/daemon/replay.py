@@ -35,8 +35,8 @@ async def replay_event(daemon: "Daemon", entry: "Quarantined", event: Unsendable
             mapped.append((run, daemon.lane(run, file)))
     if not mapped:
         return None
-    if not _holds(file.path, entry.raw):
-        return "its session's file does not hold it any more"
+    if not _holds(file.path, entry.raw, event.raw):
+        return f"its session's {'journal' if file.is_journal else 'file'} does not hold it"
     return await _read_again(daemon, mapped, event)
 
 
@@ -73,10 +73,10 @@ async def replay_records(run: "SinkRun", lane: "Lane | None", entry: "Quarantine
     return refusal(sent)
 
 
-def _holds(path: Path, raw: bytes) -> bool:
-    """Tell whether a file holds these bytes somewhere."""
+def _holds(path: Path, *forms: bytes) -> bool:
+    """Tell whether a file holds an event in one of these forms: a journal has it as it was redacted."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:
-            return held.find(raw) >= 0
+            return any(held.find(form) >= 0 for form in forms)
     except (OSError, ValueError):  # ValueError: it is empty
         return False

@@ -6,7 +6,9 @@ from typing import Any, Final
 
 import pytest
 
+from config.settings import Limits
 from exporter.core.notice import Level
+from exporter.core.segment import Unsendable
 from exporter.errors import Exit
 from tests.daemon.sessions import SessionFile
 from tests.daemon.station import Exporter, Station, until
@@ -55,6 +57,25 @@ async def test_a_request_that_is_taken_in_part_is_kept_as_one_and_not_sent_again
     assert (await exporter.ask("quarantine_show", number=kept["n"]))["text"] is None
     assert _sink(exporter, signal).rejected == 2
     assert (await exporter.sink_status(f"otel:{signal}"))["quarantined"] == 1
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
+async def test_what_was_taken_in_part_is_not_sent_again_for_lack_of_room(
+    station: Station, receiver: Receiver, protocol: str, signal: str
+) -> None:
+    session = demo_session(station)
+    receiver.plan(then=Reply(rejected=1, message="too old"))
+    limits = Limits(poll_seconds=0.1, quarantine_bytes=1 << 20)
+    exporter = station.exporter(settings_for(station, receiver, protocol=protocol, signals=(signal,), limits=limits))
+    exporter.running.daemon.quarantine.add("other", None, [Unsendable(0, b"x" * (1 << 20), 1 << 20, "made_up", None)])
+
+    assert await exporter.idle() == Exit.DONE
+
+    assert exporter.alarms()[0].message == "the quarantine is full; what was rejected is not kept"
+    bodies = [_records(request) for request in receiver.requests]
+    assert len({record for body in bodies for record in body}) == sum(map(len, bodies)) > 0
+    if signal == "logs":
+        assert logged(receiver) == dict.fromkeys(session.durable_ids(), 1)
 
 
 @pytest.mark.parametrize("signal", SIGNALS)

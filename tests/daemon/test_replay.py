@@ -133,4 +133,4 @@ async def test_an_event_that_the_file_lost_stays(station: Station, receiver: Rec
 
     answer = await exporter.ask("quarantine_replay", numbers=[kept["n"]])
 
-    assert answer["left"] == [{"n": kept["n"], "reason": "its session's file does not hold it any more"}]
+    assert answer["left"] == [{"n": kept["n"], "reason": "its session's file does not hold it"}]
