@@ -1,6 +1,7 @@
 """What a session's events become for all three signals together."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,10 +9,11 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from otel import handling, logs
-from otel.bridge import Bridge, Records, Tally, Telling
+from otel.bridge import SIGNALS, Bridge, Records, Tally, Telling
 from otel.name import Content
 from otel.wire import request_bytes
 
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 SESSION = "11111111-2222-3333-4444-555555555555"
 
 
@@ -128,3 +130,18 @@ def test_a_span_that_cannot_be_written_costs_none_of_the_others(monkeypatch: pyt
     assert records["traces"] == whole["traces"][1:]
     assert len(whole["traces"]) == 2
     assert records["metrics"] == whole["metrics"]
+
+
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("*/*/events.jsonl")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("content", [Content.METADATA, Content.REDACTED])
+def test_it_does_not_matter_how_many_events_are_taken_at_a_time(path: Path, content: Content) -> None:
+    lines = path.read_bytes().splitlines()
+    once, one_by_one = Bridge(SESSION, Telling(content=content)), Bridge(SESSION, Telling(content=content))
+
+    expected: Records = {signal: [] for signal in SIGNALS}
+    for number, line in enumerate(lines):
+        for signal, records in one_by_one.take([line], 1, number).items():
+            expected[signal] += records
+
+    assert once.take(lines, 1) == expected
+    assert once.process_died(1) == one_by_one.process_died(1)
