@@ -8,13 +8,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from tests.bench import (
+    browser_latency,
     commands,
     delivery,
+    first_run,
     idle,
     latency,
     measure,
     memory,
     profiling,
+    receiver_speed,
     redaction,
     report,
     rpc_observer,
@@ -44,6 +47,9 @@ def measurements(options: argparse.Namespace) -> dict[str, Callable[[], list[Row
         "new-session": latency.new_session_rows,
         "commands": lambda: commands.rows(5 if quick else 20),
         "telemetry": lambda: telemetry.rows(quick=quick),
+        "first-run": lambda: first_run.rows(quick=quick),
+        "receiver": lambda: receiver_speed.rows(quick=quick),
+        "browser": lambda: browser_latency.rows(20 if quick else 150),
     }
 
 
@@ -51,7 +57,7 @@ def parse() -> argparse.Namespace:
     """The arguments; `rows` is empty for all of them."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     names = ["redaction", "delivery", "memory", "latency", "rpc", "idle", "new-session", "commands", "telemetry"]
-    names += ["tune", "profile"]
+    names += ["first-run", "receiver", "browser", "tune", "profile"]
     parser.add_argument("rows", nargs="*", choices=[[], *names], metavar="ROW", help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, measures little")
     parser.add_argument("--size-mb", type=int, help="size of the file that is delivered (300)")

@@ -81,6 +81,13 @@ class Teller:
             yield from self._turn(turn, interaction, last=turn == TURNS - 1)
         self.spans += 1
 
+    def answer(self, text: str) -> bytes:
+        """One message of the assistant by itself."""
+        return self._line(
+            "assistant.message",
+            f'{{"messageId":"{self._uuid()}","model":"{_MODEL}","content":"{text}","toolRequests":[],"outputTokens":50}}',
+        )
+
     def _turn(self, turn: int, interaction: str, *, last: bool) -> Iterator[bytes]:
         self.spans += 1
         yield self._line("assistant.turn_start", f'{{"turnId":"{turn}","interactionId":"{interaction}"}}', 40)

@@ -86,8 +86,8 @@ def _ours(made: Sessions) -> FirstRun:
     with home() as place:
         place.sessions.rmdir()
         first_run_data.place(made, place.sessions)
-        with place.running("up", "--no-open") as program, _Sampled(program.pid) as sampled:
-            page = _Page(_port(place, program), program)
+        with place.running("up", "--no-open") as program, Sampled(program.pid) as sampled:
+            page = _Page(page_port(place, program), program)
             listed = _when(program, lambda: page.rows() >= min(_ROWS_OF_A_PAGE, len(made.ids)))
             stored = _when(program, lambda: page.stored() >= made.events)
             searchable = _when(program, lambda: _indexed(place.directory / "state"))
@@ -137,7 +137,7 @@ class _Page:
         return found
 
 
-class _Sampled:
+class Sampled:
     """Samples the memory of a tree of processes while in the block."""
 
     def __init__(self, pid: int) -> None:
@@ -146,7 +146,7 @@ class _Sampled:
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._sample)
 
-    def __enter__(self) -> _Sampled:
+    def __enter__(self) -> Sampled:
         self._thread.start()
         return self
 
@@ -168,7 +168,7 @@ def _when(program: Running, holds: Callable[[], bool]) -> float:
     return time.monotonic() - program.started
 
 
-def _port(place: Home, program: Running) -> int:
+def page_port(place: Home, program: Running) -> int:
     """The port of the page, asked at the control socket as soon as it is there."""
     found: list[int] = []
 
