@@ -87,10 +87,18 @@ class FileSource:
         except OSError:
             names = []
             self._root_watched = False
-        for name in names:
+        for name in sorted(names, key=self._age_of_new):  # who starts with a long history sees the newest first
             self._look(name)
         for name in self.sessions.keys() - set(names):
             self._refresh(self.sessions[name])
+
+    def _age_of_new(self, name: str) -> float:
+        if name in self.sessions:
+            return 0.0
+        try:
+            return -(self._root / name / EVENTS_NAME).stat().st_mtime
+        except OSError:
+            return 0.0
 
     def _poll(self) -> None:
         if not self._root_watched:

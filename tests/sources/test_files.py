@@ -105,6 +105,16 @@ def test_what_is_there_is_told_at_once(tmp_path: Path) -> None:
     run(scenario, tmp_path)
 
 
+def test_what_changed_last_is_told_first(tmp_path: Path) -> None:
+    async def scenario(root: Path) -> None:
+        for name, written in (("old", 1_000), ("newest", 3_000), ("newer", 2_000)):
+            os.utime(session(root, name), (written, written))
+        async with following(root) as source:
+            assert [file.session for file in source.told] == ["newest", "newer", "old"]
+
+    run(scenario, tmp_path)
+
+
 def test_the_root_may_come_later(tmp_path: Path) -> None:
     async def scenario(root: Path) -> None:
         async with following(root / "session-state", poll_seconds=0.01) as source:
