@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.browser.conftest import Watched
+from tests.browser.program import ADDRESS, COMMAND, ROOT, environment, running
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
@@ -24,8 +20,6 @@ pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="needs to become another user"),
 ]
-ROOT = Path(__file__).resolve().parents[2]
-ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\S*")
 SECONDS_MAX = 20
 NOBODY = 65_534
 # With a socket alone, because another user may not be able to read the modules of this Python.
@@ -43,36 +37,6 @@ for place in sys.argv[2:]:
 """
 
 
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """A home of its own, which other users may not look into."""
-    places = {f"XDG_{name}_HOME": str(tmp_path / name) for name in ("STATE", "CACHE", "CONFIG", "DATA")}
-    own = {"EXPORTER_STATE_DIR": str(tmp_path / "state"), "COPILOT_HOME": str(tmp_path / "copilot")}
-    return {**os.environ, **places, **own}
-
-
-@contextmanager
-def running(environment: dict[str, str], *arguments: str, tells_users: bool = True) -> Iterator[str]:
-    """Run the program and yield the address that it prints; without `tells_users` as where no /proc is."""
-    command = [sys.executable, "-m", "exporter", *arguments]
-    if not tells_users:
-        if shutil.which("unshare") is None or subprocess.run(["unshare", "-m", "true"], check=False).returncode:
-            pytest.skip("this machine does not let a process have mounts of its own")
-        command = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh", *command]
-    started = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
-    assert started.stdout is not None
-    try:
-        found = None
-        while found is None:
-            line = started.stdout.readline()
-            assert line, "it ended without an address"
-            found = ADDRESS.search(line)
-        yield found[0]
-    finally:
-        started.send_signal(signal.SIGINT)
-        started.wait(SECONDS_MAX)
-
-
 def statuses(uid: int, *addresses: str) -> list[str]:
     """The status that a user of this number gets at each of these addresses."""
     places = [address.removeprefix("http://127.0.0.1:") for address in addresses]
@@ -82,8 +46,8 @@ def statuses(uid: int, *addresses: str) -> list[str]:
     ).stdout.split()
 
 
-def test_another_user_of_the_machine_sees_nothing_of_up(environment: dict[str, str]) -> None:
-    with running(environment, "up", "--demo", "--no-open") as address:
+def test_another_user_of_the_machine_sees_nothing_of_up(tmp_path: Path) -> None:
+    with running(environment(tmp_path), "up", "--demo", "--no-open") as address:
         asked = [address + path for path in ("", "feed", "api/v1/sessions", "api/v1/stream", "metrics")]
         other, own = statuses(NOBODY, *asked), statuses(0, address)
 
@@ -92,9 +56,9 @@ def test_another_user_of_the_machine_sees_nothing_of_up(environment: dict[str, s
 
 
 def test_where_users_cannot_be_told_apart_the_printed_address_opens_the_page_once(
-    environment: dict[str, str], context: BrowserContext, browser: Browser
+    tmp_path: Path, context: BrowserContext, browser: Browser
 ) -> None:
-    with running(environment, "up", "--demo", "--no-open", tells_users=False) as address:
+    with running(environment(tmp_path), "up", "--demo", "--no-open", tells_users=False) as address:
         origin = address.partition("/enter")[0]
         before = statuses(NOBODY, f"{origin}/", f"{origin}/api/v1/sessions", f"{origin}/healthz")
         watched = Watched(context.new_page(), origin).watch()
@@ -104,9 +68,9 @@ def test_where_users_cannot_be_told_apart_the_printed_address_opens_the_page_onc
         page.reload()
         page.get_by_role("heading", name="Sessions").wait_for()
         stolen = statuses(NOBODY, address)
-        once_more = [sys.executable, "-m", "exporter", "up", "--demo", "--no-open"]
+        once_more = [*COMMAND, "up", "--demo", "--no-open"]
         again = subprocess.run(
-            once_more, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=True
+            once_more, cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, timeout=60, check=True
         ).stdout
         elsewhere = browser.new_context()
         other = elsewhere.new_page()
@@ -125,12 +89,12 @@ def test_where_users_cannot_be_told_apart_the_printed_address_opens_the_page_onc
     assert watched.complaints == []
 
 
-def test_a_token_in_the_form_opens_the_page(environment: dict[str, str], context: BrowserContext) -> None:
-    made = [sys.executable, "-m", "exporter", "mission-control", "token", "create", "ann"]
+def test_a_token_in_the_form_opens_the_page(tmp_path: Path, context: BrowserContext) -> None:
+    made = [*COMMAND, "mission-control", "token", "create", "ann"]
     token = subprocess.run(
-        made, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=True
+        made, cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, timeout=60, check=True
     ).stdout.strip()
-    with running(environment, "mission-control", "serve", "--port", "0", tells_users=False) as address:
+    with running(environment(tmp_path), "mission-control", "serve", "--port", "0", tells_users=False) as address:
         origin = address.partition("/enter")[0]
         watched = Watched(context.new_page(), origin).watch()
         page = watched.open("/")

@@ -1,16 +1,19 @@
 """What events, reports and requests say stays text: no element, attribute or address is ever made of it."""
 
+import ast
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
 import pytest
 
 from exporter.core.event_types import KNOWN
+from exporter.missioncontrol import web
 from exporter.missioncontrol.web import timeline
 from tests.missioncontrol.test_pages import DEMO
 
@@ -169,11 +172,13 @@ def spoil(value: Any, payload: str) -> Any:
     return value
 
 
+READERS: Final = ("text_of", "number_of", "inner")
 FIELDS: Final = tuple(
     "content message error question reason title name toolName mcpToolName command description agentName"  # noqa: SIM905  short
     " agentDisplayName agentDescription agentType model warningType errorType infoType source summaryContent"
     " newModel previousModel newMode previousMode repository branch cwd copilotVersion selectedModel"
-    " shutdownType turnId reasoningText intention transformedContent deltaContent".split()
+    " shutdownType turnId reasoningText intention transformedContent deltaContent messagesRemoved eventCount"
+    " preCompactionTokens postCompactionTokens exitCode messageId toolCallId".split()
 )
 NESTED: Final = {
     "arguments": {"command": "", "path": "", "old_str": "", "new_str": "", "prompt": "", "description": ""},
@@ -181,10 +186,30 @@ NESTED: Final = {
     "kind": {"type": "", "shellId": "", "status": "", "displayName": "", "agentType": "", "agentId": ""},
     "context": {"repository": "", "branch": "", "cwd": ""},
     "permissionRequest": {"kind": "", "fullCommandText": "", "path": "", "toolName": "", "intention": ""},
-    "usage": {"model": ""},
+    "usage": {"model": "", "inputTokens": "", "outputTokens": ""},
+    "shellExecution": {"exitCode": ""},
     "codeChanges": {"linesAdded": 1, "linesRemoved": 1, "filesModified": [""]},
     "attachments": [{"displayName": "", "path": "", "type": ""}],
 }
+
+
+def keys(value: Any) -> Iterator[str]:
+    """Every key in the value."""
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from keys(inner)
+    yield from value if isinstance(value, dict) else ()
+
+
+def test_every_field_that_a_page_reads_is_spoilt() -> None:
+    """The readers of data name their fields; whoever adds one finds it missing here."""
+    read: set[str] = set()
+    for path in Path(web.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in READERS:
+                read |= {one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+
+    assert len(read) > 50
+    assert read - {*FIELDS, *keys(NESTED)} == set()
 
 
 def spoilt(payload: str) -> list[bytes]:

@@ -223,46 +223,72 @@
 
     // ---- text that is being written, and output of commands that run
     const typing = new Map();
+    const PIECES = new Map([["assistant.message_delta", ["messageId", "deltaContent"]], ["assistant.reasoning_delta", ["reasoningId", "deltaContent"]], ["assistant.tool_call_delta", ["toolCallId", "inputDelta"]]]);
+    // What ends whatever its agent was writing, should the durable event of it never come.
+    const ENDS = new Set(["abort", "assistant.turn_end", "session.error", "session.shutdown", "user.message"]);
+    const TYPED_MAX = 100000, SETTLE_MS = 1500;
+    const drop = (fits) => { for (const [key, shown] of typing) if (fits(key, shown)) { shown.remove(); typing.delete(key); } };
     function typed(event) {
-      const data = event.data || {}, list = line();
-      if (typeof data !== "object" || !atEnd() || new URL(location.href).searchParams.get("agent")) return;
-      const key = String(data.messageId || event.agentId || "main");
-      if (event.type === "assistant.message_delta" && typeof data.deltaContent === "string") {
-        let shown = typing.get(key);
-        if (!shown) {
-          shown = make("li", "entry assistant typing");
-          const what = make("div", "what"), who = make("div", "who"), said = make("div", "said");
-          who.append(make("span", "title", event.agentId ? "Sub-agent" : "Assistant"));
-          said.append(make("p"));
-          what.append(who, said);
-          shown.append(make("span", "at", "now"), what);
-          shown.setAttribute("aria-busy", "true");
-          typing.set(key, shown);
-          list.append(shown);
-        }
-        const stick = nearBottom(), text = one("p", shown);
-        if (text.textContent.length < 100000) text.append(data.deltaContent);
-        if (stick) scrollTo(0, document.body.scrollHeight);
+      const data = event.data || {}, scope = new URL(location.href).searchParams, agent = String(event.agentId || "");
+      if (typeof data !== "object" || !atEnd() || scope.get("agent") || (scope.get("main") && agent)) return;
+      const [id, field] = PIECES.get(event.type) || [];
+      if (id) { if (typeof data[field] === "string") write(event.type, String(data[id] || agent || "main"), agent, data, data[field]); return; }
+      const calls = { "tool.execution_partial_result": data.partialOutput, "tool.shell_output": data.text, "tool.execution_progress": data.progressMessage };
+      const words = Object.hasOwn(calls, event.type) && calls[event.type];
+      const entry = typeof words === "string" && entries().find((one) => one.classList.contains("running") && (!data.toolCallId || one.dataset.call === String(data.toolCallId)));
+      if (entry) event.type === "tool.execution_progress" ? progress(entry, words) : output(entry, words, event.type === "tool.execution_partial_result");
+    }
+    function write(type, key, agent, data, words) {
+      let shown = typing.get(key);
+      const stick = nearBottom();
+      if (!shown) {
+        if (type === "assistant.message_delta") drop((_, one) => one.dataset.agent === agent && one.matches(".thinking"));
+        const titles = { "assistant.reasoning_delta": "Reasoning", "assistant.tool_call_delta": String(data.toolName || "tool") };
+        shown = make("li", "entry typing " + (type === "assistant.tool_call_delta" ? "tool" : type === "assistant.reasoning_delta" ? "assistant thinking" : "assistant"));
+        const what = make("div", "what"), who = make("div", "who"), said = make("div", "said");
+        who.append(make("span", "title", Object.hasOwn(titles, type) ? titles[type] : agent ? "Sub-agent" : "Assistant"));
+        said.append(make("p"));
+        what.append(who, said);
+        shown.append(make("span", "at", "now"), what);
+        shown.setAttribute("aria-busy", "true");
+        shown.dataset.agent = agent;
+        typing.set(key, shown);
+        line().append(shown);
       }
-      if (event.type === "tool.execution_partial_result" || event.type === "tool.shell_output" || event.type === "tool.execution_progress") {
-        const words = data.partialOutput ?? data.output ?? data.progressMessage;
-        const entry = entries().filter((one) => one.classList.contains("running")).find((one) => !data.toolCallId || one.dataset.call === String(data.toolCallId));
-        if (typeof words !== "string" || !entry) return;
-        let shown = one(".stream", entry);
-        if (!shown) { shown = make("pre", "stream"); shown.tabIndex = 0; one("details", entry)?.append(shown); }
-        shown.append(words + (event.type === "tool.execution_progress" ? "\n" : ""));
-        while (shown.childNodes.length > 400) shown.firstChild.remove();
-      }
+      const text = one("p", shown);
+      if (text.textContent.length < TYPED_MAX) text.append(words);
+      if (stick) scrollTo(0, document.body.scrollHeight);
+    }
+    // A partial result is all of the output so far; pieces of a shell's output say the same again, or come alone.
+    function output(entry, words, isAll) {
+      let shown = one(".stream", entry);
+      if (!shown) { shown = make("pre", "stream"); shown.tabIndex = 0; one("details", entry)?.append(shown); }
+      if (isAll) { shown.dataset.all = "1"; shown.textContent = words.slice(-TYPED_MAX); return; }
+      if (shown.dataset.all) return;
+      shown.append(words);
+      while (shown.childNodes.length > 400) shown.firstChild.remove();
+    }
+    function progress(entry, words) {
+      let shown = one(".progress", entry);
+      if (!shown) { shown = make("span", "fact progress"); one("summary", entry)?.append(shown); }
+      shown.textContent = words.slice(0, 200);
     }
     function settleTyping() {
-      for (const [key, shown] of typing) {
-        if (all(".assistant", line()).some((entry) => entry.dataset.call === key)) { shown.remove(); typing.delete(key); }
-        else line().append(shown);
-      }
+      const calls = new Set(entries().map((entry) => entry.dataset.call));
+      drop((key) => calls.has(key));
+      for (const shown of typing.values()) line().append(shown);
+    }
+    function ended(event) {
+      const agent = String(event?.agentId || "");
+      if (event?.type === "assistant.message") drop((_, one) => one.dataset.agent === agent && one.matches(".thinking"));
+      if (!ENDS.has(event?.type)) return;
+      const written = [...typing.values()].filter((shown) => shown.dataset.agent === agent);
+      setTimeout(() => drop((_, shown) => written.includes(shown)), SETTLE_MS);
     }
 
     follow(id, (name, data) => {
-      if (name === "events" && data.ephemeral) { for (const event of data.events || []) if (event && typeof event === "object") typed(event); return; }
+      if (name === "events") for (const event of data.events || []) if (event && typeof event === "object") (data.ephemeral ? typed : ended)(event);
+      if (name === "events" && data.ephemeral) return;
       if (name === "session" && data.deleted) { say("this session was forgotten", false); return; }
       if (name === "dropped") { everything(); return; }
       run();
