@@ -26,6 +26,7 @@ from exporter.sources.observed import Callbacks, Counts, Event, Observed, Want
 FRAMES_HELD_MAX: Final = 512
 CHARACTERS_HELD_MAX: Final = 32 << 20
 PAGE_EVENTS: Final = 1000
+GATHER_SECONDS: Final = 0.01
 TICK_SECONDS: Final = 1.0
 AGAIN_SECONDS: Final = 1.0
 SAVE_SECONDS: Final = 2.0
@@ -176,6 +177,8 @@ class AhpSource:
                     if reading.done():
                         await reading  # raises why it ended
                     await self._wait(reading)
+                if self._frames:  # what comes close together is read, journaled and made durable together
+                    await asyncio.sleep(GATHER_SECONDS)
                 self._hear()
         finally:
             reading.cancel()

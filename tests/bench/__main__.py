@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from tests.bench import (
+    ahp_observer,
     browser_latency,
     commands,
     delivery,
@@ -43,6 +44,7 @@ def measurements(options: argparse.Namespace) -> dict[str, Callable[[], list[Row
         "memory": lambda: memory.rows((100 if quick else 1000) * MEGABYTE),
         "latency": lambda: latency.rows(QUICK_PACES if quick else PACES),
         "rpc": lambda: rpc_observer.rows(rpc_observer.QUICK_PACES if quick else rpc_observer.PACES),
+        "ahp": lambda: ahp_observer.rows(quick=quick),
         "idle": lambda: idle.rows(100 if quick else 1000, 5 if quick else 20),
         "new-session": latency.new_session_rows,
         "commands": lambda: commands.rows(5 if quick else 20),
@@ -56,7 +58,7 @@ def measurements(options: argparse.Namespace) -> dict[str, Callable[[], list[Row
 def parse() -> argparse.Namespace:
     """The arguments; `rows` is empty for all of them."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    names = ["redaction", "delivery", "memory", "latency", "rpc", "idle", "new-session", "commands", "telemetry"]
+    names = ["redaction", "delivery", "memory", "latency", "rpc", "ahp", "idle", "new-session", "commands", "telemetry"]
     names += ["first-run", "receiver", "browser", "tune", "profile"]
     parser.add_argument("rows", nargs="*", choices=[[], *names], metavar="ROW", help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, measures little")

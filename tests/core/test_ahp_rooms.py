@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, cast
 
 import pytest
@@ -268,3 +269,45 @@ def test_a_session_that_stays_unknown_is_let_go_of() -> None:
         watching._pump()
 
     assert watching.observer.rooms.sessions == []
+
+
+def test_pieces_of_a_text_that_come_together_are_shown_in_one_event() -> None:
+    host = ScriptedHost("0.9.0")
+    watching = Watching({}, version=host.version)
+    watching.answer = host.answer
+    watching.begin()
+    for step in ("start", "write", "write", "write", "think", "think", "think", "write"):
+        STEPS[step](host)
+    for frame in host.told:
+        watching.observer.heard(json.dumps(frame), watching.now)
+    watching._pump()
+
+    shown = [event for event in watching.passing() if event["type"].endswith("_delta")]
+    texts = [part["content"] for part in host.active["responseParts"]] if host.active else []
+    by_text: dict[str, str] = {}
+    for event in shown:
+        identity = event["data"].get("messageId") or event["data"].get("reasoningId")
+        by_text[identity] = by_text.get(identity, "") + event["data"]["deltaContent"]
+    assert list(by_text.values()) == texts
+    assert len(shown) == 5  # each part has a beginning of its own, and the pieces behind it, if there are any
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_what_a_host_tells_of_itself_is_asked_for_where_it_is_wanted(is_wanted: bool) -> None:
+    watching = Watching({"ahp-session:/a": {}})
+    before = watching.answer
+
+    def answer(method: str, params: Json) -> Json:
+        found = before(method, params)
+        if method == "initialize":
+            channels = {"logs": "ahp-otlp://logs/{level}", "traces": "file:///etc/passwd", "metrics": 7}
+            found["result"]["telemetry"] = channels
+        return found
+
+    watching.answer = answer
+    if not is_wanted:
+        watching.observer.on_telemetry = None
+    watching.begin()
+
+    asked = {uri for uri in subscribed(watching) if not uri.startswith("ahp-session:")}
+    assert asked == ({"ahp-otlp://logs/info"} if is_wanted else set())

@@ -67,6 +67,13 @@ async def status_of(exporter: Exporter, server: Server) -> dict[str, Any]:
     return dict(found)
 
 
+async def watched(exporter: Exporter, host: ScriptedHost) -> None:
+    """Wait until the conversation is known as it is, and all that there was of it."""
+    observing = exporter.running.daemon.observing
+    assert observing is not None
+    await until(lambda: host.chat in host._subscribed and not observing.catching_up())
+
+
 async def says(exporter: Exporter, server: Server, words: str) -> None:
     """Wait until the status of a source says so, or of one of its sessions."""
     async with asyncio.timeout(15):
@@ -88,7 +95,7 @@ async def test_every_turn_arrives_once_whatever_ends_in_between(
     host, held = ScriptedHost(version, buffer=5, window=2), Held(full)
     async with serving(host) as server:
         exporter = station.exporter(settings_of(station, full, server))
-        await until(lambda: host.chat in host._subscribed)
+        await watched(exporter, host)
         for number in range(9):
             server.do("start", "think", "write", "call", "ready")
             if number % 3 == 0:
@@ -115,8 +122,8 @@ async def test_every_turn_arrives_once_whatever_ends_in_between(
 async def test_what_a_host_has_lost_is_a_gap_at_the_receiver(station: Station, full: Peer) -> None:
     host, held = ScriptedHost("0.9.0"), Held(full)
     async with serving(host) as server:
-        station.exporter(settings_of(station, full, server))
-        await until(lambda: host.chat in host._subscribed)
+        exporter = station.exporter(settings_of(station, full, server))
+        await watched(exporter, host)
         server.do("start", "write", "end", "start", "write", "end")
         await until(lambda: len(told(held)) == 2)
 
@@ -136,7 +143,7 @@ async def test_what_passes_is_shown_and_never_delivered(station: Station, full: 
     async with serving(host) as server:
         settings = settings_of(station, full, server, live=True)
         exporter = station.exporter(settings, redaction=Redaction(redact, lambda text: text))
-        await until(lambda: host.chat in host._subscribed)
+        await watched(exporter, host)
         server.do("start", "write", "write", "end", "start", "write", "write", "write")
         await until(lambda: any(b"message_start" in one.body for one in live(full, SESSION_NAME)))
         server.do("end")
@@ -159,7 +166,7 @@ async def test_a_session_of_the_cli_that_has_a_file_is_delivered_from_the_file_a
     host = ScriptedHost("0.9.0", provider="copilotcli")
     async with serving(host) as server:
         exporter = station.exporter(settings_of(station, full, server, live=True))
-        await until(lambda: host.chat in host._subscribed)
+        await watched(exporter, host)
         if rests:
             await asyncio.sleep(0.5)
         session = station.session(CLI_SESSION)
@@ -177,7 +184,7 @@ async def test_a_session_of_the_cli_that_has_a_file_is_delivered_from_the_file_a
         server.drop()
 
         again = station.exporter(settings_of(station, full, server))  # its history names the session too
-        await until(lambda: host.chat in host._subscribed)
+        await watched(again, host)
         await again.idle()
         assert (len(full.ids(SESSION_NAME)), len(full.ids(CLI_SESSION))) == (0, 3)
 
@@ -186,7 +193,7 @@ async def test_a_classic_session_that_has_a_file_is_delivered_from_the_file_alon
     host = ScriptedHost(1, provider="copilot")
     async with serving(host) as server:
         exporter = station.exporter(settings_of(station, full, server, live=True))
-        await until(lambda: host.chat in host._subscribed)
+        await watched(exporter, host)
         server.do("start", "write")
         await never(lambda: full.ids(SESSION_NAME), 0.2)
         station.session(SESSION_NAME).add(2)  # written when the CLI has its first message, after we were told of it
@@ -202,7 +209,7 @@ async def test_a_journal_that_a_host_began_stays_the_hosts_when_a_file_appears(s
     host, held = ScriptedHost(1), Held(full)
     async with serving(host) as server:
         exporter = station.exporter(settings_of(station, full, server))
-        await until(lambda: host.chat in host._subscribed)
+        await watched(exporter, host)
         server.do("start", "write", "end")
         await until(lambda: told(held) == happened(host))
         station.session(SESSION_NAME).add(2)
@@ -211,7 +218,7 @@ async def test_a_journal_that_a_host_began_stays_the_hosts_when_a_file_appears(s
         server.drop()
 
         exporter = station.exporter(settings_of(station, full, server))
-        await until(lambda: host.chat in host._subscribed)
+        await watched(exporter, host)
         server.do("start", "write", "end")
         await until(lambda: told(held) == happened(host))
 
@@ -292,7 +299,7 @@ async def test_a_wrong_token_is_explained_and_a_new_one_picked_up(station: Stati
 
         token.write_text(TOKEN)
 
-        await until(lambda: host.chat in host._subscribed)
+        await watched(exporter, host)
         server.do("start", "write", "end")
         await until(lambda: told(held) == happened(host))
         assert (await status_of(exporter, server))["state"] == "following"

@@ -5,7 +5,7 @@ from typing import Any, Final
 from exporter.core.ahp.drafts import Draft, id_of, moment
 from exporter.core.ahp.frontier import Frontier, continues, is_same, renumber
 from exporter.core.ahp.history import History, Step
-from exporter.core.ahp.mirror import Applied, Mirror
+from exporter.core.ahp.mirror import PIECES, Applied, Mirror
 from exporter.core.ahp.turn import Place, Telling
 from exporter.core.ahp.values import Json, text
 
@@ -51,6 +51,8 @@ class Chat:
     def apply(self, action: Json, now: float) -> tuple[Applied, list[Draft]]:
         """Take an action and return what became durable by it."""
         kind = text(action, "type")
+        if kind in PIECES and self.history is None:  # mostly it is one of these
+            return self.mirror.apply(action), []
         if kind == "chat/turnsLoaded" and self.history is None:
             return Applied.NOTHING, []  # asked for by somebody else; what is older than what we hold was told
         held = self.mirror.base + len(self.mirror.turns)
@@ -75,6 +77,7 @@ class Chat:
 
     def tell(self, now: float) -> list[Draft]:
         """Return what has become durable, because more is known of the session."""
+        self.mirror.touched = 0
         return self._tell(now) if self.is_known and self.history is None else []
 
     def _step(self, step: Step, now: float) -> list[Draft]:
@@ -197,4 +200,8 @@ class Chat:
         if told.begun and told.id != text(turn, "id"):
             self._rewind(self.frontier.count, "a turn that was running is gone")
         before, self._drafts = self._drafts, []
-        return before + Telling(self.place, self.frontier, turn, self._now, has_ended=has_ended).tell()
+        start = self.mirror.touched if self.frontier.open.begun and not has_ended else 0
+        new = Telling(self.place, self.frontier, turn, self._now, has_ended=has_ended, start=start).tell()
+        if not has_ended:
+            self.mirror.touched = len(self.mirror.parts)
+        return before + new

@@ -3,8 +3,10 @@
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha1
 from typing import Any, Final
-from uuid import UUID, uuid5
+from uuid import UUID
 
 import msgspec
 
@@ -27,8 +29,16 @@ class Draft:
 
 
 def id_of(*parts: Any) -> str:
-    """Return an id made from what an event is, and from nothing else."""
-    return str(uuid5(NAMESPACE, "|".join(str(part).encode("utf-8", "replace").decode() for part in parts)))
+    """Return an id made from what an event is, and from nothing else: the `uuid5` of it, made with less ado."""
+    name = "|".join([str(part) for part in parts])
+    try:
+        known = name.encode()
+    except UnicodeEncodeError:
+        known = name.encode("utf-8", "replace")
+    digest = bytearray(sha1(NAMESPACE.bytes + known, usedforsecurity=False).digest()[:16])
+    digest[6], digest[8] = digest[6] & 0x0F | 0x50, digest[8] & 0x3F | 0x80
+    made = digest.hex()
+    return f"{made[:8]}-{made[8:12]}-{made[12:16]}-{made[16:20]}-{made[20:]}"
 
 
 def is_made(id: str) -> bool:
@@ -52,6 +62,7 @@ def write(draft: Draft, parent: str | None) -> bytes:
         return json.dumps(event).encode()
 
 
+@lru_cache(maxsize=64)
 def moment(seconds: float) -> str:
     """Return a time as events have it."""
     return (

@@ -15,6 +15,8 @@ TURN_CHARACTERS_MAX: Final = 32 << 20
 PARTS_MAX: Final = 20_000
 TURNS_MAX: Final = 4096
 PENDING_MAX: Final = 256
+PIECES: Final = {"chat/delta": "markdown", "chat/reasoning": "reasoning"}
+"""The actions that add to a text, and the kind of part that is."""
 _ENDS: Final = {"turnComplete": "complete", "turnCancelled": "cancelled", "error": "error"}
 
 
@@ -28,10 +30,14 @@ class Applied(Enum):
 
 
 class Mirror:
-    """One conversation. `base` is the number of turns before the first that is held."""
+    """One conversation. `base` is the number of turns before the first that is held.
+
+    `touched` is the first part of the turn that runs that has changed, or come to an end, since the caller set it.
+    """
 
     def __init__(self) -> None:
         self.base = 0
+        self.touched = 0
         self.has_overflowed = False
         self._state: Json = {"turns": []}
         self._size = 0
@@ -39,7 +45,7 @@ class Mirror:
 
     def replace(self, state: Json) -> None:
         """Take over the state as the host has it."""
-        self._open = None
+        self._open, self.touched = None, 0
         self._state = {**state, "turns": objects(state, "turns")}
         active = state.get("activeTurn")
         self._state["activeTurn"] = (
@@ -94,9 +100,10 @@ class Mirror:
 
     def apply(self, action: Json) -> Applied:
         """Do what an action says, if it may: one for another turn, or another state of a tool call, does nothing."""
-        kind = text(action, "type").removeprefix("chat/")
-        if kind in ("delta", "reasoning"):
-            return self._add_text(action, "markdown" if kind == "delta" else "reasoning")
+        type = text(action, "type")
+        if type in PIECES:
+            return self._add_text(action, PIECES[type])
+        kind = type.removeprefix("chat/")
         self._settle()
         if kind.startswith("toolCall") and kind != "toolCallStart":
             return self._change_tool(kind, action)
@@ -132,8 +139,9 @@ class Mirror:
     def _find(self, turn: str, part: str) -> Json | None:
         if not self._is_active(turn):
             return None
-        for each in self.parts:
-            if text(each, "id") == part and each.get("kind") != "toolCall":
+        for index, each in enumerate(self.parts):
+            if each.get("id") == part and each.get("kind") != "toolCall":
+                self.touched = min(self.touched, index)
                 return each
         return None
 
@@ -148,6 +156,7 @@ class Mirror:
             self.has_overflowed = True
             return Applied.NOTHING
         self._size += size
+        self.touched = max(0, min(self.touched, len(self.parts) - 1))
         self.parts.append(part)
         return Applied.CHANGED
 
@@ -155,17 +164,16 @@ class Mirror:
         if not self._is_active(text(action, "turnId")):
             return Applied.NOTHING
         applied = Applied.NOTHING
-        for part in self.parts:
+        identity = action.get("toolCallId")
+        for index, part in enumerate(self.parts):
             call = part.get("toolCall")
-            if (
-                part.get("kind") == "toolCall"
-                and isinstance(call, dict)
-                and call.get("toolCallId") == action.get("toolCallId")
-            ):
+            if isinstance(call, dict) and call.get("toolCallId") == identity and part.get("kind") == "toolCall":
                 changed = tools.change(call, kind, action)
                 if changed is not call:
                     part["toolCall"] = changed
-                    applied = Applied.CHANGED
+                    self.touched = min(self.touched, index)
+                    # What is put into a call that is not ready yet is no event.
+                    applied = Applied.TEXT if kind == "toolCallDelta" else Applied.CHANGED
         return applied
 
     def _end_turn(self, state: str, action: Json) -> Applied:
@@ -180,7 +188,7 @@ class Mirror:
                 turn[key] = action[key]
         self.turns.append(turn)
         self._state["activeTurn"] = None
-        self._size = 0
+        self._size = self.touched = 0
         return Applied.CHANGED
 
     def _on_turn_started(self, action: Json) -> Applied:
@@ -189,7 +197,7 @@ class Mirror:
             if action.get(key) is not None:
                 turn[key] = action[key]
         self._state["activeTurn"] = turn
-        self._size = 0
+        self._size = self.touched = 0
         self.has_overflowed = False
         queued = action.get("queuedMessageId")
         if queued:

@@ -235,6 +235,8 @@ class Observer:
         self._send(now)
 
     def _send(self, now: float) -> None:
+        if not (self.rooms.asks or self._waiting):
+            return
         self._queue(self.rooms.asks)
         self.rooms.asks.clear()
         while self._waiting and len(self._in_flight) < IN_FLIGHT_MAX and not self.failure:

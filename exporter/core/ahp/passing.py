@@ -4,13 +4,37 @@ from typing import Any, Final
 
 from exporter.core.ahp.chat import Chat
 from exporter.core.ahp.drafts import Draft, id_of, moment
-from exporter.core.ahp.mirror import Applied
+from exporter.core.ahp.mirror import PIECES, Applied
 from exporter.core.ahp.tools import PENDING
 from exporter.core.ahp.values import Json, mapping, objects, text
 
-_TEXTS: Final = {"chat/delta": "markdown", "chat/reasoning": "reasoning"}
 _IDLE: Final = 1
 _ACTIVITY: Final = 31
+
+
+class Writing:
+    """The pieces of one text that came one right after the other."""
+
+    def __init__(self, chat: Chat, action: Json, seq: int, now: float) -> None:
+        self._chat = chat
+        self._kind = text(action, "type")
+        self._part = text(action, "partId")
+        self._seq, self._now = seq, now
+        self._identity = _text_id(chat, PIECES[self._kind])  # now, because it changes once the text has been told
+        self._pieces = [text(action, "content")]
+
+    def add(self, chat: Chat, action: Json) -> bool:
+        """Take another piece; False if it is of another text."""
+        is_same = chat is self._chat and action.get("type") == self._kind and action.get("partId") == self._part
+        if is_same:
+            self._pieces.append(text(action, "content"))
+        return is_same
+
+    def draft(self) -> Draft:
+        """Return the event that shows all pieces."""
+        shown = [_delta(PIECES[self._kind], self._identity, "".join(self._pieces))]
+        place = self._chat.place
+        return _drafts(place.chat, shown, self._seq, self._now, place.agent)[0]
 
 
 def of_chat(chat: Chat, action: Json, applied: Applied, seq: int, now: float) -> list[Draft]:
@@ -23,14 +47,12 @@ def of_chat(chat: Chat, action: Json, applied: Applied, seq: int, now: float) ->
     ):
         return []
     shown: list[tuple[str, Json]] = []
-    if kind in _TEXTS:
-        shown = _delta(chat, _TEXTS[kind], text(action, "content"))
-    elif kind == "chat/responsePart":
+    if kind == "chat/responsePart":
         part = mapping(action, "part")
         if part.get("kind") == "markdown":
             shown.append(("assistant.message_start", {"messageId": _text_id(chat, "markdown")}))
-        if part.get("kind") in _TEXTS.values() and text(part, "content"):
-            shown += _delta(chat, text(part, "kind"), text(part, "content"))
+        if part.get("kind") in PIECES.values() and text(part, "content"):
+            shown.append(_delta(text(part, "kind"), _text_id(chat, text(part, "kind")), text(part, "content")))
     elif kind.startswith("chat/toolCall"):
         shown = _tool(chat, kind, action)
     elif kind == "chat/usage":
@@ -96,17 +118,17 @@ def _text_id(chat: Chat, kind: str) -> str:
     return id_of(chat.place.chat, frontier.count, frontier.rewinds, "text", kind, frontier.open.count(kind))
 
 
-def _delta(chat: Chat, kind: str, content: str) -> list[tuple[str, Json]]:
-    identity = _text_id(chat, kind)
+def _delta(kind: str, identity: str, content: str) -> tuple[str, Json]:
     if kind == "reasoning":
-        return [("assistant.reasoning_delta", {"reasoningId": identity, "deltaContent": content})]
-    return [("assistant.message_delta", {"messageId": identity, "deltaContent": content})]
+        return "assistant.reasoning_delta", {"reasoningId": identity, "deltaContent": content}
+    return "assistant.message_delta", {"messageId": identity, "deltaContent": content}
 
 
 def _tool(chat: Chat, kind: str, action: Json) -> list[tuple[str, Json]]:
     identity = text(action, "toolCallId")
     if kind == "chat/toolCallDelta":
-        return [("assistant.tool_call_delta", {"toolCallId": identity, "inputDelta": text(action, "content")})]
+        added = text(action, "content")  # VS Code's host gives none, and tells only that something comes
+        return [("assistant.tool_call_delta", {"toolCallId": identity, "inputDelta": added})] if added else []
     if kind == "chat/toolCallConfirmed":
         approved = bool(action.get("approved"))
         result = {"kind": "approved" if approved else "denied-interactively-by-user"}

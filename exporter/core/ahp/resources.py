@@ -57,3 +57,16 @@ class Resources:
     def id_of(self, uri: str) -> str:
         """Return the id of the event about a reference."""
         return id_of("resource", uri)
+
+
+def turns_in(action: Json) -> list[Json]:
+    """Return what an action holds that may refer to something, as turns."""
+    kind = text(action, "type")
+    if kind == "chat/turnsLoaded":
+        return objects(action, "turns")
+    if kind == "chat/responsePart":
+        return [{"responseParts": [mapping(action, "part")]}]
+    if kind in ("chat/toolCallContentChanged", "chat/toolCallComplete"):
+        call = {**(mapping(action, "result") or action), "toolCallId": action.get("toolCallId")}
+        return [{"responseParts": [{"kind": "toolCall", "toolCall": call}]}]
+    return []

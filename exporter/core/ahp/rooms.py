@@ -18,7 +18,7 @@ from exporter.core.ahp.drafts import seconds_of
 from exporter.core.ahp.fetching import Ask, Fetching
 from exporter.core.ahp.hearing import Failure
 from exporter.core.ahp.mirror import Applied
-from exporter.core.ahp.resources import Resources
+from exporter.core.ahp.resources import Resources, turns_in
 from exporter.core.ahp.session import Hooks, Kept, Line, Session, name_of
 from exporter.core.ahp.values import Json, mapping, number, objects, text
 from exporter.core.envelope import REFUSALS
@@ -128,9 +128,7 @@ class Rooms:
             self._touch(room, now)
             if room.session.act(chat, action, seq, now) is Applied.LOST:
                 self._look_into(uri)
-            call = {**(mapping(action, "result") or action), "toolCallId": action.get("toolCallId")}
-            parts = [mapping(action, "part"), {"kind": "toolCall", "toolCall": call}]
-            self._follow_up(room, chat, [{"responseParts": parts}], now)
+            self._follow_up(room, chat, turns_in(action), now)
         elif uri in self._rooms:
             room = self._rooms[uri]
             self._touch(room, now)
@@ -284,9 +282,10 @@ class Rooms:
 
     def _follow_up(self, room: _Room, chat: Chat, turns: list[Json], now: float) -> None:
         """Ask for what turns refer to, and for the turns before them."""
-        self._fetching.refer(room.session, room.resources, turns)
         self._fetching.page(room.session, chat, now)
-        if not self._fetching.dialect.has_chats:
+        if turns:
+            self._fetching.refer(room.session, room.resources, turns)
+        if turns and not self._fetching.dialect.has_chats:
             for summary in room.session.children_in(chat, turns):
                 uri = room.session.add_chat(summary, now)
                 if uri:

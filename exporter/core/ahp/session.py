@@ -12,7 +12,7 @@ from exporter.core.ahp import drafts, passing
 from exporter.core.ahp.chat import Chat
 from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
 from exporter.core.ahp.frontier import Frontier, calls
-from exporter.core.ahp.mirror import Applied
+from exporter.core.ahp.mirror import PIECES, Applied
 from exporter.core.ahp.turn import Place, announce
 from exporter.core.ahp.values import Json, mapping, objects, strings, text
 
@@ -62,6 +62,7 @@ class Session:
     _announced: set[str] = field(default_factory=set)
     _usages: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _parent: str | None = None
+    _writing: passing.Writing | None = None
 
     def __post_init__(self) -> None:
         self._announced = set(self.kept.announced)
@@ -173,10 +174,11 @@ class Session:
         if not chat.is_known or seq <= chat.seen:
             return Applied.NOTHING
         chat.seen = seq
+        kind = text(action, "type")
         applied, new = chat.apply(action, now)
         if new:
             self.told(chat, new, now)
-        if text(action, "type") == "chat/usage":
+        if kind == "chat/usage":
             self._look_for_cli(action)
             key = passing.usage_key(action)
             is_childs = chat.place.agent is None and passing.usage_agent(action) and len(self.chats) > 1
@@ -186,9 +188,20 @@ class Session:
                 self._usages[key] = None
                 if len(self._usages) > USAGES_MAX:
                     self._usages.popitem(last=False)
-        if chat.history is None:
+        if chat.history is not None:
+            return applied
+        if kind in PIECES:
+            if applied is Applied.TEXT:
+                self._write(chat, action, seq, now)
+        else:
             self.emit(passing.of_chat(chat, action, applied, seq, now))
         return applied
+
+    def _write(self, chat: Chat, action: Json, seq: int, now: float) -> None:
+        """Show more of a text that is being written: in one event what comes before the lines are taken."""
+        if self._writing is None or not self._writing.add(chat, action):
+            self.emit([])
+            self._writing = passing.Writing(chat, action, seq, now)
 
     def act_on_session(self, action: Json, seq: int, now: float) -> str | None:
         """Take an action on the session itself and return a conversation that is new."""
@@ -239,6 +252,9 @@ class Session:
 
     def emit(self, new: list[Draft]) -> None:
         """Make lines of events, but for the durable ones that are known or that another source has."""
+        if self._writing is not None:
+            new = [self._writing.draft(), *new]
+            self._writing = None
         for draft in new:
             if not draft.is_ephemeral:
                 self.is_dirty = True
@@ -263,6 +279,7 @@ class Session:
         if not self.is_settled and (is_copilots or now - self.since < HOLD_SECONDS):
             return []
         self.settle("")
+        self.emit([])
         lines, self.lines = self.lines, []
         return lines
 

@@ -35,14 +35,20 @@ class Place:
 
 
 class Telling:
-    """Tells one turn, as far as it has come, and moves the frontier behind what was told."""
+    """Tells one turn, as far as it has come, and moves the frontier behind what was told.
 
-    def __init__(self, place: Place, frontier: Frontier, turn: Json, now: float, *, has_ended: bool) -> None:
+    The parts before `start` are told as far as they have come.
+    """
+
+    def __init__(
+        self, place: Place, frontier: Frontier, turn: Json, now: float, *, has_ended: bool, start: int = 0
+    ) -> None:
         self._place = place
         self._frontier = frontier
         self._told = frontier.open
         self._turn = turn
         self._has_ended = has_ended
+        self._start = start
         self._drafts: list[Draft] = []
         started = seconds_of(turn.get("startedAt"))
         lasted = seconds_of(turn.get("duration"))
@@ -55,8 +61,9 @@ class Telling:
         """Return what is new."""
         if not self._told.begun:
             self._begin()
-        parts = objects(self._turn, "responseParts")
-        for index, part in enumerate(parts):
+        parts = objects(self._turn, "responseParts") if self._has_ended else self._turn["responseParts"]
+        for index in range(self._start, len(parts)):
+            part = parts[index]
             kind = text(part, "kind")
             if kind in _TEXTS:
                 if self._has_ended or index < len(parts) - 1:
