@@ -167,6 +167,8 @@ def _new_events(database: sqlite3.Connection, session: SessionRow, sequence: lis
 
     The old row is only put out of reach: the search index knows its words, and needs them to forget them.
     """
+    if not database.execute("SELECT 1 FROM events WHERE session = ? LIMIT 1", (session.n,)).fetchone():
+        return {event.envelope.id: event for event in sequence}
     here = known(database, session.n, {event.envelope.id: event.key for event in sequence})
     hidden = [row for row, is_hidden, _ in here.values() if is_hidden]
     database.executemany("UPDATE events SET hidden = 2, key = n WHERE n = ?", ((row,) for row in hidden))
