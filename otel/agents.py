@@ -15,6 +15,7 @@ from otel.model import Attributes, Context, Span
 from otel.name import Content as Level
 from otel.payloads import AnyAgentEvent, Subagent
 from otel.spans import Spans, cut, fill, happen
+from otel.tool_payloads import Hook
 from otel.tools import Tools
 
 KNOWN_MAX: Final = 512
@@ -24,7 +25,7 @@ DEPTH_MAX: Final = 32
 class Agents:
     """The sub-agents of a session, at work or not; finished spans go to `done`."""
 
-    __slots__ = ("_chats", "_done", "_known", "_spans", "_tools", "working")
+    __slots__ = ("_chats", "_done", "_hooks", "_known", "_spans", "_tools", "working")
 
     def __init__(self, spans: Spans, chats: Chats, tools: Tools, done: list[Span]) -> None:
         self._spans = spans
@@ -32,11 +33,22 @@ class Agents:
         self._tools = tools
         self._done = done
         self._known: dict[str, Invocation] = {}
+        self._hooks: dict[str, str] = {}
         self.working = 0
 
     def find(self, agent: str) -> Invocation | None:
         """Return what is known of an agent."""
         return self._known.get(agent)
+
+    def given(self, event: Event, hook: Hook) -> None:
+        """Give a sub-agent the hooks about it that do not name it: a start names its session, an end only the start."""
+        invocation = hook.hook_invocation_id or ""
+        if event.type == "hook.end":
+            event.agent_id = event.agent_id or self._hooks.pop(invocation, None)
+        elif not event.agent_id and hook.input is not None and hook.input.session_id in self._known:
+            event.agent_id = self._hooks[invocation] = hook.input.session_id
+            if len(self._hooks) > KNOWN_MAX:
+                del self._hooks[next(iter(self._hooks))]
 
     def path(self, agent: str) -> tuple[str, ...]:
         """Return the agents from the outermost to this one, as far as is known."""

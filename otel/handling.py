@@ -138,6 +138,7 @@ def _permission_completed(stage: Stage, event: Event, now: int) -> Context | Non
 
 def _hook_start(stage: Stage, event: Event, now: int) -> Context | None:
     hook = payload(event, Hook)
+    stage.agents.given(event, hook)
     agent = stage.at_work(event)
     if agent is not None:
         span = agent.chat if agent.chat is not None else agent.span
@@ -150,6 +151,7 @@ def _hook_start(stage: Stage, event: Event, now: int) -> Context | None:
 
 def _hook_end(stage: Stage, event: Event, now: int) -> Context | None:
     hook = payload(event, Hook)
+    stage.agents.given(event, hook)
     agent = stage.at_work(event)
     told = (agent.chat or agent.span) if agent is not None and not agent.ended else None
     context = stage.waits.hook_ended(hook, told, now)

@@ -108,11 +108,18 @@ class ExternalTool(Struct, gc=False, rename="camel"):
     traceparent: str | None = None
 
 
+class HookInput(Struct, gc=False, rename="camel"):
+    """Whose session a hook is about."""
+
+    session_id: str | None = None
+
+
 class Hook(Struct, gc=False, rename="camel"):
-    """The data of `hook.start` and `hook.end`, input and output apart."""
+    """The data of `hook.start` and `hook.end`, output and nearly all input apart."""
 
     hook_invocation_id: str | None = None
     hook_type: str | None = None
     success: bool | None = None
     error: Failure | None = None
     parent_tool_call_id: str | None = None
+    input: HookInput | None = None

@@ -18,7 +18,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 REAL = Path(__file__).parents[3] / "shared" / "real"
 LOGS = [
     log
-    for log in sorted([*REAL.glob("captures*/*/events.jsonl"), *FIXTURES.glob("**/events.jsonl")])
+    for log in sorted([*REAL.glob("**/events.jsonl"), *FIXTURES.glob("**/events.jsonl")])
     if b'"subagent.started"' in log.read_bytes()
 ]
 
@@ -48,9 +48,10 @@ def told(lines: list[bytes]) -> tuple[list[tuple[str, ...]], dict[str, Any]]:
 def test_the_paths_of_a_capture_are_those_of_the_registry(log: Path) -> None:
     lines = log.read_bytes().splitlines()
     envelopes = [one for raw in lines if isinstance(one := decode(raw), Envelope)]
+    session = json.loads(bytes(envelopes[0].data))["sessionId"]
     agents = Agents()
-    agents.add("s")
-    expected = [agents.attribute("s", envelope).path if envelope.agentId else () for envelope in envelopes]
+    agents.add(session)
+    expected = [agents.attribute(session, envelope).path for envelope in envelopes]
 
     logged, spans = told(lines)
 
@@ -97,6 +98,26 @@ def test_agents_that_start_each_other_have_paths_that_end() -> None:
 
     assert all(len(set(path)) == len(path) for path in logged)
     assert logged[6][-1] == "x"
+
+
+def test_a_hook_about_an_agent_is_its_own_and_any_other_is_the_main_agents() -> None:
+    def hook(number: int, kind: str, invocation: str, session: object = None) -> bytes:
+        about: dict[str, Any] = {"input": {"sessionId": session}} if session else {}
+        return line(number, f"hook.{kind}", hookInvocationId=invocation, hookType="agentStop", **about)
+
+    lines = [
+        *STORY[:3],
+        hook(3, "start", "h1", "outer"),
+        hook(4, "start", "h2", "where-a-fork-came-from"),
+        hook(5, "start", "h3", 7),
+        hook(6, "end", "h2"),
+        hook(7, "end", "h1"),
+        hook(8, "end", "h1"),
+    ]
+
+    logged, _ = told(lines)
+
+    assert logged[3:] == [("outer",), (), (), (), ("outer",), ()]
 
 
 def test_the_main_agents_events_say_nothing_of_agents() -> None:
