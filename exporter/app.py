@@ -259,11 +259,12 @@ def preview(settings: "Settings", session_id: str) -> "AsyncIterator[Place | Wit
     """Yield what would be masked in a session; delivers and remembers nothing."""
     from exporter.joining.preview import preview as preview_of
     from exporter.joining.redactor import make_redactor_for_reading
+    from exporter.sources.journal import session_file
 
-    directory = Path(settings.copilot_home) / "session-state" / session_id
+    file = session_file(Path(settings.copilot_home), Path(settings.state_dir), session_id)
     budget_ms, line_bytes_max = settings.redaction.budget_ms, settings.limits.max_line_bytes
     redactor = make_redactor_for_reading(settings)
-    return preview_of(redactor, directory, budget_ms=budget_ms, line_bytes_max=line_bytes_max)
+    return preview_of(redactor, file, budget_ms=budget_ms, line_bytes_max=line_bytes_max)
 
 
 def rules(settings: "Settings") -> dict[str, Any]:
@@ -286,7 +287,8 @@ def masked(settings: "Settings") -> "Masked":
 def tail(settings: "Settings", session_id: str, *, follow: bool) -> AsyncIterator[bytes]:
     """Yield a session's events, redacted; with `follow` go on until cancelled."""
     from exporter.daemon.tailing import tail as tail_of
+    from exporter.sources.journal import session_file
 
-    directory = Path(settings.copilot_home) / "session-state" / session_id
+    file = session_file(Path(settings.copilot_home), Path(settings.state_dir), session_id)
     redact = make_redaction(settings).event
-    return tail_of(directory, redact, follow=follow, line_bytes_max=settings.limits.max_line_bytes)
+    return tail_of(file, redact, follow=follow, line_bytes_max=settings.limits.max_line_bytes)

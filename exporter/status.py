@@ -13,7 +13,11 @@ class Problem(Struct, frozen=True):
 
 
 class SourceStatus(Struct, frozen=True, omit_defaults=True):
-    """One source. `state` says in words how it is, where more than one thing can be so."""
+    """One source. `state` says in words how it is, where more than one thing can be so.
+
+    `unattributed` counts events that belong to no session that is known, `unknown` what came that is in no list of
+    ours: types of events and, ending in "()", methods.
+    """
 
     name: str
     sessions: int
@@ -22,6 +26,8 @@ class SourceStatus(Struct, frozen=True, omit_defaults=True):
     state: str = ""
     bytes: int = 0
     dropped: int = 0
+    unattributed: int = 0
+    unknown: dict[str, int] = {}
 
 
 class SinkStatus(Struct, frozen=True):

@@ -13,6 +13,7 @@ from exporter.cli.identify import resolve_id
 from exporter.cli.invocation import Invocation
 from exporter.cli.table import Cell, Column, Palette, table
 from exporter.cli.text import count, number, plain, words
+from exporter.core.names import JOURNALS
 
 if TYPE_CHECKING:
     from exporter.joining.preview import Piece, Place, Withheld
@@ -55,8 +56,9 @@ async def _preview(invocation: Invocation) -> Previewed:
     from exporter.joining.preview import Place, Withheld
 
     settings = invocation.load().settings
-    files = (Path(settings.copilot_home) / "session-state").glob("*/events.jsonl")
-    found = Previewed(resolve_id(invocation.args.session, (file.parent.name for file in files)))
+    roots = (Path(settings.copilot_home) / "session-state", Path(settings.state_dir) / JOURNALS)
+    known = (file.parent.name for root in roots for file in root.glob("*/events.jsonl"))
+    found = Previewed(resolve_id(invocation.args.session, known))
     async for one in app.preview(settings, found.session):
         match one:
             case Place():

@@ -107,6 +107,8 @@ def _state(source: Mapping[str, Any]) -> Cell:
         parts.append(size(source["bytes"]))
     if source.get("dropped"):
         parts.append(f"{count(source['dropped'], 'live event')} dropped")
+    if source.get("unattributed"):
+        parts.append(f"{count(source['unattributed'], 'event')} of no known session")
     return Cell(" · ".join(parts))
 
 

@@ -1,5 +1,6 @@
 """The event types we have met, so that `doctor --schema` can name the new ones; delivery never asks."""
 
+import re
 from typing import Final
 
 _NAMES: Final = {
@@ -33,3 +34,17 @@ _NAMES: Final = {
 }
 
 KNOWN: Final = frozenset(("abort", *(f"{family}.{name}" for family, names in _NAMES.items() for name in names.split())))
+NO_NAME: Final = "(not a name)"
+# What does not look like a name may be content, and is counted only.
+_TYPE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}(\.[a-z0-9_]{1,64}){0,4}")
+_METHOD: Final = re.compile(r"[a-zA-Z]{1,40}(\.[a-zA-Z]{1,40}){0,4}")
+
+
+def type_name(type: str) -> str:
+    """Return an event's type if it may be shown, else what stands for such."""
+    return type if _TYPE.fullmatch(type) else NO_NAME
+
+
+def method_name(method: str) -> str:
+    """Return the name of a method if it may be shown, else what stands for such."""
+    return method if _METHOD.fullmatch(method) else NO_NAME

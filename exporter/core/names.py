@@ -4,6 +4,7 @@ from typing import Final
 
 MARKS: Final = "marks.db"
 QUARANTINE: Final = "quarantine.db"
+JOURNALS: Final = "journals"
 RECEIVER: Final = "mission_control.db"
 LOCAL: Final = "local"
 """The sink that is the embedded Mission Control."""

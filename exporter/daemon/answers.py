@@ -81,10 +81,9 @@ class Answers:
         return [file for file in self._daemon.files.values() if file.identity is not None]
 
     def _described(self, file: SessionFile) -> dict[str, Any]:
-        described = session_object(file.directory, self._redact_text, self._line_bytes_max, self._host) or {
-            "id": file.session,
-            "events": 0,
-        }
+        described = session_object(
+            file.directory, self._redact_text, self._line_bytes_max, self._host, file.begins
+        ) or {"id": file.session, "events": 0}
         if file.is_journal:
             described["source"] = "journal"
         sinks = []
@@ -95,7 +94,7 @@ class Answers:
             described["masked"] = max(int(described.get("masked") or 0), masked)
             delivered = mark.delivered if mark else 0
             lag = max(0, int(described["events"]) - delivered)
-            if run.outlet.mapping is not None:
+            if run.outlet.mapping is not None or file.is_journal:  # whose front may be cut off
                 lag = events_between(file, lane.position.offset if lane else mark.position.offset if mark else 0)
             sinks.append({"name": run.name, "delivered": delivered, "lag_events": lag})
         return {**described, "sinks": sinks}

@@ -1,12 +1,12 @@
 """The status of an exporter that does not run, from what it remembers; imports no client of anything."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from exporter.core.envelope import Envelope, decode
-from exporter.core.names import LOCAL, MARKS, QUARANTINE
+from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE
 from exporter.core.position import Identity
 from exporter.status import DaemonStatus, SinkStatus, SourceStatus, Status
 from exporter.store.counted import waiting
@@ -24,6 +24,7 @@ class _File:
     size: int
     identity: Identity
     is_recent: bool
+    begins: int = 0  # where the first event stands, in a journal whose front was cut off
 
 
 def status_asleep(
@@ -41,19 +42,34 @@ def status_asleep(
     """
     sinks = configured or {LOCAL: LOCAL}
     marks, quarantine = state_dir / MARKS, state_dir / QUARANTINE
-    files = _files(root, changed_after)
-    source = SourceStatus("files", len(files), 0.0, [])
+    own = _files(root, changed_after)
+    journals = {session: file for session, file in _journals(state_dir, changed_after).items() if session not in own}
+    files, sources = {**own, **journals}, [SourceStatus("files", len(own), 0.0, [])]
+    if journals:
+        used = sum(file.size - file.begins for file in journals.values())
+        sources.append(SourceStatus("journals", len(journals), 0.0, [], bytes=used))
     if not marks.exists() or not quarantine.exists():
         owed = _owed(files, {})
         never = [SinkStatus(name, "never used", *owed[:2], 0.0, None, None, 0, 0, owed[2]) for name in sinks]
-        return Status(DaemonStatus(False), [source], never)
+        return Status(DaemonStatus(False), sources, never)
     store, kept = Store(marks), Quarantine(quarantine, bytes_max=1, days_max=36_500)
     try:
         found = [_sink(store, kept, files, name, url, waits) for name, url in sinks.items()]
     finally:
         store.close()
         kept.close()
-    return Status(DaemonStatus(False), [source], found)
+    return Status(DaemonStatus(False), sources, found)
+
+
+def _journals(state_dir: Path, changed_after: float) -> dict[str, _File]:
+    """Return the journals that sources without files have left."""
+    root = state_dir / JOURNALS
+    if not root.exists():
+        return {}
+    from exporter.sources.journal_file import begins_of  # not without need: it takes time that `status` has not
+
+    found = _files(root, changed_after)
+    return {session: replace(file, begins=begins_of(file.path)) for session, file in found.items()}
 
 
 def _files(root: Path, changed_after: float) -> dict[str, _File]:
@@ -89,11 +105,11 @@ def _owed(files: Mapping[str, _File], marks: Mapping[str, Mark]) -> tuple[int, i
         mark = marks.get(session)
         if mark is None:
             if file.is_recent:
-                rests.append((file, 0))
+                rests.append((file, file.begins))
         elif mark.state == FOLLOWING:
             same = mark.identity == file.identity and mark.position.offset <= file.size
             is_estimate = is_estimate or not same
-            rests.append((file, mark.position.offset if same else 0))
+            rests.append((file, max(file.begins, mark.position.offset) if same else file.begins))
     size = sum(file.size - offset for file, offset in rests)
     if size > _COUNT_BYTES_MAX:
         return -(-size // GUESSED_EVENT_BYTES), size, True

@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -49,9 +49,19 @@ class Journaling:
     async def take(self, session: str, events: Sequence[Event], is_ours: Callable[[], bool]) -> bool | None:
         """Redact, put aside what is refused, and write the rest; return whether anything was, None to be asked again.
 
-        Nothing is kept of a session that is not for a journal (`is_ours`) when that comes to be.
+        Nothing is kept of a session that is not for a journal (`is_ours`) when that comes to be. What was kept of
+        events that are asked for again is known.
         """
-        size = sum(len(event.line) + 1 for event in events if not event.is_ephemeral)
+        was_kept = False
+        for portion in _portions(events, self._journals.portion_bytes):
+            kept = await self._take(session, portion, is_ours)
+            if kept is None:
+                return None
+            was_kept |= kept
+        return was_kept
+
+    async def _take(self, session: str, events: Sequence[Event], is_ours: Callable[[], bool]) -> bool | None:
+        size = sum(_size(event) for event in events)
         if size and not self._journals.has_room(size):
             return self._trouble(self._journals.problem)
         page = _Page()
@@ -67,7 +77,6 @@ class Journaling:
         line, is_ephemeral = event
         envelope = decode(line)
         if isinstance(envelope, Envelope):
-            self.agents.add(session)
             self.unattributed += self.agents.attribute(session, envelope).error is not None
         if is_ephemeral:
             return
@@ -125,3 +134,19 @@ class Journaling:
                     ids |= run.outlet.store.delivered(session, run.outlet.sink_id).keys()
             known = self._delivered[session] = (begins, ids)
         return id in known[1]
+
+
+def _portions(events: Sequence[Event], size_max: int) -> Iterator[Sequence[Event]]:
+    """Yield events as they came in portions of about so many bytes, an event of more alone."""
+    start = size = 0
+    for number, event in enumerate(events):
+        if size and size + _size(event) > size_max:
+            yield events[start:number]
+            start, size = number, 0
+        size += _size(event)
+    yield events[start:]
+
+
+def _size(event: Event) -> int:
+    """Return how much of a journal an event takes."""
+    return 0 if event.is_ephemeral else len(event.line) + 1

@@ -218,6 +218,7 @@ class Observing:
         if scope.sessions and session not in scope.sessions:
             return Want.NOTHING
         if self._is_file_alone(session):
+            self.journaling.agents.add(session)
             return Want.LIVE if self.showing.is_wanted else Want.NOTHING
         owner = self._owners.get(session, name)
         if owner != name and self.servers[owner].observed().is_connected:
@@ -227,6 +228,7 @@ class Observing:
         if not (scope.sessions or self.has_journal(session)) and _is_older(changed, scope.history_days):
             return Want.NOTHING
         self._owners[session] = name
+        self.journaling.agents.add(session)
         return Want.ALL
 
     def _want_live(self, session: str, _: str) -> Want:

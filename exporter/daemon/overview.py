@@ -16,11 +16,14 @@ _LOCK_NAME: Final = re.compile(r"inuse\.(\d+)\.lock")
 
 
 def session_object(
-    directory: Path, redact_text: Callable[[str], str], line_bytes_max: int, host: str | None
+    directory: Path, redact_text: Callable[[str], str], line_bytes_max: int, host: str | None, begins: int = 0
 ) -> dict[str, Any] | None:
-    """Describe one session directory from its files, titles and names redacted; None when it has no events."""
+    """Describe one session directory from its files, titles and names redacted; None when it has no events.
+
+    `begins` is where the first event stands in a journal whose front was cut off.
+    """
     summary, last_id = Summary(), None
-    for envelope, _ in durable_events(directory / EVENTS_NAME, line_bytes_max):
+    for envelope, _ in durable_events(directory / EVENTS_NAME, line_bytes_max, begins):
         summary.add(envelope)
         last_id = envelope.id
     if last_id is None:

@@ -45,17 +45,18 @@ def observed(observing: "Observing", uptime: float) -> Iterator[SourceStatus]:
         troubles = [Problem(session, trouble, 0, 1) for session, trouble in told.troubles.items()]
         read = told.counts.durable + told.counts.ephemeral
         state = observing.journaling.problem if observing.journaling.problem and told.is_connected else told.state
-        yield SourceStatus(name, told.sessions, round(read / uptime, 1), troubles, state, dropped=told.counts.dropped)
+        rate, dropped, unknown = round(read / uptime, 1), told.counts.dropped, told.counts.unknown()
+        yield SourceStatus(name, told.sessions, rate, troubles, state, dropped=dropped, unknown=unknown)
     if observing.tap is not None:
         tap = observing.tap.status
         state = observing.tap_problem or f"{tap.taps} connected"
         dropped = tap.counts.dropped + tap.dropped_by_taps
-        yield SourceStatus(
-            "tap", len(tap.sessions), round(tap.counts.ephemeral / uptime, 1), [], state, dropped=dropped
-        )
+        rate, unknown = round(tap.counts.ephemeral / uptime, 1), tap.counts.unknown()
+        yield SourceStatus("tap", len(tap.sessions), rate, [], state, dropped=dropped, unknown=unknown)
     sessions = sum(1 for session in observing.files.sessions if observing.has_journal(session))
     state, used = observing.journaling.problem or "ok", observing.journals.used_bytes
-    yield SourceStatus("journals", sessions, 0.0, [], state, used, observing.showing.dropped)
+    unattributed = observing.journaling.unattributed
+    yield SourceStatus("journals", sessions, 0.0, [], state, used, observing.showing.dropped, unattributed)
 
 
 def sink_status(run: SinkRun) -> SinkStatus:

@@ -2,30 +2,31 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Final
 
 from exporter.core.position import START
 from exporter.core.redacted import RedactEvent
 from exporter.daemon.road import Road
 from exporter.errors import UsageError
+from exporter.sources.journal_file import begins_of
 from exporter.sources.session_file import OpenFiles, SessionFile
 
 _LOOK_SECONDS: Final = 0.2
 
 
-async def tail(directory: Path, redact: RedactEvent, *, follow: bool, line_bytes_max: int) -> AsyncIterator[bytes]:
+async def tail(file: SessionFile, redact: RedactEvent, *, follow: bool, line_bytes_max: int) -> AsyncIterator[bytes]:
     """Yield a session's durable events from its first; with `follow` go on until cancelled, through rewinds too."""
-    file, files = SessionFile(directory.name, directory), OpenFiles(1)
+    files = OpenFiles(1)
     road = Road(files, redact, line_bytes_max=line_bytes_max, cache_bytes=0)
     position, generation = START, file.generation
     try:
         while True:
             file.refresh(files)
             if file.identity is None and not follow:
-                raise UsageError(f"there is no session {directory.name}", hint="see `exporter sessions list`")
+                raise UsageError(f"there is no session {file.session}", hint="see `exporter sessions list`")
             if generation != file.generation:
                 position, generation = START, file.generation
+                file.begins = begins_of(file.path) if file.is_journal else 0
             segment = await road.segment(file, position, None) if file.identity is not None else None
             if segment is not None:
                 for line in segment.lines:

@@ -11,10 +11,12 @@ from typing import Final
 import msgspec
 
 from exporter.core.envelope import Envelope, decode
-from exporter.core.event_types import KNOWN
+from exporter.core.event_types import KNOWN, type_name
+from exporter.core.names import JOURNALS
 from exporter.doctor.check import Check, counted, described
 from exporter.doctor.facts import Facts
 from exporter.sources.history import durable_events
+from exporter.sources.journal_file import begins_of
 from exporter.sources.session_file import EVENTS_NAME
 
 FIRST_VERSION: Final = (1, 0, 48)
@@ -23,8 +25,6 @@ _VERSIONED_SESSIONS: Final = 50
 _FIRST_LINE_BYTES_MAX: Final = 1 << 20
 _SCHEMA_BYTES_MAX: Final = 2 << 30
 _SHOWN_MAX: Final = 20
-# What does not look like a name may be content, and is counted only.
-_TYPE_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}(\.[a-z0-9_]{1,64}){0,4}")
 _VERSION: Final = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})(-[0-9A-Za-z.]{1,32})?")
 
 
@@ -131,24 +131,33 @@ def _dotted(version: Iterable[int]) -> str:
 
 
 def event_types(facts: Facts, found: Found) -> Iterator[Check]:
-    """Count the durable events of types that are not in our list; they are delivered as any other."""
+    """Count the durable events of types that are not in our list; they are delivered as any other.
+
+    Of sources without files, what the running exporter has counted: the passing events and methods too.
+    """
     unknown: Counter[str] = Counter()
     events = sessions = size = 0
-    for path in found.files:
-        size += path.stat().st_size
+    for path in (*found.files, *sorted((facts.state_dir / JOURNALS).glob(f"*/{EVENTS_NAME}"))):
+        begins = begins_of(path) if facts.state_dir in path.parents else 0
+        size += path.stat().st_size - begins
         if size > _SCHEMA_BYTES_MAX:
             break
         sessions += 1
-        for envelope, _ in durable_events(path, facts.line_bytes_max):
+        for envelope, _ in durable_events(path, facts.line_bytes_max, begins):
             events += 1
             if envelope.type not in KNOWN:
-                named = _TYPE_NAME.fullmatch(envelope.type) is not None
-                unknown[envelope.type if named else "(not a name)"] += 1
-    looked = f"{counted(events, 'event')} of {counted(sessions, 'session')}"
+                unknown[type_name(envelope.type)] += 1
+    yield _types("event types", unknown, f"in {counted(events, 'event')} of {counted(sessions, 'session')}")
+    for source in (facts.status or {}).get("sources", ()):
+        if source.get("name") in facts.sources:
+            told = Counter({str(name): int(count) for name, count in (source.get("unknown") or {}).items()})
+            yield _types(f"event types of {source['name']}", told, "since the exporter was started")
+
+
+def _types(name: str, unknown: Counter[str], where: str) -> Check:
     if not unknown:
-        yield Check("event types", "ok", f"every type known, in {looked}")
-        return
+        return Check(name, "ok", f"every type known, {where}")
     listed = ", ".join(f"{name} ×{number}" for name, number in unknown.most_common(_SHOWN_MAX))  # noqa: RUF001
     more = f" and {len(unknown) - _SHOWN_MAX} more" if len(unknown) > _SHOWN_MAX else ""
-    detail = f"types unknown to our list: {listed}{more}, in {looked}"
-    yield Check("event types", "note", detail, "nothing to do: they are delivered all the same")
+    detail = f"types unknown to our list: {listed}{more}, {where}"
+    return Check(name, "note", detail, "nothing to do: they are delivered all the same")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from config.errors import ConfigError
 from config.token import read_token
 from exporter.core.gate import Gate
-from exporter.core.names import MARKS, QUARANTINE, sink_name
+from exporter.core.names import JOURNALS, MARKS, QUARANTINE, otlp_name, sink_name
 from exporter.core.notice import Level, Notice
 from exporter.daemon.daemon import Daemon, Scope
 from exporter.daemon.outlet import Outlet
@@ -20,7 +20,6 @@ from exporter.joining.tracing import make_trace, project
 from exporter.observe import Observer
 from exporter.sinks.configured import http_sink
 from exporter.sources.files import WATCHED_NAMES, FileSource
-from exporter.sources.journal import JOURNALS
 from exporter.sources.session_file import OpenFiles
 from exporter.sources.watch import best_watcher, file_system_type, is_remote
 from exporter.store.marks import Store, exporter_id
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from config.settings import MissionControl as MissionControlSettings
     from config.settings import Settings
     from exporter.daemon.observing import Observing
+    from exporter.joining.host_logs import HostLogs
     from exporter.joining.live import LiveMetrics
     from exporter.missioncontrol.store import Store as ReceiverStore
     from exporter.sinks.mission_control import MissionControl
@@ -57,10 +57,14 @@ def join(
         receiver_store, receiver = _open_receiver(settings, redaction)
     files, limits = OpenFiles(settings.limits.open_files), settings.limits
     road = Road(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
-    tally, live = _tally(settings), _live_metrics(settings, store, notice)
+    tally, live, logs = (
+        _tally(settings),
+        _live_metrics(settings, store, notice),
+        _host_logs(settings, redaction, notice),
+    )
     daemon = Daemon(
         make_source=_source(settings, files, session_ids),
-        make_observing=_observing(settings, files, redaction, session_ids, live),
+        make_observing=_observing(settings, files, redaction, session_ids, live, logs),
         road=road,
         store=store,
         quarantine=quarantine,
@@ -72,8 +76,7 @@ def join(
         incomplete_line_seconds=limits.incomplete_line_seconds,
     )
     beside = [lambda: _send_health(settings, daemon, tally)] if tally is not None else []
-    if live is not None:
-        beside.append(live.run)
+    beside += [one.run for one in (live, logs) if one is not None]
     host = settings.host_name or socket.gethostname()
     return Running(daemon, redaction, host, limits.max_line_bytes, receiver, receiver_store, beside=beside)
 
@@ -118,6 +121,20 @@ def _live_metrics(settings: "Settings", store: Store, notice: Callable[[Notice],
     return LiveMetrics(told, exporter_id(store), notice)
 
 
+def _host_logs(settings: "Settings", redaction: Redaction, notice: Callable[[Notice], None]) -> "HostLogs | None":
+    """Return what passes on the logs of agent hosts, where there is such a host and an endpoint that may have texts."""
+    told = [
+        (otlp_name(name), one)
+        for name, one in settings.otel.items()
+        if one.content == "redacted" and "logs" in one.signals
+    ]
+    if not told or not any(one.url.startswith("ahp+") for one in settings.source):
+        return None
+    from exporter.joining.host_logs import HostLogs
+
+    return HostLogs(told, redaction.event, notice)
+
+
 def _stores(settings: "Settings", notice: Callable[[Notice], None]) -> tuple[Store, Quarantine]:
     state, limits = Path(settings.state_dir), settings.limits
     _refuse_network(state)
@@ -154,14 +171,20 @@ def _source(settings: "Settings", files: OpenFiles, session_ids: Sequence[str]) 
 
 
 def _observing(
-    settings: "Settings", files: OpenFiles, redaction: Redaction, session_ids: Sequence[str], live: "LiveMetrics | None"
+    settings: "Settings",
+    files: OpenFiles,
+    redaction: Redaction,
+    session_ids: Sequence[str],
+    live: "LiveMetrics | None",
+    logs: "HostLogs | None",
 ) -> "Callable[[Daemon], Observing] | None":
     """Return what makes the other sources: those that are named, and the journals that such have left."""
     if not settings.source and not (Path(settings.state_dir) / JOURNALS).exists():
         return None
     from exporter.joining.sources import observing_of
 
-    return observing_of(settings, files, redaction, session_ids, tell=live.tell if live is not None else None)
+    take, tell = logs.take if logs is not None else None, live.tell if live is not None else None
+    return observing_of(settings, files, redaction, session_ids, on_telemetry=take, tell=tell)
 
 
 def _outlets(

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from exporter.core.envelope import Envelope, decode
@@ -50,7 +49,7 @@ class Withheld:
 
 
 async def preview(
-    redactor: "Redactor", directory: Path, *, budget_ms: float, line_bytes_max: int
+    redactor: "Redactor", file: SessionFile, *, budget_ms: float, line_bytes_max: int
 ) -> AsyncIterator[Place | Withheld | int]:
     """Yield what would be masked in the session's durable events, and after each part of the file its events' number.
 
@@ -64,7 +63,7 @@ async def preview(
             found.append((line, result))
         return RefusedEvent(result.reason) if isinstance(result, Refused) else line
 
-    file, files = SessionFile(directory.name, directory), OpenFiles(1)
+    files = OpenFiles(1)
     road = Road(files, note, line_bytes_max=line_bytes_max, cache_bytes=0)
     position = START
     try:

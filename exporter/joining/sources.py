@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from config.errors import ConfigError
 from config.source import AhpAddress, RpcAddress, TapAddress, address_of
 from config.token import read_token
+from exporter.core.names import JOURNALS
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.observing import Observing, Server
 from exporter.daemon.running import Redaction
 from exporter.daemon.showing import Tell
 from exporter.sources.files import WATCHED_NAMES, FileSource
-from exporter.sources.journal import JOURNALS, Journals
+from exporter.sources.journal import Journals
 from exporter.sources.observed import Callbacks
 from exporter.sources.rpc import RpcSource
 from exporter.sources.session_file import OpenFiles, SessionFile

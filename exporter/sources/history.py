@@ -13,17 +13,18 @@ _CHUNK_BYTES: Final = 1 << 20
 _NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
 
 
-def durable_events(path: Path, line_bytes_max: int) -> Iterator[tuple[Envelope, bytes]]:
+def durable_events(path: Path, line_bytes_max: int, begins: int = 0) -> Iterator[tuple[Envelope, bytes]]:
     """Yield the durable events of a file in order, each with its bytes, which are not redacted.
 
-    A file that is missing or cannot be read, or is none, yields nothing.
+    A file that is missing or cannot be read, or is none, yields nothing. `begins` is where its first event stands.
     """
-    splitter = LineSplitter(0, line_bytes_max)
+    splitter = LineSplitter(begins, line_bytes_max)
     try:
         # A pipe in its place must not be waited for.
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return
+            file.seek(begins)
             while chunk := file.read(_CHUNK_BYTES):
                 for line in splitter.feed(chunk):
                     if not isinstance(line, Oversized):

@@ -6,11 +6,9 @@ file: offsets, identity and the bytes before a mark stay what they were, so nobo
 file system has no holes nothing is given back, and a full journal stays full until it is removed.
 """
 
-import ctypes
 import os
-import sys
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,14 +17,22 @@ from typing import Final
 import xxhash
 
 from exporter.core.envelope import Envelope, decode
+from exporter.core.names import JOURNALS
 from exporter.core.position import TAIL_BYTES
-from exporter.sources.session_file import EVENTS_NAME
+from exporter.sources.journal_file import (
+    after_hole,
+    begins_of,
+    last_newline,
+    lines,
+    punch,
+    sync_directory,
+    used_of,
+    write,
+)
+from exporter.sources.session_file import EVENTS_NAME, SessionFile
 
-JOURNALS: Final = "journals"
 OPEN_MAX: Final = 256
 _BLOCK_BYTES: Final = 4096
-_CHUNK_BYTES: Final = 1 << 20
-_KEEP_SIZE, _PUNCH_HOLE = 0x01, 0x02
 
 
 @dataclass(slots=True)
@@ -51,8 +57,9 @@ class Journals:
         self._root = root
         self._bytes_max = bytes_max
         self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._large_last: dict[str, int] = {}
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._used = sum(_used_of(path) for path in root.glob(f"*/{EVENTS_NAME}"))
+        self._used = sum(used_of(path) for path in root.glob(f"*/{EVENTS_NAME}"))
 
     @property
     def used_bytes(self) -> int:
@@ -60,13 +67,23 @@ class Journals:
         return self._used
 
     @property
-    def is_half_full(self) -> bool:
+    def wants_room(self) -> bool:
         """Tell whether it is time to give space back."""
-        return self._used > self._bytes_max // 2
+        return self._used > self._bytes_max // 2 or self.problem is not None
+
+    @property
+    def portion_bytes(self) -> int:
+        """Return how much is well taken at once, so that some room is enough for some of it."""
+        return self._bytes_max // 8
 
     def has_room(self, size_bytes: int) -> bool:
-        """Tell whether so much more would be taken; `problem` says why not."""
-        if self._used + size_bytes <= self._bytes_max:
+        """Tell whether so much more would be taken; `problem` says why not.
+
+        An event that is larger than half of all room finds room when little else is there, and then counts for
+        nothing as long as it is the last of its session, which stays.
+        """
+        used = self._used - (sum(self._large_last.values()) if self._used > self._bytes_max else 0)
+        if used + size_bytes <= self._bytes_max or size_bytes > self._bytes_max // 2 >= used:
             return True
         self.problem = f"the journals are full ({self._bytes_max >> 20} MiB): a sink has not taken what they hold"
         return False
@@ -87,7 +104,7 @@ class Journals:
         if not self.has_room(len(content)):
             return False
         try:
-            _write(journal.descriptor, content, journal.size)
+            write(journal.descriptor, content, journal.size)
         except OSError as error:
             self.problem = f"a journal cannot be written: {error.strerror}"
             os.ftruncate(journal.descriptor, journal.size)
@@ -96,6 +113,8 @@ class Journals:
         journal.size += len(content)
         self._used += len(content)
         journal.ids |= seen
+        if new:
+            self._note_last(session, len(new[-1]))
         journal.last = next((id for id, _ in reversed(events) if id), journal.last)
         return True
 
@@ -109,16 +128,7 @@ class Journals:
 
     def begins(self, session: str) -> int:
         """Return the offset of the first event that a journal still holds; the journal is not read for that."""
-        if session in self._open:
-            return self._open[session].begins
-        try:
-            descriptor = os.open(self._path(session), os.O_RDONLY)
-        except OSError:
-            return 0
-        try:
-            return _after_hole(descriptor, os.fstat(descriptor).st_size)
-        finally:
-            os.close(descriptor)
+        return self._open[session].begins if session in self._open else begins_of(self._path(session))
 
     def cut(self, session: str, slowest: int) -> int:
         """Give back the space before `slowest`, the least offset that a sink stands at; return how much that was.
@@ -128,12 +138,12 @@ class Journals:
         if not self._is_there(session):
             return 0
         journal = self._journal(session)
-        keep = min(slowest, _last_newline(journal.descriptor, journal.size - 1) + 1) - TAIL_BYTES
-        begins = _last_newline(journal.descriptor, keep) + 1
+        keep = min(slowest, last_newline(journal.descriptor, journal.size - 1) + 1) - TAIL_BYTES
+        begins = last_newline(journal.descriptor, keep) + 1
         end = (begins - 1) // _BLOCK_BYTES * _BLOCK_BYTES
         if begins - journal.begins < _BLOCK_BYTES or end <= 0:
             return 0
-        if not _punch(journal.descriptor, end):
+        if not punch(journal.descriptor, end):
             return 0
         # What is left of the block must not be taken for an event; its newline stays, to end what is none.
         os.pwrite(journal.descriptor, b"\0" * (begins - 1 - end), end)
@@ -144,7 +154,8 @@ class Journals:
     def remove(self, session: str) -> None:
         """Remove a journal whose session is over and whose events every sink has."""
         path = self._path(session)
-        self._used -= _used_of(path)
+        self._large_last.pop(session, None)
+        self._used -= used_of(path)
         self._let_go(session)
         path.unlink(missing_ok=True)
         with suppress(OSError):  # somebody keeps something else there
@@ -176,20 +187,26 @@ class Journals:
         is_new = not path.exists()
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         if is_new:
-            _sync_directory(path.parent)
-            _sync_directory(self._root)
+            sync_directory(path.parent)
+            sync_directory(self._root)
         size = os.fstat(descriptor).st_size
-        whole = _last_newline(descriptor, size) + 1
+        whole = last_newline(descriptor, size) + 1
         if whole < size:  # a crash while it was written; the source was not told that it could go on
             os.ftruncate(descriptor, whole)
             self._used -= size - whole
-        journal = _Open(descriptor, _after_hole(descriptor, whole), whole)
-        for line in _lines(descriptor, journal.begins, whole):
+        journal = _Open(descriptor, after_hole(descriptor, whole), whole)
+        for line in lines(descriptor, journal.begins, whole):
+            self._note_last(session, len(line))
             envelope = decode(line)
             if isinstance(envelope, Envelope):
                 journal.ids.add(_key(envelope.id))
                 journal.last = envelope.id
         return journal
+
+    def _note_last(self, session: str, size_bytes: int) -> None:
+        self._large_last.pop(session, None)
+        if size_bytes > self._bytes_max // 2:
+            self._large_last[session] = size_bytes
 
     def _let_go(self, session: str) -> None:
         journal = self._open.pop(session, None)
@@ -197,87 +214,15 @@ class Journals:
             os.close(journal.descriptor)
 
 
+def session_file(copilot_home: Path, state_dir: Path, session: str) -> SessionFile:
+    """Return where a session's events are to be read: its own file, or its journal when it has only that."""
+    own, journal = copilot_home / "session-state" / session, state_dir / JOURNALS / session
+    if (own / EVENTS_NAME).exists() or not (journal / EVENTS_NAME).exists():
+        return SessionFile(session, own)
+    file = SessionFile(session, journal, is_journal=True)
+    file.begins = begins_of(file.path)
+    return file
+
+
 def _key(id: str) -> int:
     return xxhash.xxh3_64_intdigest(id.encode(errors="surrogatepass"))
-
-
-def _write(descriptor: int, content: bytes, offset: int) -> None:
-    view = memoryview(content)
-    while view:
-        written = os.pwrite(descriptor, view, offset)
-        view, offset = view[written:], offset + written
-    if content:
-        os.fdatasync(descriptor) if hasattr(os, "fdatasync") else os.fsync(descriptor)
-
-
-def _sync_directory(path: Path) -> None:
-    if sys.platform == "win32":
-        return  # a directory cannot be opened there, and its entries are durable without
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _punch(descriptor: int, end: int) -> bool:
-    """Make the file a hole up to `end`; return whether that can be done here."""
-    if sys.platform != "linux":
-        return False
-    library = ctypes.CDLL(None, use_errno=True)
-    mode = _KEEP_SIZE | _PUNCH_HOLE
-    return int(library.fallocate(descriptor, mode, ctypes.c_longlong(0), ctypes.c_longlong(end))) == 0
-
-
-def _used_of(path: Path) -> int:
-    """Return how many bytes of a file are not in the hole at its front."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except OSError:
-        return 0
-    try:
-        size = os.fstat(descriptor).st_size
-        return size - _data_begins(descriptor, size)
-    finally:
-        os.close(descriptor)
-
-
-def _data_begins(descriptor: int, size: int) -> int:
-    if not size or not hasattr(os, "SEEK_DATA"):
-        return 0
-    try:
-        return os.lseek(descriptor, 0, os.SEEK_DATA)
-    except OSError:  # a file system that does not tell
-        return 0
-
-
-def _after_hole(descriptor: int, size: int) -> int:
-    """Return where the first whole line begins: behind a hole, and what is left of the line it ended in."""
-    position = _data_begins(descriptor, size)
-    while 0 < position < size:
-        chunk = os.pread(descriptor, _CHUNK_BYTES, position)
-        found = chunk.find(b"\n")
-        if found >= 0:
-            return position + found + 1
-        position += len(chunk)
-    return position
-
-
-def _last_newline(descriptor: int, end: int) -> int:
-    """Return the offset of the last newline before `end`, -1 when there is none."""
-    while end > 0:
-        start = max(0, end - _CHUNK_BYTES)
-        found = os.pread(descriptor, end - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found
-        end = start
-    return -1
-
-
-def _lines(descriptor: int, offset: int, end: int) -> Iterator[bytes]:
-    rest = b""
-    while offset < end:
-        chunk = os.pread(descriptor, min(_CHUNK_BYTES, end - offset), offset)
-        offset += len(chunk)
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from whole

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
-from exporter.core.event_types import KNOWN
+from exporter.core.event_types import KNOWN, method_name, type_name
 
 TYPES_MAX: Final = 256
 
@@ -54,11 +54,25 @@ class Counts:
     expired: int = 0
     dropped: int = 0
     unknown_types: Counter[str] = field(default_factory=Counter)
+    unknown_methods: Counter[str] = field(default_factory=Counter)
+
+    def saw_method(self, name: str) -> None:
+        """Count a method that a server used and that is in no list of ours."""
+        _count(self.unknown_methods, method_name(name))
+
+    def unknown(self) -> dict[str, int]:
+        """Return what is in no list of ours: types of events and, ending in "()", methods."""
+        return {**self.unknown_types, **{f"{name}()": count for name, count in self.unknown_methods.items()}}
 
     def saw(self, type: str) -> None:
         """Count an event whose type is in no list of ours."""
-        if type not in KNOWN and (type in self.unknown_types or len(self.unknown_types) < TYPES_MAX):
-            self.unknown_types[type[:128]] += 1
+        if type not in KNOWN:
+            _count(self.unknown_types, type_name(type))
+
+
+def _count(counter: Counter[str], name: str) -> None:
+    if name in counter or len(counter) < TYPES_MAX:
+        counter[name] += 1
 
 
 @dataclass(frozen=True, slots=True)

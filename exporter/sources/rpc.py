@@ -16,7 +16,14 @@ import msgspec
 
 from exporter.core.envelope import REFUSALS
 from exporter.sources.observed import Callbacks, Counts, Observed, Want
-from exporter.sources.rpc_connection import METHOD_NOT_FOUND, AnswerTooLongError, CallError, Connection, LostError
+from exporter.sources.rpc_connection import (
+    METHOD_NOT_FOUND,
+    REQUESTS,
+    AnswerTooLongError,
+    CallError,
+    Connection,
+    LostError,
+)
 from exporter.sources.rpc_messages import (
     Connected,
     Lifecycle,
@@ -36,6 +43,7 @@ METHODS: Final = {
 }
 """Every method that is called, and what the schema of CLI 1.0.102 says of its stability."""
 NOTIFICATIONS: Final = ("session.lifecycle", "session.event", "shell.output", "shell.exit")
+_KNOWN_METHODS: Final = frozenset((*NOTIFICATIONS, "host.event", *REQUESTS))
 PROTOCOLS: Final = range(2, 4)
 BODY_BYTES_MAX: Final = 32 << 20
 PAUSE_SECONDS: Final = (0.5, 60.0)
@@ -146,7 +154,9 @@ class RpcSource:
 
     async def _observe(self) -> None:
         reader, writer = await self._open_streams()
-        connection = Connection(reader, writer, self._take_notification, body_bytes_max=self._body_bytes_max)
+        connection = Connection(
+            reader, writer, self._take_notification, self._saw_method, body_bytes_max=self._body_bytes_max
+        )
         self._status.connections += 1
         self._connection = connection
         listening = asyncio.create_task(connection.run())
@@ -215,6 +225,12 @@ class RpcSource:
                 follower.push(pushed.event)
         elif method in ("shell.output", "shell.exit") and self._on_shell is not None:
             self._on_shell(method, bytes(params))
+        else:
+            self._saw_method(method)
+
+    def _saw_method(self, method: str) -> None:
+        if method not in _KNOWN_METHODS:
+            self._status.counts.saw_method(method)
 
     def _consider(self, session: str, changed: str) -> None:
         """Follow a session if that is wanted; one that rests is looked at again when it has rested."""

@@ -18,6 +18,8 @@ from exporter.sources.framing import Framer, FramingError, TooLong, frame
 from exporter.sources.rpc_messages import BadMessageError, Fault, Message, read_message
 
 METHOD_NOT_FOUND: Final = -32601
+REQUESTS: Final = ("tool.call", "permission.request", "userInput.request", "hooks.invoke")
+"""What servers are known to ask of a client; whatever it is, it is refused."""
 _CHUNK_BYTES: Final = 1 << 18
 _CALL_SECONDS: Final = 30.0
 _DRAIN_SECONDS: Final = 30.0
@@ -52,6 +54,7 @@ class Connection:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         on_notification: Notified,
+        on_request: Callable[[str], None],
         *,
         body_bytes_max: int,
     ) -> None:
@@ -59,6 +62,7 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self._on_notification = on_notification
+        self._on_request = on_request
         self._framer = Framer(body_bytes_max)
         self._waiting: dict[int, asyncio.Future[msgspec.Raw]] = {}
         self._last_id = 0
@@ -149,6 +153,7 @@ class Connection:
 
     def _answer(self, message: Message) -> None:
         self.asked_of_us += 1
+        self._on_request(message.method)
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message.id}
         if message.method == "tool.call":
             text = refusal(_tool_name(message.params))

@@ -122,6 +122,22 @@ async def test_a_sink_that_is_away_makes_the_server_wait_when_the_journal_is_ful
     assert full.ids(SESSION) == ids(*range(100))
 
 
+async def test_a_page_or_an_event_for_which_there_is_no_room_at_once_finds_some(
+    station: Station, cli: Listening, full: Peer
+) -> None:
+    cli.server.history = [event(0, text="x" * 450_000)]
+    limits = Limits(poll_seconds=0.1, journal_bytes=1 << 20)
+    station.exporter(settings_of(station, cli, full, limits=limits))
+    await until(lambda: full.ids(SESSION) == ids(0))
+
+    await cli.server.add(*(event(n, text="x" * 20_000) for n in range(1, 41)))
+    await until(lambda: len(full.ids(SESSION)) == 41, 30.0)
+    await cli.server.add(event(41, text="x" * 2_000_000), event(42))
+    await until(lambda: len(full.ids(SESSION)) == 43, 30.0)
+
+    assert full.ids(SESSION) == ids(*range(43))
+
+
 async def test_a_session_with_a_file_is_read_from_the_file(station: Station, cli: Listening, full: Peer) -> None:
     session = station.session(SESSION)
     history = [event(1), event(2)]
