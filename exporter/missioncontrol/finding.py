@@ -80,16 +80,16 @@ def results(
     return found, None
 
 
-def _row(database: sqlite3.Connection, number: int) -> tuple[str, str | None, bytes] | None:
-    row: tuple[str, str | None, bytes, bytes | None] | None = database.execute(
-        "SELECT sessions.id, coalesce(json_extract(report, '$.title'), json_extract(summary, '$.title')), body, cuts"
-        " FROM events JOIN sessions ON sessions.n = events.session WHERE events.n = ? AND hidden = 0",
+def _row(database: sqlite3.Connection, number: int) -> tuple[str, str | None, str | None, bytes] | None:
+    row: tuple[str, str | None, str | None, bytes, bytes | None] | None = database.execute(
+        "SELECT sessions.id, coalesce(json_extract(report, '$.title'), json_extract(summary, '$.title')), agent_id,"
+        " body, cuts FROM events JOIN sessions ON sessions.n = events.session WHERE events.n = ? AND hidden = 0",
         (number,),
     ).fetchone()
-    return row and (row[0], row[1], whole(database, row[2], row[3]))
+    return row and (*row[:3], whole(database, *row[3:]))
 
 
-def _result(query: Query, session_id: str, title: str | None, body: bytes) -> dict[str, Any] | None:
+def _result(query: Query, session_id: str, title: str | None, agent: str | None, body: bytes) -> dict[str, Any] | None:
     text = text_of(body)
     marks = [match.span() for pattern in query.patterns if (match := pattern.search(text))]
     envelope = decode(body)
@@ -101,7 +101,7 @@ def _result(query: Query, session_id: str, title: str | None, body: bytes) -> di
         "event": envelope.id,
         "type": envelope.type,
         "timestamp": envelope.timestamp,
-        "agent": envelope.agentId,
+        "agent": agent,
         "snippet": _snippet(text, sorted(marks)),
     }
 

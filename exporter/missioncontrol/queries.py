@@ -163,11 +163,17 @@ def _condition(
 
 def event(database: sqlite3.Connection, session_id: str, event_id: str) -> bytes | None:
     """Return one event exactly as delivered; None when the session does not show it."""
+    found = event_of_agent(database, session_id, event_id)
+    return None if found is None else found[0]
+
+
+def event_of_agent(database: sqlite3.Connection, session_id: str, event_id: str) -> tuple[bytes, str | None] | None:
+    """Return one event exactly as delivered and the agent of its row; None when the session does not show it."""
     row = database.execute(
-        "SELECT body, cuts FROM events WHERE session = ? AND key = ? AND id = ? AND hidden = 0",
+        "SELECT body, cuts, agent_id FROM events WHERE session = ? AND key = ? AND id = ? AND hidden = 0",
         (number_of(database, session_id), key_of(event_id), event_id),
     ).fetchone()
-    return None if row is None else whole(database, *row)
+    return None if row is None else (whole(database, row[0], row[1]), row[2])
 
 
 def lines(database: sqlite3.Connection, session_id: str) -> Iterator[bytes]:

@@ -109,6 +109,27 @@ async def test_what_the_model_was_given_can_be_looked_at_alone(
     assert "i" in entries((await read(joined, f"{PAGE}?model=1&at=i")).ids)
 
 
+async def test_an_event_says_whose_it_is_and_who_sees_it(joined: httpx.AsyncClient, make_body: Make) -> None:
+    await joined.post("/agents/sessions/s/events", content=make_body(*STORY.lines))
+
+    inner, main = await read(joined, f"{PAGE}/event?id=e10"), await read(joined, f"{PAGE}/event?id=e0")
+
+    assert "Main agent → explore → inner · not given to the model · not shown on screens" in inner.text
+    assert "Main agent · not given to the model · shown on screens" in main.text
+
+
+async def test_what_is_found_says_whose_it_is(client: httpx.AsyncClient, make_event: Make, make_body: Make) -> None:
+    events = [
+        make_event("a", "assistant.message", data={"content": "zebra crossing", "parentToolCallId": "c"}),
+        make_event("b", "subagent.started", data={"remoteSessionId": "child", "toolCallId": "c"}),
+    ]
+    await client.post("/agents/sessions/s/events", content=make_body(*events))
+
+    (found,) = (await client.get("/api/v1/search?q=zebra")).json()["results"]
+
+    assert (found["event"], found["agent"]) == ("a", "child")
+
+
 async def test_without_the_table_there_is_no_such_choice(client: httpx.AsyncClient, make_body: Make) -> None:
     await client.post("/agents/sessions/s/events", content=make_body(*STORY.lines))
 

@@ -1,14 +1,18 @@
 """One event as it was delivered, as JSON that a person can read."""
 
 import json
+import sqlite3
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from exporter.core.envelope import Envelope, decode
+from exporter.core.projected import ProjectEvent
 from exporter.missioncontrol import queries
+from exporter.missioncontrol.about import about
 from exporter.missioncontrol.answers import ApiError
+from exporter.missioncontrol.belonging import Kin, kin
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.web.markup import address, anchor, escape, marked, moment, session_path, size
 from exporter.missioncontrol.web.page import HEADERS, fragment, is_fragment, page
@@ -21,9 +25,11 @@ async def event_page(request: Request) -> Response:
     """Show one event: laid out, for the script as a part, or with `raw=1` the bytes themselves."""
     session_id = checked_id(request.path_params["id"])
     event_id = request.query_params.get("id", "")
-    body = await receiver_of(request).read(lambda database: queries.event(database, session_id, event_id))
-    if body is None:
+    receiver = receiver_of(request)
+    found = await receiver.read(lambda database: _found(database, session_id, event_id))
+    if found is None:
         raise ApiError(404, "unknown_event", "This event is not here.", hint="It may have been taken back.")
+    body, agent, family = found
     if request.query_params.get("raw") == "1":
         return Response(body, media_type="application/json", headers=HEADERS)
     path = session_path(session_id)
@@ -36,11 +42,33 @@ async def event_page(request: Request) -> Response:
         f'<article class="json"><h1>{told}</h1><p class="quiet">{when} · {size(len(body))} as delivered{cut} · '
         f'<a href="{address(path, at=event_id)}#{anchor(event_id)}">in its session</a> · '
         f'<a href="{address(path + "/event", id=event_id, raw=1)}">the bytes</a></p>'
+        f'<p class="quiet">{_about(body, agent, family, receiver.project)}</p>'
         f'<pre tabindex="0">{marked(laid_out[:_SHOWN_MAX])}</pre></article>'
     )
     if is_fragment(request):
         return fragment(request, content)
     return page(request, told, content, here="/")
+
+
+def _found(database: sqlite3.Connection, session_id: str, event_id: str) -> tuple[bytes, str | None, Kin] | None:
+    found = queries.event_of_agent(database, session_id, event_id)
+    return None if found is None else (*found, kin(database, session_id))
+
+
+def _about(body: bytes, agent: str | None, family: Kin, project: ProjectEvent | None) -> str:
+    """Return whose the event is, and who sees it."""
+    told = about(body, agent, family, project)
+    names = [_name(family, id) for id in told["agent_path"]]
+    said = [" → ".join(["Main agent", *names])]
+    if "model_visible" in told:
+        said.append("given to the model" if told["model_visible"] else "not given to the model")
+        said.append("shown on screens" if told["ui_visible"] else "not shown on screens")
+    return escape(" · ".join(said))
+
+
+def _name(family: Kin, id: str) -> str:
+    known = family.agents.get(id)
+    return (known and (known.display_name or known.name)) or id[:12]
 
 
 def _laid_out(body: bytes) -> str:
