@@ -57,11 +57,8 @@ def join(
         receiver_store, receiver = _open_receiver(settings, redaction)
     files, limits = OpenFiles(settings.limits.open_files), settings.limits
     road = Road(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
-    tally, live, logs = (
-        _tally(settings),
-        _live_metrics(settings, store, notice),
-        _host_logs(settings, redaction, notice),
-    )
+    tally, live = _tally(settings), _live_metrics(settings, store, notice)
+    logs = _host_logs(settings, redaction, notice)
     daemon = Daemon(
         make_source=_source(settings, files, session_ids),
         make_observing=_observing(settings, files, redaction, session_ids, live, logs),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -12,6 +12,7 @@ import exporter.daemon.observing as observing_module
 import exporter.sources.ahp as ahp_module
 import exporter.sources.rpc as rpc_module
 from config.errors import ConfigError
+from config.otel import Otel
 from config.settings import MissionControl, Settings, Source
 from exporter.core.redacted import Masked, Redacted
 from exporter.daemon.running import Redaction
@@ -21,6 +22,8 @@ from tests.core.test_ahp_properties import gaps, happened, told
 from tests.daemon.exchange import Request
 from tests.daemon.peer import Peer
 from tests.daemon.station import Exporter, Station, never, until
+from tests.otel.receiver import Receiver
+from tests.otel.reply import Reply
 from tests.sources.ahp_server import TOKEN, Server, serving
 from tests.sources.rpc_server import SESSION as RPC_SESSION
 from tests.sources.rpc_server import MadeUpServer
@@ -317,3 +320,50 @@ async def test_a_missing_package_is_named_before_anything_starts(
         station.exporter(settings_of(station, full, server))
 
     assert "pip install 'session-exporter[ahp]'" in refused.value.hint
+
+
+@pytest.mark.parametrize("content", ["redacted", "metadata"])
+async def test_what_a_host_logs_goes_to_the_endpoints_that_may_have_texts(
+    content: Literal["redacted", "metadata"], station: Station, full: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def redact(line: bytes, /) -> Redacted:
+        return Masked(line.replace(b"hunter2", b"***"), ("password",)) if b"hunter2" in line else line
+
+    host = ScriptedHost("0.9.0")
+    answer, told, channel = host.answer, host.told, "ahp-otlp://logs/info"
+
+    def with_logs(method: str, params: dict[str, Any]) -> dict[str, Any]:
+        found = answer(method, params)
+        if method == "initialize":
+            found["result"]["telemetry"] = {"logs": "ahp-otlp://logs/{level}"}
+        elif method == "subscribe" and params["channel"] == channel:
+            for text in ("started", "the password is hunter2"):
+                logs = {"scopeLogs": [{"logRecords": [{"body": {"stringValue": text}, "severityNumber": 9}]}]}
+                frame = {
+                    "method": "otlp/exportLogs",
+                    "params": {"channel": channel, "payload": {"resourceLogs": [logs]}},
+                }
+                told.append({"jsonrpc": "2.0", **frame})
+        return found
+
+    monkeypatch.setattr(host, "answer", with_logs)
+    monkeypatch.setattr("exporter.joining.host_logs.PAUSE_SECONDS", (0.01, 0.01))
+    with Receiver() as receiver:
+        receiver.plan(Reply(status=503))
+        otel = {"default": Otel(endpoint=receiver.url, signals=("logs",), content=content)}
+        async with serving(host) as server:
+            exporter = station.exporter(
+                settings_of(station, full, server, otel=otel), redaction=Redaction(redact, lambda text: text)
+            )
+            beside = [asyncio.ensure_future(one()) for one in exporter.running.beside]
+            await watched(exporter, host)
+            if content == "metadata":
+                assert channel not in host._subscribed
+            else:
+                await until(lambda: len(receiver.logs()) == 2)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+        texts = [record.body.string_value for record in receiver.logs() if record.body.string_value]
+
+    assert texts == (["started", "the password is ***"] if content == "redacted" else [])
