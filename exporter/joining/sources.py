@@ -49,28 +49,33 @@ def observing_of(
         return None
     limits = settings.limits
 
-    def make_files(on_change: Callable[[SessionFile], None], on_workspace: Callable[[SessionFile], None]) -> FileSource:
-        return FileSource(
-            root,
-            best_watcher(str(root), limits.poll_seconds, WATCHED_NAMES),
-            files,
-            on_change,
-            on_workspace,
-            poll_seconds=limits.poll_seconds,
-            only=session_ids,
-            journals=True,
-        )
-
     return lambda daemon: Observing(
         daemon,
         journals=Journals(root, limits.journal_bytes),
-        make_files=make_files,
+        make_files=_files_of(settings, root, files, session_ids),
         files=files,
         redaction=redaction,
         servers=servers,
         tap=Path(settings.state_dir) if has_tap else None,
         line_bytes_max=limits.max_line_bytes,
         tell=tell,
+    )
+
+
+def _files_of(
+    settings: "Settings", root: Path, files: OpenFiles, session_ids: Sequence[str]
+) -> Callable[[Callable[[SessionFile], None], Callable[[SessionFile], None]], FileSource]:
+    """Return what makes the source of the journals, which are files like others."""
+    poll_seconds = settings.limits.poll_seconds
+    return lambda on_change, on_workspace: FileSource(
+        root,
+        best_watcher(str(root), poll_seconds, WATCHED_NAMES),
+        files,
+        on_change,
+        on_workspace,
+        poll_seconds=poll_seconds,
+        only=session_ids,
+        journals=True,
     )
 
 
