@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "docs/pictures"
 BYTES_MAX = 200_000
+# Nothing is fetched any more, nothing moves, and what was done last has been painted.
+SETTLED = """async () => {
+  const fetched = () => performance.getEntriesByType("resource").length;
+  const before = fetched();
+  await new Promise((done) => setTimeout(done, 250));
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  return before === fetched() && document.getAnimations().length === 0;
+}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,9 @@ def take(browser: Browser, origin: str, picture: Picture) -> bytes:
             page.locator(".waterfall").first.wait_for()
         for key in picture.keys:
             page.keyboard.press(key)
-        page.wait_for_timeout(300)
+        if picture.keys:
+            page.locator(".entry.here").wait_for()
+        page.wait_for_function(SETTLED)
         return page.screenshot()
     finally:
         context.close()

@@ -123,7 +123,14 @@ def fill(receiver: Receiver) -> None:
     late = {"name": "mission_control.team", "lag_events": 42, "lag_seconds": 8.5, "last_error": "connection refused"}
     fresh = {"name": "local", "lag_events": 0, "lag_seconds": 0.0, "last_error": None}
     receiver.report_exporter("3f6c", version="0.1.0", host="desk", sinks=[fresh], quarantined=0)
-    receiver.report_exporter("9b1e", version="0.1.0", host="build-7", sinks=[fresh, late], quarantined=2)
+    receiver.report_exporter(
+        "9b1e",
+        version="0.1.0",
+        host="build-7",
+        sinks=[fresh, late],
+        quarantined=2,
+        quarantine={"refused_400": 1, "out_of_time": 1},
+    )
 
 
 _OTHERS = (

@@ -31,6 +31,7 @@ PATHS = (
     "/sessions/waits",
     "/sessions/demo/waterfall",
     "/sessions/demo/forget",
+    "/enter",
     MISSING,
 )
 DIFFERENCE_MAX = 0.03
@@ -131,6 +132,24 @@ def test_the_list_follows_too(watched: Watched, receiver: Receiver) -> None:
     page.locator("tbody tr", has_text="Drain the lagoon").wait_for()
     receiver.post("lagoon", [event(2, "session.shutdown")])
     page.locator("tbody tr .state.ended").wait_for()
+
+
+def test_the_tab_says_that_somebody_is_waited_for(watched: Watched, receiver: Receiver) -> None:
+    def count() -> int:
+        return int(page.locator(".filters a.needs_attention b").inner_text())
+
+    page = watched.open("/")
+    page.locator(".live.on").wait_for()
+    before = count()
+    expect(page).to_have_title(f"({before}) Sessions · Mission Control")
+    asks = event(2, "permission.requested", {"requestId": "r", "permissionRequest": {"kind": "shell"}})
+    receiver.post("asking", [event(1, "user.message", {"content": "Sink the barge"}), asks])
+    expect(page).to_have_title(f"({before + 1}) Sessions · Mission Control")
+    page = watched.open("/sessions/asking")
+    expect(page).to_have_title("(!) Sink the barge · Mission Control")
+    page.locator(".live.on").wait_for()
+    receiver.post("asking", [event(3, "permission.completed", {"requestId": "r", "result": {"kind": "approved"}})])
+    expect(page).to_have_title("Sink the barge · Mission Control")
 
 
 def test_a_sub_agent_scopes_the_timeline(watched: Watched) -> None:
@@ -276,6 +295,23 @@ def test_axe_finds_nothing_serious(browser: Browser, receiver: Receiver, path: s
     page = context.new_page()
     page.goto(receiver.url + path)
     settle(page, path)
+
+    assert findings(page) == []
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("opens", ["?", "r", ".forget"])
+def test_axe_finds_nothing_serious_in_a_window(browser: Browser, receiver: Receiver, opens: str, scheme: str) -> None:
+    from tests.browser.axe import findings
+
+    context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light", bypass_csp=True)
+    page = context.new_page()
+    page.goto(f"{receiver.url}/sessions/demo")
+    settle(page, "/sessions/demo")
+    page.keyboard.press("j")
+    page.locator(opens).click() if opens.startswith(".") else page.keyboard.press(opens)
+    page.locator("dialog[open]").wait_for()
 
     assert findings(page) == []
     context.close()

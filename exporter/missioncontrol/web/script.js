@@ -130,21 +130,29 @@
   addEventListener("pagehide", () => { root.dataset.left = "1"; });
   addEventListener("pageshow", () => { delete root.dataset.left; });
 
+  // ---- the title of the tab says that somebody is waited for
+  const name = document.title;
+  function callAttention() {
+    const count = one(".filters a.needs_attention b")?.textContent, waits = count ? count !== "0" : one(".head .state.needs_attention");
+    const title = (waits ? "(" + (count || "!") + ") " : "") + name;
+    if (document.title !== title) document.title = title;
+  }
+
   // ---- lists: sessions, feed, health
   function live() {
     let turn = 0;
     async function refresh() {
       const mine = ++turn, asked = location.href;
       const fresh = one("[data-part=list]", await part(asked));
-      if (mine === turn && asked === location.href && fresh) renew(one("[data-part=list]"), fresh);
+      if (mine === turn && asked === location.href && fresh) { renew(one("[data-part=list]"), fresh); callAttention(); }
     }
-    const name = (child) => child.localName + (child.getAttribute("aria-label") || one("h2", child)?.firstChild.textContent || "");
+    const nameOf = (child) => child.localName + (child.getAttribute("aria-label") || one("h2", child)?.firstChild.textContent || "");
     function renew(list, fresh) {
-      const known = new Map([...list.children].map((child) => [name(child), child]));
+      const known = new Map([...list.children].map((child) => [nameOf(child), child]));
       let before = null;
       for (const child of [...fresh.children]) {
-        const present = known.get(name(child)), rows = present && one("tr[data-key]", present)?.parentElement;
-        known.delete(name(child));
+        const present = known.get(nameOf(child)), rows = present && one("tr[data-key]", present)?.parentElement;
+        known.delete(nameOf(child));
         let placed = present || child;
         if (rows && one("tr[data-key]", child)) for (const gone of patch(rows, [...rows.children], all("tbody > tr", child), "data-key")) gone.remove();
         else if (present && !same(present, child)) { swap(present, child); placed = child; }
@@ -218,6 +226,7 @@
         const old = one("[data-part=" + name + "]"), next = one("[data-part=" + name + "]", fresh);
         if (old && next && !old.isEqualNode(next) && !old.contains(document.activeElement)) old.replaceWith(next);
       }
+      callAttention();
     }, 900);
     const everything = once(async () => { place(await part(address()), null); side(); }, 500);
 
@@ -413,6 +422,7 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     tellTimes(document);
+    callAttention();
     const top = one(".top"), buttons = [["◐", "Light or dark", theme], ["?", "Keys", help]];
     for (const [text, name, act] of buttons) { const button = make("button", "icon-button", text); button.type = "button"; button.setAttribute("aria-label", name); button.title = name; button.addEventListener("click", act); top.append(button); }
     const keys = { t: theme, "?": help, "/": () => one("input[type=search]")?.focus() };
