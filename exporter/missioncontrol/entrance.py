@@ -1,6 +1,7 @@
 """How a browser gets in where it needs a token: by the token in a form, or by an address that works once.
 
-Either becomes a cookie that only this receiver reads and that is worth nothing after half a day, or after a restart.
+Either becomes a cookie that only this receiver reads. It is worth nothing once half a day has passed without a request
+that brought it, or after a restart.
 """
 
 import asyncio
@@ -23,6 +24,8 @@ from exporter.missioncontrol.tokens import Holder
 PATH: Final = "/enter"
 COOKIE: Final = "exporter_visitor"
 _COOKIE_SECONDS, _CODE_SECONDS = 12 * 3600, 600
+_KEPT_SECONDS: Final = 30 * 86_400
+"""How long a browser keeps the cookie; how long it is good is told here alone."""
 _ENTRIES_MAX: Final = 1000
 _FORM_BYTES_MAX: Final = 4096
 _WRONG_TOKEN_SECONDS: Final = 0.5
@@ -93,8 +96,12 @@ class Entrance:
         return None
 
     def knows(self, cookie: str) -> bool:
-        """Tell whether this cookie was given out and is still good."""
-        return self._cookies.get(_hash(cookie), 0.0) > self._clock()
+        """Tell whether this cookie was given out and is still good; then it is good for another half a day."""
+        hashed, now = _hash(cookie), self._clock()
+        if self._cookies.get(hashed, 0.0) <= now:
+            return False
+        self._cookies[hashed] = now + _COOKIE_SECONDS
+        return True
 
     def _make(self, given: dict[bytes, float], seconds: float) -> str:
         secret = secrets.token_urlsafe(32)
@@ -151,7 +158,7 @@ def _entered(request: Request, cookie: str) -> Response:
     answer.set_cookie(
         COOKIE,
         cookie,
-        max_age=_COOKIE_SECONDS,
+        max_age=_KEPT_SECONDS,
         httponly=True,
         samesite="strict",
         secure=request.url.scheme == "https",

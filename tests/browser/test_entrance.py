@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -110,3 +111,21 @@ def test_a_token_in_the_form_opens_the_page(tmp_path: Path, context: BrowserCont
 
     assert refused == []
     assert watched.complaints == []
+
+
+def test_a_page_that_is_kept_open_lives_through_restarts(tmp_path: Path, context: BrowserContext) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        serve = ("mission-control", "serve", "--port", str(probe.getsockname()[1]))
+    page = context.new_page()
+    with running(environment(tmp_path), *serve) as address:
+        page.goto(address)
+        page.locator(".live.on").wait_for()
+        page.evaluate("window.kept = true")
+    page.locator(".live.off").wait_for()
+    with running(environment(tmp_path), *serve):
+        page.locator(".live.on").wait_for()
+        assert page.evaluate("window.kept")
+    page.locator(".live.off").wait_for()
+    with running(environment(tmp_path), *serve, tells_users=False):
+        page.get_by_label("Token").wait_for()

@@ -88,9 +88,14 @@ async def test_codes_and_cookies_end() -> None:
     cookie = entrance.use(code)
     assert cookie is not None
     before = entrance.knows(cookie)
-    now[0] = 13 * 3600.0
+    now[0] = 11 * 3600.0
+    used = entrance.knows(cookie)
+    now[0] = 22 * 3600.0
+    used_again = entrance.knows(cookie)
+    now[0] = 35 * 3600.0
 
-    assert (before, entrance.knows(cookie), entrance.use(late)) == (True, False, None)
+    assert (before, used, used_again) == (True, True, True)
+    assert (entrance.knows(cookie), entrance.use(late)) == (False, None)
     assert not make_entrance(None, nobody).knows("")
 
 

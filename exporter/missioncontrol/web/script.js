@@ -42,6 +42,7 @@
     target.searchParams.set("part", "1");
     target.hash = "";
     const answer = await fetch(target, { headers: { Accept: "text/html" } });
+    if (answer.redirected && new URL(answer.url).pathname === "/enter") location.href = "/enter";
     if (!answer.ok) throw Object.assign(new Error("answer " + answer.status), { gone: answer.status === 404 || answer.status === 410 });
     const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
     tellTimes(parsed);
@@ -93,13 +94,18 @@
     shown.classList.toggle("on", on);
     shown.classList.toggle("off", !on);
   }
+  const RECONNECT_MS = 3000;
   function follow(session, take, again) {
     let stream = null;
     const open = () => {
       if (stream || document.hidden) return;
       stream = new EventSource("/api/v1/stream" + (session ? "?session=" + encodeURIComponent(session) : ""));
       stream.onopen = () => { say("live", true); again(); };
-      stream.onerror = () => say("connecting…", false);
+      stream.onerror = () => {
+        say("connecting…", false);
+        // A browser connects again by itself, but not after an answer that is no stream.
+        if (stream?.readyState === EventSource.CLOSED) { stream = null; again(); setTimeout(open, RECONNECT_MS); }
+      };
       for (const name of ["events", "session", "dropped"]) {
         stream.addEventListener(name, (message) => { let data = {}; try { data = JSON.parse(message.data); } catch { return; } take(name, data); });
       }
