@@ -164,6 +164,8 @@ class AhpSource:
         self._frames.clear()
         self._held = 0
         self._observer.connected(self._now())
+        for session in self._rooms.sessions:
+            self._callbacks.missed(session.name)
         reading = asyncio.create_task(self._read(socket))
         try:
             while True:

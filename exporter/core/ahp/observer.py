@@ -25,7 +25,7 @@ ANSWER_SECONDS: Final = 30.0
 RUBBISH_MAX: Final = 100
 PING_SECONDS: Final = 60.0
 AGAIN_SECONDS: Final = 5.0
-TELEMETRY: Final = ("logs", "traces", "metrics")
+TELEMETRY: Final = "logs"
 TELEMETRY_LEVEL: Final = "info"
 
 
@@ -67,7 +67,7 @@ class Observer:
     _in_flight: dict[int, tuple[Ask, float]] = field(default_factory=dict)
     _heard_at: float = 0.0
     _list_at: float | None = None
-    _telemetry: list[str] = field(default_factory=list)
+    _telemetry: str = ""
 
     @property
     def is_asking(self) -> bool:
@@ -143,9 +143,8 @@ class Observer:
             self.failure = "the host speaks a version that this exporter cannot read: update the exporter"
             self.is_hopeless = True
             return
-        channels = mapping(given, "telemetry")
-        named = [text(channels, signal).replace("{level}", TELEMETRY_LEVEL) for signal in TELEMETRY]
-        self._telemetry = [uri for uri in named if uri.startswith("ahp-otlp:")]
+        channel = text(mapping(given, "telemetry"), TELEMETRY).replace("{level}", TELEMETRY_LEVEL)
+        self._telemetry = channel if channel.startswith("ahp-otlp:") else ""
         self._began(number(given, "serverSeq") or 0, now)
 
     def _refused(self, failure: Failure, now: float) -> None:
@@ -172,9 +171,9 @@ class Observer:
         self._queue([root])
         self._list(dialect)
         self.rooms.again()
-        for uri in self._telemetry if self.on_telemetry is not None else ():
-            write = lambda id, uri=uri: asking.subscribe(id, dialect, uri)  # noqa: E731
-            self._queue([Ask(write, ignore, ignore)])
+        if self._telemetry and self.on_telemetry is not None:
+            uri = self._telemetry
+            self._queue([Ask(lambda id: asking.subscribe(id, dialect, uri), ignore, ignore)])
 
     def _list(self, dialect: Dialect) -> None:
         self._list_at = None
