@@ -112,7 +112,10 @@ class _Texts(_Fields):
     def __missing__(self, value: Value) -> bytes:
         if type(value) is not str:
             return self.made(value)
-        text = utf8(value)
+        try:
+            text = value.encode()
+        except UnicodeEncodeError:
+            text = utf8(value)
         field = self.heads[len(text)] + text
         if len(field) <= KEPT_BYTES_MAX:
             if len(self) >= KEPT_ENTRIES_MAX:

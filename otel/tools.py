@@ -1,6 +1,7 @@
 """The spans of tool calls, found by id, agent and order: the ids alone are not unique within a session."""
 
 import re
+from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -47,7 +48,8 @@ class Tools:
         self._spans = spans
         self._done = done
         self.open: dict[str, Call] = {}
-        self._places: dict[str, tuple[Context, int, str | None]] = {}
+        # Ordered, because the oldest of a dict is found the later the more have gone from its front.
+        self._places: OrderedDict[str, tuple[Context, int, str | None]] = OrderedDict()
         self.count = 0
         self._requested: dict[str, None] = {}
 
@@ -201,7 +203,7 @@ class Tools:
         self._places.pop(call_id, None)
         self._places[call_id] = (context, self.count, agent)
         if len(self._places) > REMEMBERED_MAX:
-            del self._places[next(iter(self._places))]
+            self._places.popitem(last=False)
 
 
 def _add_arguments(span: Span, event: Event) -> None:

@@ -15,6 +15,10 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 def _varint(number: int) -> bytes:
+    if number < 1 << 14:
+        return bytes((number & 0x7F | 0x80, number >> 7)) if number > 0x7F else bytes((number,))
+    if number < 1 << 21:
+        return bytes((number & 0x7F | 0x80, number >> 7 & 0x7F | 0x80, number >> 14))
     written = bytearray()
     while number > 0x7F:
         written.append(number & 0x7F | 0x80)

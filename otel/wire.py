@@ -177,7 +177,12 @@ class Writer:
         time_ns = record.time_ns
         if not (0 <= time_ns <= UINT64_MAX and 0 <= observed_ns <= UINT64_MAX):
             time_ns, observed_ns = _moment(time_ns), _moment(observed_ns)
-        identity = utf8(record.event_id)
+        try:
+            identity = record.event_id.encode()
+            parent = record.parent_id.encode() if record.parent_id is not None else None
+        except UnicodeEncodeError:
+            identity = utf8(record.event_id)
+            parent = utf8(record.parent_id) if record.parent_id is not None else None
         parts = [
             _LOG(0x09, time_ns, 0x59, observed_ns),
             self._log_heads[record.severity, record.event_type],
@@ -185,8 +190,7 @@ class Writer:
             identity,
             self._log_sessions[record.session],
         ]
-        if record.parent_id is not None:
-            parent = utf8(record.parent_id)
+        if parent is not None:
             parts += (self._log_parents[len(parent)], parent)
         if record.agent_id is not None:
             parts.append(self._log_attributes[AGENT_INSTANCE_ID][record.agent_id])
