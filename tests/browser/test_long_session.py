@@ -7,7 +7,6 @@ machine gave to one program meanwhile.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import pytest
 from tests.bench.conversations import lines
 from tests.browser.conftest import Watched
 from tests.browser.receiver import Receiver
+from tests.browser.share import share
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
@@ -42,14 +42,6 @@ SCROLL = """async ([distance, frames]) => {
   });
   return took.slice(5);
 }"""
-
-
-def share() -> float:
-    """How much of a processor a program gets just now, from 0 to 1."""
-    began, worked = time.perf_counter(), time.process_time()
-    while time.process_time() - worked < 0.03:
-        sum(range(1000))
-    return min(1.0, (time.process_time() - worked) / (time.perf_counter() - began))
 
 
 def best_of(told: str, measure: Callable[[], float]) -> float:
