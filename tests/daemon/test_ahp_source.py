@@ -17,7 +17,7 @@ from config.settings import MissionControl, Settings, Source
 from exporter.core.redacted import Masked, Redacted
 from exporter.daemon.running import Redaction
 from exporter.errors import Exit
-from tests.core.ahp_scripted import SESSION_NAME, ScriptedHost
+from tests.core.ahp_scripted import SESSION_NAME, STEPS, ScriptedHost
 from tests.core.test_ahp_properties import gaps, happened, told
 from tests.daemon.exchange import Request
 from tests.daemon.peer import Peer
@@ -257,6 +257,46 @@ async def test_a_session_that_a_cli_server_has_too_is_delivered_from_the_server_
         assert await exporter.differences() == []
     cli.hang_up()
     listening.close()
+
+
+@BOTH
+async def test_what_was_there_before_is_delivered_before_a_wait_ends(
+    version: str | int, station: Station, full: Peer
+) -> None:
+    host, held = ScriptedHost(version, window=2), Held(full)
+    for step in ("start", "write", "call", "ready", "complete", "end") * 7:
+        STEPS[step](host)
+    async with serving(host) as server:
+        exporter = station.exporter(settings_of(station, full, server))
+
+        assert await exporter.idle() is Exit.DONE
+        assert told(held) == happened(host)
+
+
+async def test_a_session_that_rests_is_read_when_it_is_named_and_only_then(
+    station: Station, full: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, held = ScriptedHost("0.9.0"), Held(full)
+    for step in ("start", "write", "end"):
+        STEPS[step](host)
+    answer, rests = host.answer, [{"resource": host.session, "status": 1, "modifiedAt": 1000}]
+
+    def resting(method: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {"result": {"items": rests}} if method == "listSessions" else answer(method, params)
+
+    monkeypatch.setattr(host, "answer", resting)
+    async with serving(host) as server:
+        settings = settings_of(station, full, server)
+        unnamed = station.exporter(settings)
+        await unnamed.idle()
+        assert host.session not in host._subscribed
+        await unnamed.stop()
+        server.drop()
+
+        named = station.exporter(settings, session_ids=(SESSION_NAME,))
+        await named.idle()
+
+        assert told(held) == happened(host)
 
 
 @pytest.mark.parametrize(

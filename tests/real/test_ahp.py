@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
+from otel.host_logs import log_request
 from tests.core.test_ahp_captures import results, root, spawned, starts, text
 from tests.real import install
 from tests.real.ahp_driver import Driver
@@ -107,6 +109,11 @@ def test_a_session_that_is_watched_is_as_in_copilots_own_log(version: str, host_
         assert said == ["The agent has spoken."]
         assert "assistant.message_delta" in {event["type"] for event in observer.ephemeral}
         assert observer.status.heard.rubbish == 0
+        assert bool(observer.telemetry) == (version == CHAT)
+        for method, frame in observer.telemetry:
+            assert method == "otlp/exportLogs"
+            logs = ExportLogsServiceRequest.FromString(log_request(json.loads(frame)["params"]["payload"]))
+            assert all(one.body.string_value for each in logs.resource_logs for one in each.scope_logs[0].log_records)
 
 
 @BOTH
