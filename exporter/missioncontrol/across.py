@@ -1,5 +1,7 @@
 """The side of `/api/v1` that looks across sessions: search, the feed, what was masked, who uploads."""
 
+import sqlite3
+from collections import Counter
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +14,7 @@ from exporter.missioncontrol.answers import ApiError, json_answer, tagged_answer
 from exporter.missioncontrol.asked import limit_of, number_cursor, read_page
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.redactions import grouping, redactions
+from exporter.missioncontrol.waiting import Wait
 from exporter.missioncontrol.wire import checked_id
 
 _RESULTS_DEFAULT, _RESULTS_MAX = 50, 200
@@ -34,25 +37,51 @@ async def search(request: Request) -> Response:
 async def notifications(request: Request) -> Response:
     """List what agents told and what waits for a person, newest first."""
     page, following = await read_notifications(request, limit_of(request, _LIST_DEFAULT, _LIST_MAX))
-    counted = await receiver_of(request).read(feed.counts)
-    content = {"notifications": page, "counts": counted, "next": following}
+    content = {"notifications": page, "counts": await read_counts(request), "next": following}
     return tagged_answer(request, msgspec.json.encode(content))
 
 
 async def read_notifications(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the page of the feed that the request's query asks for, and the cursor of the next one."""
+    """Return the page of the feed that the request's query asks for, and the cursor of the next one.
+
+    The first page begins with what only live events tell of.
+    """
     asked = request.query_params
-    return await read_page(
-        request,
-        lambda database: feed.notifications(
+    waits = receiver_of(request).waiting.all() if not asked.get("cursor") else []
+
+    def read(database: sqlite3.Connection) -> tuple[list[dict[str, Any]], str | None]:
+        live = [wait.entry(queries.title(database, wait.session)) for wait in waits if _is_asked_for(request, wait)]
+        page, following = feed.notifications(
             database,
             type=asked.get("type"),
             status=asked.get("status"),
             session_id=asked.get("session"),
-            limit=limit,
+            limit=max(1, limit - len(live)),
             cursor=asked.get("cursor"),
-        ),
+        )
+        return [*live, *page], following
+
+    return await read_page(request, read)
+
+
+def _is_asked_for(request: Request, wait: Wait) -> bool:
+    asked = request.query_params
+    return (
+        (asked.get("type") or wait.type) in (wait.type, "wait")
+        and (asked.get("status") or "waiting") == "waiting"
+        and (asked.get("session") or wait.session) == wait.session
     )
+
+
+async def read_counts(request: Request) -> list[dict[str, Any]]:
+    """Return how many entries of each category, type and status the whole feed has."""
+    receiver = receiver_of(request)
+    live = Counter(wait.type for wait in receiver.waiting.all())
+    counted = await receiver.read(feed.counts)
+    for row in counted:
+        if (row["category"], row["status"]) == ("wait", "waiting"):
+            row["count"] += live.pop(row["type"], 0)
+    return counted + [{"category": "wait", "type": type, "status": "waiting", "count": live[type]} for type in live]
 
 
 async def masked(request: Request) -> Response:

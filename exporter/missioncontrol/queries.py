@@ -73,6 +73,15 @@ def session(database: sqlite3.Connection, session_id: str) -> dict[str, Any]:
     return _as_session(row)
 
 
+def title(database: sqlite3.Connection, session_id: str) -> str | None:
+    """Return what a session is called; None also when it is not known."""
+    row = database.execute(
+        "SELECT coalesce(json_extract(report, '$.title'), json_extract(summary, '$.title')) FROM sessions WHERE id = ?",
+        (session_id,),
+    ).fetchone()
+    return None if row is None else row[0]
+
+
 def sessions(
     database: sqlite3.Connection,
     *,

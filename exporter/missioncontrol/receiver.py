@@ -29,6 +29,7 @@ from exporter.missioncontrol.session_row import (
 )
 from exporter.missioncontrol.store import Job, Result, Store
 from exporter.missioncontrol.tokens import Holder
+from exporter.missioncontrol.waiting import Waiting
 
 DECLARATION: Final = "session-exporter"
 """The request header that says: this client redacts before it sends."""
@@ -98,6 +99,7 @@ class Receiver:
         self.project = project
         self.search = Search(store)
         self.live = Live()
+        self.waiting = Waiting()
         self.limits = limits or Limits()
         self.counters = Counters()
         self._room = Room(self.limits.bodies_bytes)
@@ -185,6 +187,7 @@ class Receiver:
         await self.write(forget)
         await asyncio.wrap_future(self.store.cut_log())
         for session_id in session_ids:
+            self.waiting.end(session_id)
             self.live.publish_session(session_id, deleted=True)
 
     async def read_body(self, request: Request, bytes_max: int | None = None) -> bytes:
@@ -227,10 +230,28 @@ class Receiver:
         self.counters.duplicates += stored.duplicates
         self.counters.bytes_stored += sum(len(event.body) for event in stored.new)
         self.live.publish_events(session_id, [event.body for event in stored.new], ephemeral=False)
-        self.live.publish_events(session_id, batch.ephemeral, ephemeral=True)
+        if self.waiting.go_on(session_id, (event.envelope for event in stored.new)):
+            await self._tell_waiting(session_id)
+        await self.show_live(session_id, batch.ephemeral)
         if stored.new or batch.rewound:
             self.live.publish_session(session_id)
         return stored
+
+    async def show_live(self, session_id: str, events: list[bytes]) -> None:
+        """Pass ephemeral events on to who watches; of what they say only a session's state may be kept."""
+        self.live.publish_events(session_id, events, ephemeral=True)
+        if self.waiting.take(session_id, events):
+            await self._tell_waiting(session_id)
+
+    async def _tell_waiting(self, session_id: str) -> None:
+        state = "needs_attention" if self.waiting.of(session_id) else None
+        now = self.now()
+        try:
+            await self.write(lambda database: ingest.report_session(database, session_id, {"state": state}, now))
+        except ApiError:  # nobody knows the session, or not any more
+            self.waiting.end(session_id)
+            return
+        self.live.publish_session(session_id)
 
     def _counted(self, batch: Batch) -> Batch:
         self.counters.rejected += len(batch.rejected)

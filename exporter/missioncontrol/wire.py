@@ -116,7 +116,7 @@ async def live_events(request: Request) -> Response:
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     batch = await receiver.read_batch(request)
-    receiver.live.publish_events(session_id, batch.ephemeral, ephemeral=True)
+    await receiver.show_live(session_id, batch.ephemeral)
     return json_answer({"accepted": len(batch.ephemeral)})
 
 

@@ -5,9 +5,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from exporter.missioncontrol import feed
-from exporter.missioncontrol.across import read_notifications
-from exporter.missioncontrol.receiver import receiver_of
+from exporter.missioncontrol.across import read_counts, read_notifications
 from exporter.missioncontrol.web.markup import address, anchor, escape, marked, moment, session_path
 from exporter.missioncontrol.web.page import fragment, is_fragment, more, page
 
@@ -19,7 +17,7 @@ _CATEGORIES: Final = {"wait": "Waits", "error": "Errors", "warning": "Warnings",
 async def feed_page(request: Request) -> Response:
     """Show the feed, newest first; for the script only the list."""
     entries, following = await read_notifications(request, _SHOWN)
-    counts = await receiver_of(request).read(feed.counts)
+    counts = await read_counts(request)
     asked = request.query_params
     type, status = asked.get("type") or None, asked.get("status") or None
     items = "".join(_item(entry) for entry in entries)
@@ -67,7 +65,9 @@ def _filter(shown: str, count: int, here: bool, **query: object) -> str:
 
 
 def _item(entry: dict[str, Any]) -> str:
-    link = f"{address(session_path(entry['session']), at=entry['event'])}#{anchor(entry['event'])}"
+    link = escape(session_path(entry["session"]))
+    if entry["event"] is not None:
+        link = f"{address(session_path(entry['session']), at=entry['event'])}#{anchor(entry['event'])}"
     session = escape(str(entry["title"] or entry["session"]))
     category = entry["category"] if entry["category"] in _CATEGORIES else "notification"
     status, type = entry["status"], escape(str(entry["type"]).replace("_", " "))

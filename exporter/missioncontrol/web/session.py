@@ -19,7 +19,7 @@ from exporter.missioncontrol.web.entries import entry_items
 from exporter.missioncontrol.web.entry import Entry
 from exporter.missioncontrol.web.facts import session_head
 from exporter.missioncontrol.web.found import found_events
-from exporter.missioncontrol.web.markup import address, anchor, escape, session_path
+from exporter.missioncontrol.web.markup import address, anchor, escape, marked, session_path
 from exporter.missioncontrol.web.page import fragment, is_fragment, page
 from exporter.missioncontrol.web.timeline import NOTICE_TYPES, TROUBLE_TYPES, is_trouble, tell
 from exporter.missioncontrol.wire import checked_id
@@ -67,7 +67,8 @@ async def session_page(request: Request) -> Response:
         raise ApiError(404, "unknown_event", "This event is not here.", hint="It may have been taken back.") from error
     path = session_path(asked.session_id)
     tree = agents.agent_tree(path, shown.tree, asked.agent, is_main=asked.is_main)
-    head = f'<div class="head" data-part="head">{session_head(shown.session, shown.figures, shown.lag)}</div>'
+    facts = session_head(shown.session, shown.figures, shown.lag) + _waits(request, asked)
+    head = f'<div class="head" data-part="head">{facts}</div>'
     side = f'<aside data-part="side">{tree}</aside>'
     if asked.is_side:
         return fragment(request, head + side)
@@ -80,6 +81,14 @@ async def session_page(request: Request) -> Response:
     content = f'{head}{_bar(request, asked, path)}<div class="columns">{side}{run}</div>'
     title = str(shown.session["title"] or asked.session_id)
     return page(request, title, content, here="/", body=f' data-session="{escape(asked.session_id)}"')
+
+
+def _waits(request: Request, asked: _Asked) -> str:
+    """Return what only live events say that the session waits for."""
+    waits = [wait for wait in receiver_of(request).waiting.all() if wait.session == asked.session_id]
+    return "".join(
+        f"<p><strong>Waits for you:</strong> {marked(wait.text or wait.type.replace('_', ' '))}</p>" for wait in waits
+    )
 
 
 def _asked(request: Request) -> _Asked:
