@@ -7,6 +7,7 @@ import builtins
 import json
 import logging
 import os
+import random
 import stat
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -195,6 +196,41 @@ def test_a_host_that_talks_rubbish_is_left_and_tried_again(said: str, tmp_path: 
                 await wait_for(lambda: words[said] in source.status.state, words[said])
                 server.say = None
                 await wait_for(lambda: source.status.state == "following", "a connection")
+
+    asyncio.run(run())
+
+
+# Frames as RFC 6455 forbids them: reserved bits, unknown kinds, masked by a server, longer than can be, cut off.
+BROKEN = {
+    "reserved bits": b"\xf1\x02{}",
+    "an unknown kind": b"\x8b\x02{}",
+    "masked": b"\x81\x82\0\0\0\0{}",
+    "without end": b"\x81\x7f\x7f\xff\xff\xff\xff\xff\xff\xff" + b"x" * 65_536,
+    "no UTF-8": b"\x81\x02\xff\xfe",
+    "a long ping": b"\x89\x7e\x01\x00" + b"x" * 256,
+    "a continuation of nothing": b"\x80\x02{}",
+    "a close with half a code": b"\x88\x01\x03",
+}
+
+
+@pytest.mark.parametrize("broken", [*BROKEN, *range(8)], ids=str)
+def test_frames_that_are_none_end_the_connection_and_another_is_made(broken: str | int, tmp_path: Path) -> None:
+    async def say(connection: ServerConnection) -> None:
+        sent = BROKEN[broken] if isinstance(broken, str) else random.Random(broken).randbytes(4096)
+        connection.transport.write(sent)
+        await asyncio.sleep(0.05)
+        connection.transport.abort()
+
+    async def run() -> None:
+        store, host = Store(), ScriptedHost("0.9.0")
+        async with serving(host) as server:
+            server.say = say
+            async with observing(server, store, tmp_path) as source:
+                await wait_for(lambda: source.status.connections > 1, "another connection")
+                server.say = None
+                await wait_for(lambda: source.status.state == "following", "a connection")
+                server.do("start", "write", "end")
+                await wait_for(lambda: told(store) == happened(host), "the turn")
 
     asyncio.run(run())
 
