@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from exporter.core.envelope import Envelope, decode
+from exporter.missioncontrol.index import matches
 from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.session_row import number_of
 from exporter.missioncontrol.texts import text_of
@@ -17,7 +18,6 @@ _TOKEN: Final = re.compile(r"[^\W_]+")
 _WORDS_MAX, _QUERY_LENGTH_MAX = 16, 400
 _BEFORE, _AFTER = 80, 160
 _SECONDS: Final = 0.2
-_CANDIDATES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,7 @@ def understand(text: str) -> Query | None:
 
 def numbers(index: sqlite3.Connection, query: Query, below: int | None) -> Iterator[int]:
     """Yield the numbers of events that may match, newest first."""
-    limit = (1 << 62) if below is None else below
-    for (number,) in index.execute(
-        "SELECT rowid FROM words WHERE words MATCH ? AND rowid < ? ORDER BY rowid DESC", (query.expression, limit)
-    ):
-        yield number
+    return matches(index, query.expression, (1 << 62) if below is None else below)
 
 
 def results(
@@ -69,13 +65,13 @@ def results(
         of_session = {n for (n,) in database.execute("SELECT n FROM events WHERE session = ?", (wanted,))}
     found: list[dict[str, Any]] = []
     end = time.monotonic() + _SECONDS
-    for seen, number in enumerate(candidates):
+    for number in candidates:
         if of_session is None or number in of_session:
             row = _row(database, number)
             shown = row and _result(query, *row)
             if shown:
                 found.append(shown)
-        if len(found) == limit or (seen % _CANDIDATES == 0 and time.monotonic() > end):
+        if len(found) == limit or time.monotonic() > end:
             return found, number
     return found, None
 

@@ -1,13 +1,15 @@
 """The file of the search index: its form, and filling it from the store one step at a time.
 
-It holds words only (FTS5 without content and positions) and remembers in the same transaction how far it has read, so
-that whoever fills it may be killed at any moment, and two who fill it at once repeat nothing.
+It holds words only (FTS5 without content and positions), in parts of a quarter of a million events: what begins with
+some letters is gathered from a whole part before its first event is known. It remembers in the transaction that adds
+words how far it has read, so that whoever fills it may be killed at any moment, and two at once add nothing twice.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
@@ -20,16 +22,20 @@ Result = TypeVar("Result")
 Row: TypeAlias = tuple[int, int, bytes]
 ReadStore: TypeAlias = Callable[[Callable[[sqlite3.Connection], Result]], Result]
 _ROWS_MAX, _BYTES_MAX = 2000, 4 << 20
+_PART_BITS: Final = 18
+_FORMAT: Final = (2 << 16) + FORMAT
 _BUSY_SECONDS: Final = 10
 
 _SCHEMA: Final = (
-    "CREATE VIRTUAL TABLE words USING fts5(text, content='', detail=none, columnsize=0,"
-    " tokenize='unicode61 remove_diacritics 0')",
-    "INSERT INTO words (words, rank) VALUES ('hashsize', 8388608)",
+    "CREATE TABLE parts (n INTEGER PRIMARY KEY)",
     "CREATE TABLE indexed (until INTEGER NOT NULL, store INTEGER NOT NULL, format INTEGER NOT NULL)",
     "CREATE TABLE forgotten (session INTEGER PRIMARY KEY)",
 )
-_REMOVE: Final = "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)"
+_PART: Final = (
+    "CREATE VIRTUAL TABLE {0} USING fts5(text, content='', detail=none, columnsize=0,"
+    " tokenize='unicode61 remove_diacritics 0')",
+    "INSERT INTO {0} ({0}, rank) VALUES ('hashsize', 8388608)",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,8 @@ def put(index: sqlite3.Connection, texts: Texts) -> None:
     index.execute("BEGIN IMMEDIATE")
     try:
         if reached(index) == texts.after:
-            bulk.insert(index, "words", "rowid, text", texts.rows)
+            for part, rows in groupby(texts.rows, lambda row: row[0] >> _PART_BITS):
+                bulk.insert(index, _begun(index, part), "rowid, text", list(rows))
             index.execute("UPDATE indexed SET until = ?", (texts.until,))
         index.execute("COMMIT")
     except BaseException:
@@ -92,17 +99,51 @@ def put(index: sqlite3.Connection, texts: Texts) -> None:
         raise
 
 
+def matches(index: sqlite3.Connection, expression: str, below: int) -> Iterator[int]:
+    """Yield the numbers of events that may match, newest first.
+
+    Behind a part, unless it is the last one, comes its first number, so that who asks may stop there.
+    """
+    parts = index.execute("SELECT n FROM parts WHERE n <= ? ORDER BY n DESC", (below >> _PART_BITS,)).fetchall()
+    for (part,) in parts:
+        table, number, first = _name(part), None, part << _PART_BITS
+        for (number,) in index.execute(
+            f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid < ? ORDER BY rowid DESC",  # noqa: S608  a name
+            (expression, below),
+        ):
+            yield number
+        if part != parts[-1][0] and number != first < below:
+            yield first
+
+
 def take_out(index: sqlite3.Connection, read_store: ReadStore[list[Row]], session: int) -> None:
-    """Take a session's words out, and skip what of it is still to be read."""
-    if index.execute("SELECT 1 FROM forgotten WHERE session = ?", (session,)).fetchone():
-        return
+    """Take a session's words out, so that no word of it stays in the file, and skip what of it is still to be read."""
+    last, until, parts = 0, reached(index), set[int]()
+    is_out = index.execute("SELECT 1 FROM forgotten WHERE session = ?", (session,)).fetchone() is not None
     index.execute("BEGIN IMMEDIATE")
-    last, until = 0, reached(index)
     while rows := read_store(lambda database, after=last: _indexed_of(database, session, after, until)):  # type: ignore[misc]
-        index.executemany(_REMOVE, ((n, text_of(body)) for n, _, body in rows))
+        for part, some in groupby(rows, lambda row: row[0] >> _PART_BITS):
+            parts.add(part)
+            if not is_out:
+                remove = f"INSERT INTO {_name(part)} ({_name(part)}, rowid, text) VALUES ('delete', ?, ?)"  # noqa: S608
+                index.executemany(remove, ((n, text_of(body)) for n, _, body in some))
         last = rows[-1][0]
-    index.execute("INSERT INTO forgotten (session) VALUES (?)", (session,))
+    index.execute("INSERT OR IGNORE INTO forgotten (session) VALUES (?)", (session,))
     index.execute("COMMIT")
+    for part in parts:
+        index.execute(f"INSERT INTO {_name(part)} ({_name(part)}) VALUES ('optimize')")  # noqa: S608  a name
+
+
+def _name(part: int) -> str:
+    return f"words{part:d}"
+
+
+def _begun(index: sqlite3.Connection, part: int) -> str:
+    """Return the table of a part, made if there is none yet."""
+    if index.execute("INSERT OR IGNORE INTO parts (n) VALUES (?)", (part,)).rowcount:
+        for statement in _PART:
+            index.execute(statement.format(_name(part)))
+    return _name(part)
 
 
 def _unread(database: sqlite3.Connection, until: int) -> list[Row]:
@@ -151,9 +192,9 @@ def _open(path: Path | None, identity: int) -> sqlite3.Connection:
             index.execute("BEGIN IMMEDIATE")
             for statement in _SCHEMA:
                 index.execute(statement)
-            index.execute("INSERT INTO indexed VALUES (0, ?, ?)", (identity, FORMAT))
+            index.execute("INSERT INTO indexed VALUES (0, ?, ?)", (identity, _FORMAT))
             index.execute("COMMIT")
-        if index.execute("SELECT store, format FROM indexed").fetchone() != (identity, FORMAT):
+        if index.execute("SELECT store, format FROM indexed").fetchone() != (identity, _FORMAT):
             raise sqlite3.DatabaseError("the index is of another store or format")
     except BaseException:
         index.close()

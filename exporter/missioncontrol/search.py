@@ -200,7 +200,6 @@ class Search:
             with self._lock:
                 for session in sessions:
                     take_out(index, self._store.read_now, session)
-                index.execute("INSERT INTO words (words) VALUES ('optimize')")
                 truncate_log(index)
         except sqlite3.Error as error:
             answer.set_exception(error)

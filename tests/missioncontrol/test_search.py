@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from exporter.missioncontrol import index
 from exporter.missioncontrol.finding import understand
 from exporter.missioncontrol.store import Store
 
@@ -233,3 +234,28 @@ async def test_many_stores_at_once_are_all_found(client: httpx.AsyncClient, make
     )
 
     assert len(await find(client, "many", limit=200)) == 200
+
+
+@pytest.mark.parametrize("limit", [3, 100])
+async def test_an_index_of_many_parts_answers_as_one_does(
+    monkeypatch: pytest.MonkeyPatch, client: httpx.AsyncClient, make_event: Make, make_body: Make, limit: int
+) -> None:
+    monkeypatch.setattr(index, "_PART_BITS", 3)
+    texts = [f"every word{n}" + (" seldom" if n % 10 == 8 else "") for n in range(40)]
+    await store_texts(client, make_event, make_body, *texts)
+    await store_texts(client, make_event, make_body, "every seldom", s="t")
+
+    async def pages(q: str) -> list[str]:
+        seen: list[str] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            page = (await client.get(f"/api/v1/search?q={q}&limit={limit}&cursor={cursor}")).json()
+            seen += [f"{result['session']}/{result['event']}" for result in page["results"]]
+            cursor = page["next"]
+        return seen
+
+    assert await pages("every") == ["t/e0"] + [f"s/e{n}" for n in range(39, -1, -1)]
+    assert await pages("seldom") == ["t/e0"] + [f"s/e{n}" for n in (38, 28, 18, 8)]
+    assert await pages("word7") == ["s/e7"]
+    assert (await client.delete("/api/v1/sessions/s")).status_code == 204
+    assert await pages("seldom") == ["t/e0"]
