@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from exporter.joining.tracing import make_trace
+from exporter.joining.tracing import make_trace, project
 from exporter.missioncontrol.app import create_app
 from exporter.missioncontrol.server import serve_http
 from exporter.missioncontrol.store import Store
@@ -48,7 +48,7 @@ class Receiver:
 
     def _run(self) -> None:
         async def serve() -> None:
-            app = create_app(self._store, make_trace=make_trace)
+            app = create_app(self._store, make_trace=make_trace, project=project)
             server = await serve_http(app, "127.0.0.1", 18_411, explicit_port=False)
             self.url = server.url
             self._started.set()
