@@ -51,6 +51,20 @@ function findSocket() {
   return null;
 }
 
+// Text is shown as it is typed only to who asks for streaming, and asking turns it on for the session. So it is asked
+// for only where the CLI that runs us, as it was started and set up, streams anyway; where that cannot be seen, not.
+function ownerStreams() {
+  const given = quietly(() => readFileSync(`/proc/${process.ppid}/cmdline`, "utf8").split("\0")) ?? [];
+  if (!given.slice(0, 2).some((part) => part.includes("copilot"))) return false;
+  if (given.some((part) => /^--(headless|server|acp|stdio)\b/.test(part))) return false;
+  if (given.some((part, place) => part === "--stream=off" || (part === "--stream" && given[place + 1] === "off"))) return false;
+  const home = process.env.COPILOT_HOME ?? join(homedir(), ".copilot");
+  return !["config.json", "settings.json"].some((name) => {
+    const text = quietly(() => readFileSync(join(home, name), "utf8")) ?? "";
+    return /"stream"\s*:\s*false/.test(text);
+  });
+}
+
 function retryLater() {
   socket = null;
   writable = false;
@@ -109,7 +123,7 @@ function put(session, event) {
 }
 
 try {
-  const session = await joinSession({ disableResume: true });
+  const session = await joinSession({ disableResume: true, ...(ownerStreams() ? { streaming: true } : {}) });
   const id = session.sessionId ?? process.env.SESSION_ID;
   hello = JSON.stringify({ tap: 1, session: id, pid: process.pid }) + "\n";
   session.on((event) => put(id, event));

@@ -160,7 +160,7 @@ def test_the_extension_registers_nothing_and_writes_nothing() -> None:
 
     for word in ("tools", "hooks", "session.log", "console.", "process.stdout", "session.send", "Sync(", "extensions_"):
         assert word not in code.replace("readFileSync(", "").replace("statSync(", ""), word
-    assert code.count("joinSession({ disableResume: true })") == 1
+    assert code.count("joinSession({ disableResume: true, ...(ownerStreams() ? { streaming: true } : {}) })") == 1
 
 
 def test_the_extension_is_a_program(tmp_path: Path) -> None:
