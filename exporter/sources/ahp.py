@@ -95,7 +95,7 @@ class AhpSource:
         self._came = asyncio.Event()
         self._has_room = asyncio.Event()
         self._saved_at = 0.0
-        self._is_storing = False
+        self._untaken: deque[tuple[str, list[Event]]] = deque()
 
     @property
     def status(self) -> AhpStatus:
@@ -110,7 +110,7 @@ class AhpSource:
     def observed(self) -> Observed:
         """Return how it is now, in the words of every source."""
         status = self.status
-        is_reading = status.is_connected and (bool(self._frames) or self._observer.is_asking or self._is_storing)
+        is_reading = status.is_connected and bool(self._frames or self._untaken or self._observer.is_asking)
         return Observed(
             f"{status.state}; {status.notice}" if status.is_connected and status.notice else status.state,
             status.is_connected,
@@ -129,8 +129,7 @@ class AhpSource:
                 self._save(at_once=True)
                 await asyncio.sleep(HOPELESS_SECONDS if self._observer.is_hopeless else self._pause(failures))
         finally:
-            if not self._is_storing:  # what is half stored was not told
-                self._save(at_once=True)
+            self._save(at_once=True)
 
     async def _try(self, failures: int) -> int:
         """Observe over one connection, and return how many in a row have failed now."""
@@ -224,12 +223,14 @@ class AhpSource:
             await socket.send(frame)
 
     async def _store(self) -> None:
-        self._is_storing = True
+        """Have everything taken that was told; what is not taken, whatever happens, is offered again first."""
         for session, lines in self._observer.take(self._now()):
             events = [Event(line, is_ephemeral) for line, is_ephemeral in lines]
-            for start in range(0, len(events), PAGE_EVENTS):
-                await self._offer(session, events[start : start + PAGE_EVENTS])
-        self._is_storing = False
+            pages = [events[start : start + PAGE_EVENTS] for start in range(0, len(events), PAGE_EVENTS)]
+            self._untaken.extend((session, page) for page in pages)
+        while self._untaken:
+            await self._offer(*self._untaken[0])
+            self._untaken.popleft()
         self._save()
         while self._rooms.gone:
             self._callbacks.gone(self._rooms.gone.pop(0))
@@ -247,6 +248,8 @@ class AhpSource:
     def _save(self, *, at_once: bool = False) -> None:
         """Write down what was told, now and then: what is not written down is made out again from the journal."""
         now = self._now()
+        if self._untaken:
+            return
         if not at_once and 0 <= now - self._saved_at < SAVE_SECONDS:
             return
         self._saved_at = now

@@ -21,7 +21,7 @@ from exporter.sources.ahp import AhpSource
 from exporter.sources.ahp_address import Address
 from exporter.sources.ahp_marks import AhpMarks
 from exporter.sources.observed import Callbacks, Event, Want
-from tests.core.ahp_scripted import SESSION_NAME, ScriptedHost
+from tests.core.ahp_scripted import SESSION_NAME, STEPS, ScriptedHost
 from tests.core.test_ahp_properties import gaps, happened, told
 from tests.sources.ahp_server import TOKEN, Server, serving
 
@@ -59,14 +59,18 @@ class Store:
         )
 
 
-@asynccontextmanager
-async def observing(server: Server, store: Store, directory: Path, **options: Any) -> AsyncIterator[AhpSource]:
+def source_of(server: Server, store: Store, directory: Path, **options: Any) -> AhpSource:
     token = directory / "token"
     if not token.exists():
         token.write_text(TOKEN + "\n")
     address = Address(f"ws://127.0.0.1:{server.port}/", lambda: token.read_text().strip())
     marks = AhpMarks(directory / "marks", address.shown)
-    source = AhpSource(address, store.callbacks(), marks, client=marks.client(), pause_seconds=(0.01, 0.05), **options)
+    return AhpSource(address, store.callbacks(), marks, client=marks.client(), pause_seconds=(0.01, 0.05), **options)
+
+
+@asynccontextmanager
+async def observing(server: Server, store: Store, directory: Path, **options: Any) -> AsyncIterator[AhpSource]:
+    source = source_of(server, store, directory, **options)
     task = asyncio.create_task(source.run())
     try:
         yield source
@@ -269,6 +273,32 @@ def test_a_journal_that_is_full_is_waited_for_and_nothing_is_lost(
             assert not list((tmp_path / "marks").glob(f"*/{SESSION_NAME}.json"))
             store.is_full = False
             await wait_for(lambda: told(store) == happened(host), "both turns")
+
+    asyncio.run(run())
+
+
+def test_what_was_not_taken_because_something_broke_is_offered_again(tmp_path: Path) -> None:
+    async def run() -> None:
+        store, host = Store(), ScriptedHost("0.9.0")
+        take, broken = store.take, [True]
+
+        async def sometimes(session: str, events: Sequence[Event]) -> bool:
+            if broken:
+                broken.pop()
+                raise RuntimeError("a defect")
+            return await take(session, events)
+
+        store.take = sometimes  # type: ignore[method-assign]  # as a defect would have it
+        async with serving(host) as server:
+            for step in ("start", "write", "end"):
+                STEPS[step](host)
+            source = source_of(server, store, tmp_path)
+            with pytest.raises(RuntimeError):
+                await source.run()
+            again = asyncio.create_task(source.run())  # as whoever watches over it does
+            await wait_for(lambda: told(store) == happened(host), "the turn")
+            again.cancel()
+            await asyncio.gather(again, return_exceptions=True)
 
     asyncio.run(run())
 

@@ -11,7 +11,7 @@ import msgspec
 from exporter.core.ahp import drafts, passing
 from exporter.core.ahp.chat import Chat
 from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
-from exporter.core.ahp.frontier import Frontier, calls
+from exporter.core.ahp.frontier import Frontier, calls, digest_of
 from exporter.core.ahp.mirror import PIECES, Applied
 from exporter.core.ahp.turn import Place, announce
 from exporter.core.ahp.values import Json, mapping, objects, strings, text
@@ -30,7 +30,7 @@ class Kept(msgspec.Struct):
 
     frontiers: dict[str, Frontier] = {}
     announced: list[str] = []
-    directory: str | None = None
+    directory: str | None = None  # its digest, because a path is not for a file that is not redacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +235,12 @@ class Session:
     def _start(self, now: float) -> None:
         directories = strings(self.summary, "workingDirectories") or [text(self.summary, "workingDirectory")]
         directory = directories[0].removeprefix("file://")
-        if directory == self.kept.directory:
+        known = digest_of(directory)
+        if known == self.kept.directory:
             return
         if self.kept.directory is not None:
             data: Json = {"cwd": directory}
-            identity = id_of(self.uri, "directory", self.kept.directory, directory, self._parent)
+            identity = id_of(self.uri, "directory", self.kept.directory, known, self._parent)
             self.emit([Draft(identity, "session.context_changed", moment(now), data)])
         else:
             created = seconds_of(self.summary.get("createdAt"))
@@ -248,7 +249,7 @@ class Session:
             if directory:
                 data["context"] = {"cwd": directory}
             self.emit([Draft(id_of(self.uri, "start"), "session.start", at, data)])
-        self.kept.directory = directory
+        self.kept.directory = known
 
     def emit(self, new: list[Draft]) -> None:
         """Make lines of events, but for the durable ones that are known or that another source has."""
