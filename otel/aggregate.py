@@ -46,7 +46,7 @@ class Stream:
     session_label: bool = False
     width_ns: int = 10 * _SECOND
     series_max: int = 1_000
-    cells_max: int = 20_000
+    cells_max: int = 8_000
 
 
 @dataclass(slots=True)
