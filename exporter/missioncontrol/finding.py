@@ -3,7 +3,7 @@
 import re
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,19 +53,29 @@ def numbers(index: sqlite3.Connection, query: Query, below: int | None) -> Itera
 
 
 def results(
-    database: sqlite3.Connection, query: Query, candidates: Iterable[int], *, session_id: str | None, limit: int
+    database: sqlite3.Connection,
+    index: sqlite3.Connection,
+    query: Query,
+    below: int | None,
+    *,
+    session_id: str | None,
+    limit: int,
 ) -> tuple[list[dict[str, Any]], int | None]:
     """Return what matches, at most `limit`, and the number to go on below when there may be more.
 
     A page is cut short when looking takes too long; the next one goes on from there.
     """
-    wanted = None if session_id is None else number_of(database, session_id)
-    of_session = None
-    if wanted is not None:
-        of_session = {n for (n,) in database.execute("SELECT n FROM events WHERE session = ?", (wanted,))}
+    of_session = None if session_id is None else _numbers_of(database, session_id, below)
+    if of_session is not None:
+        if not of_session:
+            return [], None
+        below = max(of_session) + 1
+    first = min(of_session) if of_session else 0
     found: list[dict[str, Any]] = []
     end = time.monotonic() + _SECONDS
-    for number in candidates:
+    for number in numbers(index, query, below):
+        if number < first:
+            break
         if of_session is None or number in of_session:
             row = _row(database, number)
             shown = row and _result(query, *row)
@@ -74,6 +84,11 @@ def results(
         if len(found) == limit or time.monotonic() > end:
             return found, number
     return found, None
+
+
+def _numbers_of(database: sqlite3.Connection, session_id: str, below: int | None) -> set[int]:
+    session, limit = number_of(database, session_id), (1 << 62) if below is None else below
+    return {n for (n,) in database.execute("SELECT n FROM events WHERE session = ?", (session,)) if n < limit}
 
 
 def _row(database: sqlite3.Connection, number: int) -> tuple[str, str | None, str | None, bytes] | None:

@@ -17,7 +17,7 @@ from exporter.missioncontrol import ingest, tokens
 from exporter.missioncontrol.answers import ApiError
 from exporter.missioncontrol.batch import BadBodyError, Batch, Elements, read_elements, sort_out
 from exporter.missioncontrol.body import Room, read_body
-from exporter.missioncontrol.finding import Query, numbers, results
+from exporter.missioncontrol.finding import Query, results
 from exporter.missioncontrol.live import Live
 from exporter.missioncontrol.numbers import next_number
 from exporter.missioncontrol.refusals import translated
@@ -146,7 +146,7 @@ class Receiver:
 
         def look(database: sqlite3.Connection) -> tuple[list[dict[str, Any]], int | None]:
             return self.search.read(
-                lambda index: results(database, query, numbers(index, query, below), session_id=session_id, limit=limit)
+                lambda index: results(database, index, query, below, session_id=session_id, limit=limit)
             )
 
         newest = await self.read(lambda database: next_number(database, "events") - 1)
