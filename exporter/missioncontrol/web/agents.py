@@ -61,9 +61,13 @@ def agent_tree(path: str, tree: Node, agent: str | None, *, is_main: bool) -> st
     branches = "".join(_branch(path, node, agent, shown, 0) for node in tree["agents"])
     return (
         '<nav class="agents" aria-label="Agents"><h2>Agents</h2><ul>'
-        f'<li>{everybody}</li><li>{main}<span class="quiet">{figure(tree["events"])} events</span>'
+        f'<li>{everybody}</li><li>{main}<span class="quiet">{_events(tree["events"])}</span>'
         f"<ul>{branches}</ul></li></ul></nav>"
     )
+
+
+def _events(count: int) -> str:
+    return f"{figure(count)} event{'s' if count != 1 else ''}"
 
 
 def _branch(path: str, node: Node, agent: str | None, shown: list[int], depth: int) -> str:
@@ -76,7 +80,7 @@ def _branch(path: str, node: Node, agent: str | None, shown: list[int], depth: i
     facts = [
         _STATES.get(node["state"], str(node["state"])),
         "in the background" if node["mode"] == "background" else "",
-        f"{figure(node['events'])} events",
+        _events(node["events"]),
         duration(took / 1000) if isinstance(took, int | float) else "",
         f"{figure(node['tokens'])} tokens" if node["tokens"] else "",
     ]
