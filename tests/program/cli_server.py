@@ -5,7 +5,7 @@ import json
 import threading
 from typing import Any, Final
 
-from tests.sources.rpc_server import SESSION, MadeUpServer
+from tests.sources.rpc_server import SESSION, MadeUpServer, Refusal
 
 SECONDS_MAX: Final = 10
 
@@ -19,8 +19,30 @@ class CliServer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self._server = self._do(asyncio.start_server(self.made_up.serve, "127.0.0.1", 0))
-        self.url = f"rpc://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self._port = 0
+        self.listen_again()
+        self.url = f"rpc://127.0.0.1:{self._port}"
+
+    def listen_again(self) -> None:
+        """Listen, at the same port as before."""
+        self._server = self._do(asyncio.start_server(self.made_up.serve, "127.0.0.1", self._port))
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    def stop_listening(self) -> None:
+        """Let nobody connect any more."""
+        self._loop.call_soon_threadsafe(self._server.close)
+
+    def refuse(self, method: str, code: int) -> None:
+        """Answer a method with an error."""
+
+        def refused(_: dict[str, Any]) -> Any:
+            raise Refusal(code)
+
+        self.made_up.hooks[method] = refused
+
+    def accept(self, method: str) -> None:
+        """Answer a method as it should be."""
+        del self.made_up.hooks[method]
 
     def add(self, count: int, *, size: int = 100, **data: Any) -> None:
         """Let so many durable events happen, each about as long as that."""
@@ -45,7 +67,7 @@ class CliServer:
     def close(self) -> None:
         """Stop for good."""
         self.hang_up()
-        self._loop.call_soon_threadsafe(self._server.close)
+        self.stop_listening()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(SECONDS_MAX)
 

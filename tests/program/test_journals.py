@@ -221,3 +221,41 @@ def test_doctor_counts_the_types_and_methods_that_no_list_of_ours_has(observing:
     assert TOKEN not in str(told())
     running.stop()
     assert "session.brand_new ×2" in told()["event types"]  # noqa: RUF001  the journal has them
+
+
+def test_status_says_what_is_wrong_with_a_server_and_nothing_is_lost_meanwhile(
+    observing: Machine, cli: CliServer
+) -> None:
+    assert observing.team is not None
+    cli.add(3)
+    cli.refuse("connect", -32002)
+    token = observing.root / "token"
+    token.write_text("wrong")
+    token.chmod(0o600)
+    observing.environment["EXPORTER_SOURCE"] = json.dumps([{"url": cli.url, "token_file": str(token)}])
+    running = observing.start()
+
+    def state() -> str:
+        return str(sources(observing).get(cli.url, {}).get("state"))
+
+    until(lambda: "refused the token" in state(), "the refusal")
+    [check] = [one for one in doctor(observing) if one["name"] == f"source {cli.url}"]
+    assert check["verdict"] == "warning" and "token" in check["detail"]
+    cli.accept("connect")
+    observing.team.wait_for(SESSION, cli.lines)
+    assert state() == "following"
+    cli.stop_listening()
+    cli.hang_up()
+    until(lambda: "cannot be reached" in state(), "that the server is gone")
+    cli.add(1200)
+    cli.listen_again()
+    observing.team.wait_for(SESSION, cli.lines)
+    running.stop()
+
+    observing.team.assert_holds(SESSION, cli.lines)
+    assert observing.team.duplicates() == 0
+    observing.verify()
+
+
+def doctor(machine: Machine) -> list[dict[str, Any]]:
+    return list(json.loads(machine.exporter("doctor", "--json").stdout)["checks"])
