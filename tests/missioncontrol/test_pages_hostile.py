@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from exporter.core.event_types import KNOWN
-from exporter.missioncontrol import web
+from exporter.missioncontrol import tokens, web
+from exporter.missioncontrol.store import Store
 from exporter.missioncontrol.web import timeline
 from tests.missioncontrol.test_pages import DEMO
 
@@ -249,7 +250,7 @@ PATHS: Final = (
 
 
 @pytest.fixture(params=range(len(PAYLOADS)))
-async def payload(request: pytest.FixtureRequest, client: httpx.AsyncClient, make_body: Make) -> str:
+async def payload(request: pytest.FixtureRequest, client: httpx.AsyncClient, store: Store, make_body: Make) -> str:
     """One payload, stored everywhere that anything can be stored."""
     payload: str = PAYLOADS[request.param]
     events = spoilt(payload)
@@ -262,6 +263,11 @@ async def payload(request: pytest.FixtureRequest, client: httpx.AsyncClient, mak
     sink = {"name": payload, "lag_events": 5, "lag_seconds": 5.0, "last_error": payload}
     said = {"version": payload, "host": payload, "sinks": [sink], "quarantined": 3, "quarantine": {payload: 1}}
     await client.post("/agents/exporters/x", json=said)
+    name = "".join(letter for letter in payload if letter.isprintable()).strip()[:100]
+    token = store.do(lambda database: tokens.create(database, name, "now"))
+    await client.post("/agents/exporters/y", json=said, headers={"Authorization": f"Bearer {token}"})
+    shown = (await client.get("/api/v1/exporters")).json()["exporters"]
+    assert name in [exporter.get("token") for exporter in shown], shown
     return payload
 
 
