@@ -91,7 +91,7 @@ def _ours(made: Sessions) -> FirstRun:
             listed = _when(program, lambda: page.rows() >= min(_ROWS_OF_A_PAGE, len(made.ids)))
             stored = _when(program, lambda: page.stored() >= made.events)
             searchable = _when(program, lambda: _indexed(place.directory / "state"))
-            cpu_seconds = measure.cpu_seconds(program.pid)
+            cpu_seconds = measure.cpu_seconds_in_all(program.pid)
             _check(page, made)
         return FirstRun(listed, stored, searchable, cpu_seconds, max(sampled.found))
 
