@@ -5,6 +5,7 @@ log goes nowhere, and of its errors only the kind is kept.
 """
 
 import logging
+from ssl import SSLCertVerificationError
 from typing import TYPE_CHECKING, Any, Final
 
 from exporter.errors import SettingsError
@@ -91,6 +92,8 @@ async def open_socket(address: Address, **options: Any) -> Socket:
         return Socket(await Direct(address.with_token(), **settings, **options))
     except InvalidStatus as error:
         raise HandshakeError(error.response.status_code) from None
+    except SSLCertVerificationError as error:
+        raise LostError(f"this machine does not trust the host's certificate: {error.verify_message}") from None
     except TimeoutError:
         raise LostError("the host did not answer in time: is the port an agent host's?") from None
     except (WebSocketException, EOFError, ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -22,6 +23,7 @@ class Server:
     def __init__(self, host: ScriptedHost) -> None:
         self.host = host
         self.port = 0
+        self.scheme = "ws"
         self.paths: list[str] = []
         self.connections: list[ServerConnection] = []
         self.say: Callable[[ServerConnection], Awaitable[None]] | None = None
@@ -64,9 +66,10 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(host: ScriptedHost) -> AsyncIterator[Server]:
+async def serving(host: ScriptedHost, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
     server = Server(host)
     quiet = logging.Logger("quiet", logging.CRITICAL + 1)
-    async with serve(server.serve, "127.0.0.1", 0, process_request=server.admit, logger=quiet) as listening:
+    serving = serve(server.serve, "127.0.0.1", 0, process_request=server.admit, logger=quiet, ssl=tls)
+    async with serving as listening:
         server.port = next(iter(listening.sockets)).getsockname()[1]
         yield server

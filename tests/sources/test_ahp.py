@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import random
+import ssl
 import stat
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -23,6 +24,7 @@ from exporter.sources.ahp_marks import AhpMarks
 from exporter.sources.observed import Callbacks, Event, Want
 from tests.core.ahp_scripted import SESSION_NAME, STEPS, ScriptedHost
 from tests.core.test_ahp_properties import gaps, happened, told
+from tests.otel.certificates import make_certificates
 from tests.sources.ahp_server import TOKEN, Server, serving
 
 SECONDS_MAX = 20
@@ -63,7 +65,7 @@ def source_of(server: Server, store: Store, directory: Path, **options: Any) -> 
     token = directory / "token"
     if not token.exists():
         token.write_text(TOKEN + "\n")
-    address = Address(f"ws://127.0.0.1:{server.port}/", lambda: token.read_text().strip())
+    address = Address(f"{server.scheme}://127.0.0.1:{server.port}/", lambda: token.read_text().strip())
     marks = AhpMarks(directory / "marks", address.shown)
     return AhpSource(address, store.callbacks(), marks, client=marks.client(), pause_seconds=(0.01, 0.05), **options)
 
@@ -235,6 +237,28 @@ def test_frames_that_are_none_end_the_connection_and_another_is_made(broken: str
                 await wait_for(lambda: source.status.state == "following", "a connection")
                 server.do("start", "write", "end")
                 await wait_for(lambda: told(store) == happened(host), "the turn")
+
+    asyncio.run(run())
+
+
+def test_a_host_with_a_certificate_that_is_not_trusted_gets_no_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_certificates(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(made.server, made.server_key)
+
+    async def run() -> None:
+        store, host = Store(), ScriptedHost("0.9.0")
+        async with serving(host, tls) as server:
+            server.scheme = "wss"
+            monkeypatch.setenv("SSL_CERT_FILE", str(made.other))
+            async with observing(server, store, tmp_path) as source:
+                await wait_for(lambda: "does not trust the host's certificate" in source.status.state, "a refusal")
+                assert server.paths == []
+            monkeypatch.setenv("SSL_CERT_FILE", str(made.authority))
+            async with observing(server, store, tmp_path) as source:
+                await wait_for(lambda: source.status.state == "following", "a connection")
 
     asyncio.run(run())
 
