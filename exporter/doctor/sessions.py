@@ -148,10 +148,14 @@ def event_types(facts: Facts, found: Found) -> Iterator[Check]:
             if envelope.type not in KNOWN:
                 unknown[type_name(envelope.type)] += 1
     yield _types("event types", unknown, f"in {counted(events, 'event')} of {counted(sessions, 'session')}")
-    for source in (facts.status or {}).get("sources", ()):
-        if source.get("name") in facts.sources:
-            told = Counter({str(name): int(count) for name, count in (source.get("unknown") or {}).items()})
-            yield _types(f"event types of {source['name']}", told, "since the exporter was started")
+    told = {str(one.get("name")): one for one in (facts.status or {}).get("sources", ())}
+    for name in facts.sources:
+        if name in told:
+            counts = Counter({str(type): int(count) for type, count in (told[name].get("unknown") or {}).items()})
+            yield _types(f"event types of {name}", counts, "since the exporter was started")
+        elif name != "file":
+            detail = "what this source sends is looked at while it is observed"
+            yield Check(f"event types of {name}", "note", detail, "start the exporter, then ask again")
 
 
 def _types(name: str, unknown: Counter[str], where: str) -> Check:

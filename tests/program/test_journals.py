@@ -220,6 +220,7 @@ def test_doctor_counts_the_types_and_methods_that_no_list_of_ours_has(observing:
         assert what in of_source
     assert TOKEN not in str(told())
     running.stop()
+    assert "while it is observed" in told()[f"event types of {cli.url}"]
     assert "session.brand_new ×2" in told()["event types"]  # noqa: RUF001  the journal has them
 
 
