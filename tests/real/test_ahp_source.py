@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 BOTH = pytest.mark.parametrize("version", [CLASSIC, CHAT], ids=["classic", "chat"])
 
 ARRIVAL_SECONDS_MAX = 60
+STORMY = ("sub_sync", "bash", "reason", "many", "hello", "bash")
 REPLAYED_MAX = 1000
 """How many messages a host keeps for who comes back."""
 
@@ -130,19 +131,20 @@ def test_every_turn_arrives_once_whatever_is_cut_killed_and_restarted(site: Site
         session = name_of(uri)
         driver.turn("hello")
         site.wait_turns(session, 1)
-        site.wire.drop()
-        driver.turn("sub_sync")
-        site.wire.drop()
-        driver.turn("bash")
-        site.wait_turns(session, 3)
+        with site.wire.storm(seed=7):
+            for scenario in STORMY:
+                driver.turn(scenario)
+        turns = 1 + len(STORMY)
+        site.wait_turns(session, turns)
 
         kill(program)
         driver.turn("badtool")
         program = site.follow()
-        site.wait_turns(session, 4)
+        turns += 1
+        site.wait_turns(session, turns)
 
         site.wire.cut()
-        turns, before = 4, driver.seen
+        before = driver.seen
         while driver.seen - before <= REPLAYED_MAX:
             driver.turn("many")
             turns += 1

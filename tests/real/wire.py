@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from tests.real.cage import Cage
 
 _CHUNK_BYTES = 65_536
+_STORM_SECONDS = (0.05, 1.2)
 
 
 class Wire:
@@ -41,6 +43,23 @@ class Wire:
     def join(self) -> None:
         """Let connections be made again."""
         self._is_cut = False
+
+    @contextmanager
+    def storm(self, seed: int) -> Iterator[None]:
+        """End every connection now and then, at random moments."""
+        over, moments = threading.Event(), random.Random(seed)
+
+        def blow() -> None:
+            while not over.wait(moments.uniform(*_STORM_SECONDS)):
+                self.drop()
+
+        storm = threading.Thread(target=blow, daemon=True)
+        storm.start()
+        try:
+            yield
+        finally:
+            over.set()
+            storm.join()
 
     def __enter__(self) -> Wire:
         threading.Thread(target=self._serve, daemon=True).start()

@@ -20,6 +20,7 @@ CHATS_MAX: Final = 512
 HELD_MAX: Final = 2000
 USAGES_MAX: Final = 512
 HOLD_SECONDS: Final = 30.0
+LOOK_SECONDS: Final = 1.0
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 Line: TypeAlias = tuple[bytes, bool]  # and whether it is ephemeral
@@ -63,6 +64,7 @@ class Session:
     _usages: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _parent: str | None = None
     _writing: passing.Writing | None = None
+    _looked_at: float = 0.0
 
     def __post_init__(self) -> None:
         self._announced = set(self.kept.announced)
@@ -82,10 +84,7 @@ class Session:
         return self.alias or self.id
 
     def settle(self, cli_session: str) -> None:
-        """Take note of the CLI's session that this one is, empty if that is not told.
-
-        The older hosts, and the CLI's own, give a session the name that the CLI does.
-        """
+        """Take note of which of the CLI's sessions this is; when that is not told, its own name may be the CLI's."""
         if self.is_settled:
             return
         self.is_settled = True
@@ -274,8 +273,10 @@ class Session:
 
         The first turn of one of Copilot's sessions tells whose it is, however late that begins.
         """
-        if not self.is_settled and not self.uri.startswith("ahp-") and self.hooks.is_elsewhere(self.id):
-            self.settle("")
+        if not self.is_settled and not self.uri.startswith("ahp-") and now - self._looked_at >= LOOK_SECONDS:
+            self._looked_at = now
+            if self.hooks.is_elsewhere(self.id):
+                self.settle("")
         is_copilots = "copilot" in text(self.summary, "provider").lower()
         if not self.is_settled and (is_copilots or now - self.since < HOLD_SECONDS):
             return []
