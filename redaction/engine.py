@@ -148,7 +148,7 @@ class Engine:
             began = perf_counter()
             search = self._search
             hits = search.hits(line)
-            if not hits and search.is_unknown(line):
+            if not hits and (search.knows_nothing or search.is_unknown(line)):
                 return CLEAN
             spans = search.spans_of(line, hits, Deadline(began + budget_ms / 1000))
             if not spans:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from redaction.ended import is_ended
 from redaction.gate import EngineName, Gate, Hit, best_engine, make_gate
-from redaction.rule import OPENED_REACH, Family, Reach, Rule
+from redaction.rule import AROUND, OPENED_REACH, Family, Reach, Rule
 
 Owner: TypeAlias = Rule | Family
 _NOBODY: Final[tuple[Owner, ...]] = ()
@@ -26,8 +27,15 @@ class _Reading:
     reach: Reach
     offset: int
 
-    def hits(self, data: bytes, ends: Sequence[int]) -> Iterator[Hit]:
-        """The numbers and ends of all matches around these places, which are in order."""
+    def hits(self, data: bytes, first: Sequence[Hit]) -> Iterator[Hit]:
+        """The numbers and ends of all matches around those hits of the first reading that ask for it."""
+        triggers = self.triggers
+        ends = [to for number, to in first if number in triggers]
+        if ends and self.reach == AROUND:
+            ends = [to for to in ends if not is_ended(data, to)]
+        if not ends:
+            return
+        ends.sort()
         for start, end in _windows(ends, self.reach):
             for number, to in self.gate.hits(data[start:end]):
                 yield number + self.offset, start + to
@@ -90,9 +98,7 @@ class Gatekeeper:
         found = [hit for hit in hits if hit[0] < triggers]
         if len(found) < len(hits):
             for reading in self._readings:
-                ends = sorted([to for number, to in hits if number in reading.triggers])
-                if ends:
-                    found += reading.hits(data, ends)
+                found += reading.hits(data, hits)
         return found
 
 

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -16,6 +16,9 @@ _QUOTE: Final = b'"'
 # Of a string that ended.
 _CLOSED: Final = re.compile(rb"[ \t\r\n]*+(?:[,\]}:]|\Z)")
 _KEY_LENGTH: Final = 160
+# A quote that no backslash makes part of a text, read backwards.
+_UNESCAPED: Final = re.compile(rb'"(?=((?:\\\\)*+)(?!\\))')
+_NEAR_LENGTH: Final = 4096
 _QUOTES_TRIED: Final = 64
 _BACKSLASH: Final = 0x5C
 _TOKEN: Final = re.compile(
@@ -42,8 +45,7 @@ class NotJsonError(Exception):
     """The line is not one JSON value."""
 
 
-@dataclass(frozen=True, slots=True)
-class String:
+class String(NamedTuple):  # made in half the time of a frozen dataclass
     """Where a string's text begins and ends in the line, and the key it is the direct value of, if any.
 
     The end is None where nobody had to look for it, which is never so of a key.
@@ -145,17 +147,7 @@ def strings(line: bytes, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[Str
 
 def _near(line: bytes, place: int) -> tuple[int, bytes | None]:
     """Where the string begins that holds this place, and its key; the line's beginning if that is not easily told."""
-    at = place
-    for _ in range(_QUOTES_TRIED):
-        at = line.rfind(_QUOTE, 0, at)
-        run = at
-        while run > 0 and line[run - 1] == _BACKSLASH:
-            run -= 1
-        if (at - run) % 2 == 0:
-            break
-        at = run
-    else:
-        return 0, None
+    at = _quote_before(line, place)
     # A quote that cannot close a string opens one.
     if at < 0 or _CLOSED.match(line, at + 1):
         return 0, None
@@ -164,6 +156,24 @@ def _near(line: bytes, place: int) -> tuple[int, bytes | None]:
         return at, None
     key = _last_string(head[:-1].rstrip())
     return (at, key) if key is not None else (0, None)
+
+
+def _quote_before(line: bytes, place: int) -> int:
+    """Where the next unescaped quote stands before this place; -1 if there is none or that is not easily told."""
+    lowest = max(0, place - _NEAR_LENGTH)
+    found = _UNESCAPED.search(line[lowest:place][::-1])
+    if found is not None and (lowest == 0 or found.end(1) < place - lowest):
+        return place - found.end()
+    at = place if found is not None else lowest
+    for _ in range(_QUOTES_TRIED):
+        at = line.rfind(_QUOTE, 0, at)
+        run = at
+        while run > 0 and line[run - 1] == _BACKSLASH:
+            run -= 1
+        if (at - run) % 2 == 0:
+            return at
+        at = run
+    return -1
 
 
 def _last_string(head: bytes) -> bytes | None:

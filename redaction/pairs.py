@@ -33,7 +33,7 @@ WHEN = (
     f"(?i)token{_AFTER_TOKEN}",
     WHEN_SAID,
     *(rf"(?i:{word}[\w.\-]*){SAYS}{NO_WORD}" for word in (*_WORDS, "token")),
-    *("ENV[ ]", "ARG[ ]", "setx[ ]", "setenv[ ]", "#define[ ]"),
+    *("ENV[ ]", "ARG[ ]", "setx[ ]", "setenv[ ]", "#define[ ]", "(?i)set -[a-z]"),
 )
 QUOTES = r"""["'`\\]{0,17}"""
 NAMES = "(?:" + SECRET_NAMES + r"|tokens?|[_\-.]key|credentials?|[_\-.]pass)"

