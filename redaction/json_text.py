@@ -18,7 +18,7 @@ _CLOSED: Final = re.compile(rb"[ \t\r\n]*+(?:[,\]}:]|\Z)")
 _KEY_LENGTH: Final = 160
 # A quote that no backslash makes part of a text, read backwards.
 _UNESCAPED: Final = re.compile(rb'"(?=((?:\\\\)*+)(?!\\))')
-_NEAR_LENGTH: Final = 4096
+_NEAR_LENGTH: Final = 1024
 _QUOTES_TRIED: Final = 64
 _BACKSLASH: Final = 0x5C
 _TOKEN: Final = re.compile(

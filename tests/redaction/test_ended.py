@@ -6,6 +6,7 @@ import random
 import pytest
 
 from redaction.ended import VALUE_WORDS, is_ended
+from redaction.engine import Engine
 from redaction.examples import expanded
 from redaction.gate import make_gate
 from redaction.gatekeeper import Gatekeeper
@@ -63,3 +64,7 @@ def test_what_stands_among_such_names_is_found_as_if_it_stood_alone() -> None:
                 after = json.dumps("\n" + chooser.choice(PROSE))[1:-1].encode()
                 alone = {(number, to + len(before)) for number, to in keeper.hits(example)}
                 assert alone <= set(keeper.hits(before + example + after)), one.id
+
+
+def test_a_variable_that_fish_sets_is_found_without_anything_beside_it() -> None:
+    assert Engine().redact_text("set -gx BACKUP_PASSWORD Xk29dLq8ZtRm").startswith("set -gx BACKUP_PASSWORD [REDACTED:")
