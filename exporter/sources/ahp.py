@@ -26,7 +26,7 @@ from exporter.sources.observed import Callbacks, Counts, Event, Observed, Want
 FRAMES_HELD_MAX: Final = 512
 CHARACTERS_HELD_MAX: Final = 32 << 20
 PAGE_EVENTS: Final = 1000
-GATHER_SECONDS: Final = 0.01
+GATHER_SECONDS: Final = 0.015
 TICK_SECONDS: Final = 1.0
 AGAIN_SECONDS: Final = 1.0
 SAVE_SECONDS: Final = 2.0
