@@ -82,14 +82,17 @@ def _busy(seconds: float) -> list[Row]:
 
 
 def _many(sessions: int) -> Row:
-    """The largest of all samples, from the start until a while after everything is stored, beside the idle daemon."""
+    """The largest of all samples, from the start until a while after all is stored, beside the idle daemon.
+
+    Most of each session's state is a turn that runs, because a turn that was told to its end is not held.
+    """
     with _chain() as (place, relay):
         _configure(place, relay, None)
         with place.running("run") as exporter:
             measure.wait_until(lambda: place.status() is not None, READY_TIMEOUT_SECONDS, "the daemon")
             time.sleep(SETTLE_SECONDS)
             idle = measure.pss_bytes(exporter.pid)
-    with _chain() as (place, relay), AhpPeer(sessions, STATE_BYTES, 1, 0) as peer:
+    with _chain() as (place, relay), AhpPeer(sessions, STATE_BYTES) as peer:
         _configure(place, relay, peer)
         with place.running("run") as exporter:
             samples = _samples(relay, exporter, set(peer.last))

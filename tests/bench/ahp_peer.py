@@ -34,7 +34,7 @@ Json = dict[str, Any]
 class AhpPeer:
     """Runs the host as a child process; `begin` starts the clock and returns it."""
 
-    def __init__(self, sessions: int, state_bytes: int, events_per_second: int, seconds: float) -> None:
+    def __init__(self, sessions: int, state_bytes: int, events_per_second: int = 1, seconds: float = 0) -> None:
         arguments = [str(one) for one in (sessions, state_bytes, events_per_second, seconds)]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.bench.ahp_peer", *arguments],
@@ -44,7 +44,7 @@ class AhpPeer:
         )
         told = self._read()
         self.port: int = told["port"]
-        self.last: list[str] = told["last"]  # the id of the last event of each session's state
+        self.last: list[str] = told["last"]  # the id of the last event of each session's turns that have ended
         self.durable: dict[str, int] = told["durable"]  # the action behind each event whose id is known before
 
     @property
@@ -130,8 +130,16 @@ class _Writer:
         return self._prose.text(self._random, length)
 
 
+def _running(turns: list[Json]) -> Json:
+    """Take all turns but the first, and return them as one that runs: the most that an observer has to hold."""
+    parts = [part for turn in turns[1:] for part in turn["responseParts"]]
+    running = {"id": turns[-1]["id"], "message": turns[-1]["message"], "responseParts": parts}
+    del turns[1:]
+    return running
+
+
 class _Host:
-    """The sessions, what is to happen in the first of them, and how many actions have happened."""
+    """The sessions, and what is to happen in the first of them; where nothing is, the last turn of each runs."""
 
     def __init__(self, sessions: int, state_bytes: int, events_per_second: int, seconds: float) -> None:
         writer = _Writer()
@@ -148,7 +156,7 @@ class _Host:
             self.sessions.append(session)
             self.chats.append(chat)
             self.states[session] = {"provider": "made-up", "chats": [{"resource": chat}], "defaultChat": chat}
-            self.states[chat] = {"turns": turns, "activeTurn": None}
+            self.states[chat] = {"turns": turns, "activeTurn": None if seconds else _running(turns)}
             self.last.append(id_of(chat, len(turns) - 1, 0, "end", 0))
         self.rate = events_per_second
         self.frames: list[str] = []
