@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from config.fields import Field, Sinks, fields, members
-from config.settings import Allow, Settings
+from config.redaction import Allow
+from config.settings import Settings
 
 SINK_NAME = "^[a-z0-9_-]+$"
 

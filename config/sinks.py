@@ -1,6 +1,7 @@
 """Checks of a sink as a whole: which settings exclude each other, and where a secret may go."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import msgspec
 
@@ -19,6 +20,7 @@ def check_sink(sink: msgspec.Struct, found: Mapping[str, Given]) -> None:
     match sink:
         case MissionControl():
             _check_token(sink, found)
+            _check_certificate(sink, found)
             _check_way(sink.url, found["url"], sink.allow_http, secret=_first(found, "token", "token_file"))
         case Otel():
             _check_headers(sink, found)
@@ -48,6 +50,27 @@ def _check_token(sink: MissionControl, found: Mapping[str, Given]) -> None:
             raise ConfigError(f"expected {given.key} to be a token, {fault}", where=given.where, key=given.key)
     if sink.token_file is not None:
         _read(lambda: read_token(sink), found["token_file"])
+
+
+def _check_certificate(sink: MissionControl, found: Mapping[str, Given]) -> None:
+    """One that cannot be used is reported at start: without it no request would ever arrive."""
+    if sink.certificate_file is None:
+        return
+    import ssl  # which takes milliseconds that only this setting need cost
+
+    given = found["certificate_file"]
+    try:
+        Path(sink.certificate_file).read_bytes()
+        ssl.create_default_context(cafile=sink.certificate_file)
+    except ssl.SSLError:
+        message = f"expected {given.key} to hold certificates in PEM form, given something else"
+        hint = f"{sink.certificate_file} has to begin with -----BEGIN CERTIFICATE-----"
+    except OSError as error:
+        message = f"{given.key} cannot be read: {error.strerror} ({sink.certificate_file})"
+        hint = "check that the file is there and that you may read it"
+    else:
+        return
+    raise ConfigError(message, hint=hint, where=given.where, key=given.key)
 
 
 def _check_headers(sink: Otel, found: Mapping[str, Given]) -> None:

@@ -15,6 +15,7 @@ class MissionControlFacts:
     token: str | None = field(default=None, repr=False)
     token_file: Path | None = None
     token_fault: str | None = None
+    certificate_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

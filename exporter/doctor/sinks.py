@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from exporter.doctor.check import Check, described, shown_url
 from exporter.doctor.facts import MissionControlFacts, OtlpFacts
+from exporter.sinks.trust import distrusted, trust
 from exporter.version import VERSION
 
 _TIMEOUT_SECONDS: Final = 3.0
@@ -45,7 +46,12 @@ async def probe_mission_control(one: MissionControlFacts) -> Probe:
         remedy = "correct token_file; the token is read again before every request"
         return Probe((Check(one.name, "failed", one.token_fault, remedy), *before))
     headers = {**_AGENT, **({"Authorization": f"Bearer {one.token}"} if one.token else {})}
-    answer = await _ask("GET", one.url.rstrip("/") + _PROBE, headers, None)
+    try:
+        trusted = trust(str(one.certificate_file) if one.certificate_file else None)
+    except OSError as error:
+        fault = f"a certificate cannot be read: {described(error)}"
+        return Probe((Check(one.name, "failed", fault, "check certificate_file"), *before))
+    answer = await _ask("GET", one.url.rstrip("/") + _PROBE, headers, trusted)
     if isinstance(answer, Exception):
         return Probe((_unreachable(one.name, one.url, answer), *before))
     return Probe((_mission_control(one, answer), *before), answer.ahead_seconds)
@@ -117,7 +123,7 @@ async def _grpc(one: OtlpFacts) -> Check:
 def _trust(one: OtlpFacts) -> ssl.SSLContext | None:
     if not (one.certificate_file or one.client_certificate_file):
         return None
-    context = ssl.create_default_context(cafile=str(one.certificate_file) if one.certificate_file else None)
+    context = trust(str(one.certificate_file) if one.certificate_file else None) or ssl.create_default_context()
     if one.client_certificate_file:
         key = str(one.client_key_file) if one.client_key_file else None
         context.load_cert_chain(str(one.client_certificate_file), key)
@@ -195,6 +201,9 @@ def _secret_file(name: str, path: Path | None) -> Iterator[Check]:
 
 def _unreachable(name: str, url: str, error: Exception) -> Check:
     remedy = "check the address, the network and that it runs; what is not delivered stays on this machine until then"
+    if why := distrusted(error):
+        what, _, todo = why.partition("; ")
+        return Check(name, "failed", f"{shown_url(url)}: {what}", todo or remedy)
     return Check(name, "failed", f"{shown_url(url)} does not answer: {described(error)}", remedy)
 
 

@@ -47,7 +47,9 @@ def _mission_control(name: str, one: "MissionControl") -> MissionControlFacts:
         token = read_token(one)
     except ConfigError as error:
         fault = str(error)
-    return MissionControlFacts(sink_name(name), one.url, token, Path(one.token_file) if one.token_file else None, fault)
+    return MissionControlFacts(
+        sink_name(name), one.url, token, _path(one.token_file), fault, _path(one.certificate_file)
+    )
 
 
 def _otlp(name: str, one: "Otel") -> OtlpFacts:

@@ -231,6 +231,7 @@ def _sinks(settings: "Settings", receiver: Any) -> "Iterator[tuple[MissionContro
             compression=one.compression == "auto",
             event_bytes_max=one.max_event_bytes,
             owner_and_repo=(one.owner_id, one.repo_id) if one.owner_id and one.repo_id else None,
+            certificate_file=one.certificate_file,
         )
         yield sink, one.connections, one.live
     if receiver is not None:

@@ -17,6 +17,7 @@ def http_sink(
     compression: bool,
     event_bytes_max: int,
     owner_and_repo: tuple[str, str] | None,
+    certificate_file: str | None,
 ) -> MissionControl:
     """Make a sink over HTTP. To loopback nothing is compressed: there is no wire to save."""
     host = urlsplit(url).hostname or ""
@@ -24,7 +25,7 @@ def http_sink(
     return MissionControl(
         name,
         url,
-        HttpTransport(url, connections=connections, timeout_seconds=timeout_seconds),
+        HttpTransport(url, connections=connections, timeout_seconds=timeout_seconds, certificate_file=certificate_file),
         token=token,
         compression=compression and not is_loopback,
         event_bytes_max=event_bytes_max,

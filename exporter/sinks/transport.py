@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from exporter.sinks.threads import CallThreads
+from exporter.sinks.trust import distrusted, trust
 
 if TYPE_CHECKING:
+    import ssl
     from types import ModuleType
 
 
@@ -20,6 +22,12 @@ def _httpx() -> "ModuleType":
     """
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None means: not there
     return importlib.import_module("httpx")
+
+
+def _verify(url: str, certificate_file: str | None) -> "ssl.SSLContext | bool":
+    if not url.lower().startswith("https:"):
+        return False  # loading the certificates takes time that plain http need not spend
+    return trust(certificate_file) or True
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,9 @@ class Transport(Protocol):
 class HttpTransport:
     """httpx's blocking client on a few threads, which costs half of what its asynchronous one does."""
 
-    def __init__(self, url: str, *, connections: int, timeout_seconds: float) -> None:
+    def __init__(
+        self, url: str, *, connections: int, timeout_seconds: float, certificate_file: str | None = None
+    ) -> None:
         httpx = _httpx()
         self._url = url.rstrip("/")
         self._threads = CallThreads(connections, "sink")
@@ -57,7 +67,7 @@ class HttpTransport:
         self._transport = httpx.HTTPTransport(
             limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
             trust_env=False,
-            verify=url.startswith("https:"),  # loading the certificates takes time that plain http need not spend
+            verify=_verify(url, certificate_file),
         )
 
     async def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
@@ -72,7 +82,8 @@ class HttpTransport:
             response.read()
             response.close()
         except self._no_answer as error:
-            raise NoAnswerError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from error
+            said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise NoAnswerError(distrusted(error) or said) from error
         return Answer(response.status_code, response.headers, response.content)
 
     async def close(self) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -11,9 +12,11 @@ import pytest
 
 from config.example import example
 from config.fields import Field, Sinks, Table, fields, members
+from config.redaction import Allow
 from config.schema import schema, schema_text
-from config.settings import Allow, Settings, Source
+from config.settings import Settings, Source
 from tests.config.loading import Loading
+from tests.otel.certificates import make_certificates
 
 
 def packaged(name: str) -> str:
@@ -39,11 +42,12 @@ def test_the_example_as_it_stands_sets_nothing(loading: Loading) -> None:
 
 
 @pytest.fixture
-def example_files(loading: Loading) -> Path:
+def example_files(loading: Loading, tmp_path: Path) -> Path:
     directory = loading.file.parent
     (directory / "mc.token").write_text("token")
     (directory / "rpc.token").write_text("token")
     (directory / "otel.headers").write_text("a=b")
+    shutil.copy(make_certificates(tmp_path).authority, directory / "mc-ca.pem")
     return directory
 
 

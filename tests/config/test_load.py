@@ -6,7 +6,8 @@ import pytest
 
 from config.errors import ConfigError
 from config.load import load
-from config.settings import KNOWN_ENV, Allow, Limits, Redaction
+from config.redaction import KNOWN_ENV, Allow, Redaction
+from config.settings import Limits
 from tests.config.loading import Loading
 
 

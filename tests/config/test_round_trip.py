@@ -65,7 +65,9 @@ def table_of(struct: type[msgspec.Struct]) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-NEEDS_OTHERS = {"token_file", "headers_file", "append_path", "client_certificate_file", "client_key_file"}
+NEEDS_OTHERS = {
+    "token_file", "headers_file", "append_path", "certificate_file", "client_certificate_file", "client_key_file"
+}  # fmt: skip
 NAMES = st.from_regex(r"[a-z0-9]{1,6}", fullmatch=True).map(lambda name: f"s{name}")
 
 

@@ -189,3 +189,24 @@ def test_no_error_about_a_variable_shows_a_secret(
 
     assert raised.value.where in environ
     assert SECRET not in f"{raised.value!r} {raised.value} {raised.value.hint} {raised.value.key}"
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "hint"),
+    [
+        (None, "certificate_file cannot be read: No such file", "check that the file is there"),
+        ("", "expected mission_control.certificate_file to hold certificates in PEM form", "BEGIN CERTIFICATE"),
+        ("rubbish", "expected mission_control.certificate_file to hold certificates in PEM form", "BEGIN CERTIFICATE"),
+    ],
+)
+def test_a_certificate_file_that_is_no_use_is_refused_at_start(
+    loading: Loading, content: str | None, said: str, hint: str
+) -> None:
+    if content is not None:
+        (loading.home / "ca.pem").write_text(content)
+
+    with pytest.raises(ConfigError, match=said) as raised:
+        loading("[mission_control]\nurl = 'https://x'\ncertificate_file = '~/ca.pem'\n")
+
+    assert hint in raised.value.hint
+    assert raised.value.where.endswith("exporter.toml:3")

@@ -40,6 +40,15 @@ def make_certificates(folder: Path) -> Certificates:
     )))  # fmt: skip
 
 
+def make_self_signed(folder: Path) -> tuple[Path, Path]:
+    """Make a certificate for 127.0.0.1 that nobody but itself has signed; returns it and its key."""
+    _openssl(
+        folder, "req", "-x509", *_new_key("own"), "-out", "own.pem", "-subj", "/CN=own", "-days", "2",
+        "-addext", "subjectAltName=IP:127.0.0.1",
+    )  # fmt: skip
+    return folder / "own.pem", folder / "own.key"
+
+
 def _new_key(name: str) -> tuple[str, ...]:
     return ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", f"{name}.key")
 

@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import sqlite3
+import ssl
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +22,15 @@ TOKEN: Final = "team-token-of-the-tests"
 class Team:
     """A running receiver that can be stopped, tampered with and started again at the same address."""
 
-    def __init__(self, directory: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        environment: dict[str, str],
+        certificate: tuple[Path, Path] | None = None,
+        *,
+        trusted: Path | None = None,
+    ) -> None:
+        """`certificate` and its key serve https, which is asked with `trusted` as the authority."""
         directory.mkdir(parents=True)
         self.token_file = directory / "token"
         self.token_file.write_text(TOKEN + "\n")
@@ -29,13 +38,17 @@ class Team:
         self.directory = directory
         self.environment = environment
         self.port = 0
-        self.client = httpx.Client(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30)
+        self.certificate = certificate
+        context = ssl.create_default_context(cafile=trusted) if trusted else False
+        self.client = httpx.Client(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30, verify=context)
         self.start()
 
     def start(self) -> None:
         """Serve, at the same port as before."""
         line = ["mission-control", "serve", "--port", str(self.port), "--token-file", str(self.token_file)]
         line += ["--state-dir", str(self.directory)]
+        if self.certificate is not None:
+            line += ["--certificate", str(self.certificate[0]), "--key", str(self.certificate[1])]
         self.process = subprocess.Popen(
             command(*line),
             env=self.environment,
