@@ -19,6 +19,7 @@ from exporter.missioncontrol.index import identity_of, open_index, path_beside, 
 from exporter.missioncontrol.schema import connect
 
 Result = TypeVar("Result")
+_NICE: Final = 5
 _QUIET_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 0.05
 _ENTRY: Final = "import sys; sys.path.insert(0, sys.argv[1]); from {name} import main; main(sys.argv[2], sys.argv[3])"
@@ -29,14 +30,17 @@ def start(store: Path) -> "subprocess.Popen[bytes]":
     root = str(Path(__file__).parents[2])
     command = [sys.executable, "-I", "-c", _ENTRY.format(name=__name__), root, str(store), str(os.getpid())]
     nothing = subprocess.DEVNULL
+    # In a group of its own, Ctrl-C does not reach it; in the same session its priority is one beside ours.
     return subprocess.Popen(  # noqa: S603  ourselves
-        command, stdin=nothing, stdout=nothing, stderr=nothing, cwd=store.parent, start_new_session=True
+        command, stdin=nothing, stdout=nothing, stderr=nothing, cwd=store.parent, process_group=0
     )
 
 
 def main(store: str, parent: str) -> None:
     """Fill the index until nothing more has come for a moment."""
     path = Path(store)
+    if hasattr(os, "nice"):
+        os.nice(_NICE)  # storing comes first
     with closing(connect(path, read_only=True)) as database:
 
         def read(job: Callable[[sqlite3.Connection], Result]) -> Result:
