@@ -3,13 +3,14 @@
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
 from exporter.daemon.asleep import GUESSED_EVENT_BYTES
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.lane import Lane
-from exporter.daemon.overview import has_crashed, workspace_facts
+from exporter.daemon.overview import has_crashed, is_locked, workspace_facts
 from exporter.daemon.sink_run import SinkRun
 from exporter.daemon.status_of import events_behind, sink_status
 from exporter.sources.files import WORKSPACE_NAME
@@ -19,20 +20,33 @@ from exporter.version import VERSION
 
 _SESSION_SECONDS: Final = 1.0
 _EXPORTER_SECONDS: Final = 10.0
+_ASK_AGAIN_SECONDS: Final = 600.0
 _BEHIND_MAX: Final = 200
 _COUNT_BYTES_MAX: Final = 1 << 20
 _REPORTED_NAMES: Final = ("title", "repository", "branch")
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a sink was told of a session, and of a crashed one how much of it the sink had: more says otherwise."""
+
+    report: dict[str, Any]
+    delivered: int | None
+
+
 class Reports:
-    """Sends reports in the background; a report that is lost is simply followed by the next."""
+    """Sends reports in the background: of a session until it arrives, of this exporter one after the other."""
 
     def __init__(self, daemon: Daemon, redact_text: Callable[[str], str], host: str | None) -> None:
         self._daemon = daemon
         self._redact_text = redact_text
         self._host = host
-        self._sent: dict[tuple[str, str], dict[str, Any]] = {}
+        self._sent: dict[tuple[str, str], _Told] = {}
         self._again: set[str] = set()
+        self._to_tell: dict[str, set[str]] = {run.name: set() for run in daemon.runs}
+        self._rest_until: dict[str, float] = {}
+        self._held: set[str] = set()
+        self._crashed: set[str] = set()
         self._exporter_id = exporter_id(daemon.store)
 
     async def run(self) -> None:
@@ -40,37 +54,83 @@ class Reports:
         last_exporter = 0.0
         while True:
             await asyncio.sleep(_SESSION_SECONDS)
-            # Looked at twice: what a change leads to (a registration, a masked secret) is known a moment later.
-            changed, self._again = self._daemon.changed | self._again, set(self._daemon.changed)
-            self._daemon.changed.clear()
+            await self._look()
             now = time.monotonic()
             for run in self._daemon.runs:
-                if not run.outlet.sink.capabilities.reports or run.outlet.gate.failures:
-                    self._daemon.changed.update(changed)
+                if run.outlet.gate.failures or self._rest_until.get(run.name, 0.0) > now:
                     continue
-                for session in changed:
-                    await self._session(run, run.lanes.get(session))
-                if now - last_exporter >= _EXPORTER_SECONDS:
+                await self._sessions(run)
+                if run.outlet.sink.capabilities.reports and now - last_exporter >= _EXPORTER_SECONDS:
                     await self._exporter(run)
             if now - last_exporter >= _EXPORTER_SECONDS:
                 last_exporter = now
 
-    async def _session(self, run: SinkRun, lane: Lane | None) -> None:
-        if lane is None or lane.mark.remote_id is None:
+    async def _look(self) -> None:
+        """Note which sessions are to be told of: what has changed, and whose process ended, which changes no file."""
+        if not (self._held or self._daemon.changed or self._again):
             return
-        directory = lane.file.directory
+        files = self._daemon.files
+        ended = {one for one in self._held if one not in files or not is_locked(files[one].directory)}
+        # Looked at twice: what a change leads to (a registration, a masked secret) is known a moment later.
+        changed, self._again = self._daemon.changed | self._again | ended, set(self._daemon.changed)
+        self._daemon.changed.clear()
+        for session in changed:
+            file = files.get(session)
+            for known, tells in ((self._held, is_locked), (self._crashed, has_crashed)):
+                (known.add if file is not None and tells(file.directory) else known.discard)(session)
+            await asyncio.sleep(0)
+        for waiting in self._to_tell.values():
+            waiting.update(changed)
+
+    async def _sessions(self, run: SinkRun) -> None:
+        waiting = self._to_tell[run.name]
+        if not run.outlet.sink.capabilities.reports and not await self._asked(run, waiting & self._crashed):
+            return
+        for session in list(waiting):
+            lane = run.lanes.get(session)
+            if lane is not None and not await self._session(run, lane):
+                self._rest_until[run.name] = time.monotonic() + _EXPORTER_SECONDS
+                return
+            # Events take the state back that was told before them.
+            if lane is None or (lane.mark.remote_id is not None and (lane.settled or session not in self._crashed)):
+                waiting.discard(session)
+
+    async def _asked(self, run: SinkRun, crashed: set[str]) -> bool:
+        """Ask what a sink offers that was sent nothing since the start, when there is a crash to tell it of."""
+        lanes = [run.lanes[session] for session in crashed if session in run.lanes]
+        lane = next((lane for lane in lanes if lane.settled and not lane.stopped and lane.mark.remote_id), None)
+        if lane is None:
+            return False
+        await run.outlet.sink.register(lane.file.session, lane.mark.remote_id)
+        offers = run.outlet.sink.capabilities.reports
+        if not offers:
+            self._rest_until[run.name] = time.monotonic() + _ASK_AGAIN_SECONDS
+        return offers
+
+    async def _session(self, run: SinkRun, lane: Lane) -> bool:
+        """Tell of one session if there is something new; return False when the receiver cannot be told now."""
+        if lane.mark.remote_id is None:
+            return True
+        session, directory = lane.file.session, lane.file.directory
         facts = workspace_facts(read_workspace(str(directory / WORKSPACE_NAME)))
         report: dict[str, Any] = {name: self._redact_text(facts[name]) for name in _REPORTED_NAMES if name in facts}
         if self._host is not None:
             report["host"] = self._redact_text(self._host)
-        if has_crashed(directory):
+        report["redactions"] = run.outlet.store.masked(session, run.outlet.sink_id)
+        key = (run.name, session)
+        crashed, before = session in self._crashed, self._sent.get(key)
+        if crashed:
             report["state"] = "crashed"
-        report["redactions"] = run.outlet.store.masked(lane.file.session, run.outlet.sink_id)
-        key = (run.name, lane.file.session)
-        if self._sent.get(key) == report:
-            return
-        await run.outlet.sink.report(f"/sessions/{quote(lane.mark.remote_id, safe='')}", "PUT", report)
-        self._sent[key] = report
+        now = _Told(report, lane.mark.delivered if crashed else None)
+        if before == now:
+            return True
+        if not crashed and before is not None and before.delivered is not None:
+            report = {**report, "state": None}  # somebody has gone on with it
+        path = f"/sessions/{quote(lane.mark.remote_id, safe='')}"
+        if not await run.outlet.sink.report(path, "PUT", report):
+            return False
+        self._sent[key] = now
+        return True
 
     async def _exporter(self, run: SinkRun) -> None:
         sinks = [sink_status(one) for one in self._daemon.runs]

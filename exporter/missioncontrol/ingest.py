@@ -94,6 +94,8 @@ def report_session(database: sqlite3.Connection, session_id: str, report: dict[s
     """Keep what an exporter says of a session; a field it does not name keeps its last value."""
     session = load(database, session_id)
     session.report = {**session.report, **report}
+    if session.summary.state == "ended" and report.get("state") == "crashed":
+        del session.report["state"]  # the process left its lock, but said goodbye
     save(database, session, now)
     redactions.report(database, session.n, session.report.get("redactions") or {})
     database.execute("UPDATE sessions SET reported_at = ? WHERE n = ?", (now, session.n))

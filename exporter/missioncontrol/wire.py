@@ -35,7 +35,7 @@ class _SessionReport(msgspec.Struct, omit_defaults=True):
     repository: str | None = None
     branch: str | None = None
     host: str | None = None
-    state: str | None = None
+    state: str | msgspec.UnsetType | None = msgspec.UNSET  # null: what its events say
     redactions: dict[str, dict[str, int]] | None = None
 
 
@@ -90,7 +90,7 @@ async def report_session(request: Request) -> Response:
     _needs_declaration(request)
     session_id = checked_id(request.path_params["id"])
     report = _decoded(await receiver.read_body(request, _REPORT_BYTES_MAX), _SessionReport)
-    if report.state is not None and report.state not in _STATES:
+    if isinstance(report.state, str) and report.state not in _STATES:
         raise ApiError(400, "bad_state", "The state is not one.", hint=f"States are {', '.join(_STATES)}.")
     fields = msgspec.to_builtins(report)
     now = receiver.now()

@@ -163,10 +163,12 @@ class MissionControl:
         except (msgspec.MsgspecError, ValueError):
             return Later("the answer to GET sessions?ids=1 cannot be read", 60.0, alarm=True)
 
-    async def report(self, path: str, method: str, body: Mapping[str, object]) -> None:
-        """Tell a receiver that takes reports how things are; a report that is lost is not sent again."""
-        if self.capabilities.reports:
-            await self._ask(method, path, msgspec.json.encode(body))
+    async def report(self, path: str, method: str, body: Mapping[str, object]) -> bool:
+        """Tell a receiver that takes reports how things are; return False when telling it again may help."""
+        if not self.capabilities.reports:
+            return True
+        answer = await self._ask(method, path, msgspec.json.encode(body))
+        return isinstance(answer, Answer) and answer.status < 500 and answer.status not in (401, 403, 408, 429)
 
     async def live(self, remote_id: str, lines: Sequence[bytes]) -> None:
         """Show ephemeral events to a receiver that has a live view; nothing waits for them."""

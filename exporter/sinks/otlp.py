@@ -156,8 +156,9 @@ class Otlp:
         """Say that an OTLP endpoint cannot be asked what it holds."""
         return {}
 
-    async def report(self, path: str, method: str, body: Mapping[str, object]) -> None:
+    async def report(self, path: str, method: str, body: Mapping[str, object]) -> bool:
         """Do nothing: there is nobody to tell."""
+        return True
 
     async def live(self, remote_id: str, lines: Sequence[bytes]) -> None:
         """Do nothing: ephemeral events are no records."""
