@@ -102,10 +102,10 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
     leaves = [f"{name} ({host_of(url)})" for name, url in _addresses(settings).items()]
     facts = {"found_not_used": loaded.found_not_used, "leaves": leaves}
     state = Path(settings.state_dir)
-    url = await page_of_daemon(state)
-    if url is not None:
-        on_notice({"ready": {**facts, "url": url, "attached": True}})
-        open_in_browser(url if open_browser else None)
+    page = await page_of_daemon(state)
+    if page is not None:
+        on_notice({"ready": {**page, "attached": True, "demo": demo}})
+        open_in_browser(page["url"] if open_browser else None)
         return Exit.DONE
     with owned(state):
         stop = stop_on_signals()

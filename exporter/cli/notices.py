@@ -81,14 +81,15 @@ def _shown(value: object) -> str:
 def ready_text(ready: Mapping[str, Any], palette: Palette) -> str:
     """What `up` says once it is up.
 
-    Fields, all but `url` optional: `attached` (a daemon was running already), `demo`, `days`, `sessions`, `events`,
-    `bytes`, `masked`, `leaves` (where events go besides this machine, as texts), `found_not_used` (names of variables).
+    Fields, all but `url` optional: `attached` (a daemon was running already, and what it told is all that is known),
+    `demo`, `days`, `sessions`, `events`, `bytes`, `masked`, `leaves` (where events go besides this machine, as texts),
+    `found_not_used` (names of variables).
     """
     rows = [
         ("Mission Control", Cell(plain(ready["url"]), "strong")),
         ("sessions", Cell(_sessions(ready))),
-        ("secrets masked", Cell(f"{ready.get('masked', 0):,}", "good" if ready.get("masked") else "")),
-        ("leaves the machine", _leaves(ready.get("leaves", ()))),
+        ("secrets masked", _masked(ready)),
+        ("leaves the machine", _leaves(ready)),
         ("found, not used", _unused(ready.get("found_not_used", ()))),
     ]
     return f"{pairs(rows, palette=palette)}\n\n{_closing(ready)}"
@@ -98,12 +99,26 @@ def _sessions(ready: Mapping[str, Any]) -> str:
     if ready.get("demo"):
         return "a made-up session, played live"
     if not ready.get("sessions"):
-        return "none yet"
+        return "" if _untold(ready, "sessions") else "none yet"
     since = f" of the last {count(ready['days'], 'day')}" if ready.get("days") else ""
     return f"{ready['sessions']:,}{since}, {count(ready.get('events', 0), 'event')} ({size(ready.get('bytes', 0))})"
 
 
-def _leaves(sinks: Sequence[str]) -> Cell:
+def _masked(ready: Mapping[str, Any]) -> Cell:
+    if _untold(ready, "masked"):
+        return Cell("")
+    return Cell(f"{ready.get('masked', 0):,}", "good" if ready.get("masked") else "")
+
+
+def _untold(ready: Mapping[str, Any], name: str) -> bool:
+    """Tell whether an exporter of an earlier version, which tells less, runs: what it did not tell is not nothing."""
+    return bool(ready.get("attached")) and name not in ready
+
+
+def _leaves(ready: Mapping[str, Any]) -> Cell:
+    if _untold(ready, "leaves"):
+        return Cell("")
+    sinks: Sequence[str] = ready.get("leaves", ())
     return (
         Cell(f"redacted events, to {listing(plain(sink) for sink in sinks)}", "warn")
         if sinks

@@ -8,7 +8,7 @@ import msgspec
 
 from exporter.core.backfill import Unknown, chosen
 from exporter.core.envelope import Envelope, decode, is_utf8
-from exporter.core.names import names_of
+from exporter.core.names import LOCAL, host_of, names_of
 from exporter.core.redacted import Masked, RedactEvent, Refused
 from exporter.core.segment import Unsendable
 from exporter.daemon.backfill import Progress, backfill, history_notes, would_send
@@ -71,9 +71,19 @@ class Answers:
             case "quarantine_drop":
                 return self._drop([int(number) for number in request["numbers"]])
             case "url":
-                return {"url": self._url()}
+                return {"url": self._url(), **self._ready()}
             case unknown:
                 raise UsageError(f"this exporter cannot do {unknown!r}", hint="are both of the same version?")
+
+    def _ready(self) -> dict[str, Any]:
+        """Return what `up` tells of an exporter that runs already, the fields of `ready` among the notices."""
+        daemon = self._daemon
+        leaves = [f"{run.name} ({host_of(run.outlet.sink.url)})" for run in daemon.runs if run.name != LOCAL]
+        return {
+            **daemon.counts(),
+            "days": None if daemon.scope.sessions else daemon.scope.history_days,
+            "leaves": leaves,
+        }
 
     # ---- sessions -------------------------------------------------------------------------------------------
 

@@ -118,8 +118,8 @@ async def ask_daemon(
     raise _OtherError({"kind": "unexpected", "message": "the daemon ended before it answered", "hint": "ask again"})
 
 
-async def page_of_daemon(state_dir: Path) -> str | None:
-    """Return the address of the page that a running daemon serves, None when no daemon runs."""
+async def page_of_daemon(state_dir: Path) -> dict[str, Any] | None:
+    """Return the `url` of the page that a running daemon serves and what it shows, None when no daemon runs."""
     answer = await ask_daemon(state_dir, {"do": "url"}, lambda _: None)
     if answer is None:
         return None
@@ -128,4 +128,4 @@ async def page_of_daemon(state_dir: Path) -> str | None:
             "an exporter runs already, and it has no page: it delivers to its sinks only",
             hint="see `exporter status`, or stop it and run `exporter up`",
         )
-    return str(answer["url"])
+    return answer

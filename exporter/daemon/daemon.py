@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from exporter.core.names import LOCAL
 from exporter.core.notice import Level, Notice
 from exporter.daemon.lane import Lane
 from exporter.daemon.outlet import Outlet
@@ -233,14 +234,16 @@ class Daemon:
         """Wait until what was there is delivered, for so long at most; return how much there is."""
         end = time.monotonic() + seconds
         while True:
-            counts = self._counts()
+            counts = self.counts()
             progress(counts)
             if time.monotonic() > end or stop.is_set() or all(run.idle() for run in self.runs):
                 return counts
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def _counts(self) -> dict[str, int]:
-        lanes = list(self.runs[-1].lanes.values())
+    def counts(self) -> dict[str, int]:
+        """Return how much there is and how much of it the embedded Mission Control, else the last sink, has."""
+        told = next((run for run in self.runs if run.name == LOCAL), self.runs[-1])
+        lanes = list(told.lanes.values())
         return {
             "sessions": len(lanes),
             "sessions_done": sum(1 for lane in lanes if lane.settled),

@@ -164,6 +164,9 @@ def test_up_beside_an_exporter_shows_its_page(session_id: str) -> None:
 
     assert attached["url"] == ready["url"]
     assert attached["attached"] is True
+    told = ("sessions", "events", "bytes", "masked", "days", "leaves")
+    assert {name: attached[name] for name in told} == {name: ready[name] for name in told}
+    assert attached["sessions"] == 1
     assert second_run.returncode == Exit.LOCKED
 
 

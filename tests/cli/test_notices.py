@@ -46,6 +46,14 @@ def test_up_without_a_session_offers_the_demo() -> None:
     assert "exporter up --demo" in ready_text({"url": "http://127.0.0.1:8411/"}, PLAIN)
 
 
+def test_up_beside_an_exporter_that_does_not_tell_its_numbers_shows_none() -> None:
+    assert ready_text({"url": "http://127.0.0.1:8411/", "attached": True}, PLAIN).splitlines() == [
+        "Mission Control  http://127.0.0.1:8411/",
+        "",
+        "An exporter runs already; this is its page.",
+    ]
+
+
 def test_a_notice_of_the_core_is_one_line() -> None:
     notice = Notice(Level.WARNING, "sink does not answer", sink="mission_control", fields={"retries": 3})
 
