@@ -54,6 +54,12 @@ def find_aws_pair(line: bytes, to: int) -> tuple[Spans, int]:
     return (), to
 
 
+def find_aws_secret(line: bytes, to: int) -> tuple[Spans, int]:
+    """The secret access key under any name with aws in it. A digest is as long, but all in small letters."""
+    spans, seen = find_aws_pair(line, to)
+    return [(start, end) for start, end in spans if not line[start:end].islower()], seen
+
+
 def _matched(length: int, pattern: re.Pattern[bytes]) -> Look:
     def look(line: bytes, to: int) -> tuple[Spans, int]:
         found = pattern.match(line, to - length)
@@ -152,6 +158,15 @@ _RULES = (
         find_aws_pair,
         example="AKIA<base32:16>\t<base64:40>",
         counter="AKIA<base32:16>\t<base64:30>",
+    ),
+    Rule(
+        "aws-named-key",
+        "AWS",
+        "secret access key under a name with aws in it",
+        (rf"(?i:aws)[\w .\-]{{0,24}}[\"'`\\]{{0,9}} {{0,4}}[:=] {{0,4}}[\"'`\\]{{0,9}}[A-Za-z0-9/+]{{{_AWS_LENGTH}}}",),
+        find_aws_secret,
+        example="aws_sec: <base64:40>",
+        counter="aws_sdk: <hex:40>",
     ),
 )
 
