@@ -16,6 +16,7 @@ from tests.real.ahp_host import TOKEN, AgentHost
 from tests.real.scripts import prompt
 
 TURN_SECONDS_MAX = 60
+READY_SECONDS_MAX = 15
 
 
 class Driver:
@@ -80,10 +81,21 @@ class Driver:
         """Go on in a session that there is."""
         self.session = self.chat = session
         if self.host.is_classic:
-            self.call("subscribe", resource=session)
+            self._subscribe(resource=session)
             return
-        self.chat = self.call("subscribe", channel=session)["snapshot"]["state"]["defaultChat"]
+        self.chat = self._subscribe(channel=session)["snapshot"]["state"]["defaultChat"]
         self.call("subscribe", channel=self.chat)
+
+    def _subscribe(self, **where: str) -> Any:
+        """Subscribe to a session; a host that was just started cannot restore one until it has taken the token in."""
+        until = time.monotonic() + READY_SECONDS_MAX
+        while True:
+            try:
+                return self.call("subscribe", **where)
+            except AssertionError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.5)
 
     def turn(self, scenario: str) -> str:
         """Run a prompt and return how its turn ended; a scenario that begins with `!` is a command for the shell."""
