@@ -49,7 +49,11 @@ _NOISE_WORDS_SHARE_MAX: Final = 0.2
 
 def stands_in(value: str) -> bool:
     """Whether the value is written in the place of another one."""
-    if _TEMPLATE.search(value) or _VARIABLE.fullmatch(value) or _STANDING_IN.search(value.lower()):
+    if _STANDING_IN.search(value.lower()):
+        return True
+    if value.isalnum():
+        return False  # all other forms have marks
+    if _TEMPLATE.search(value) or _VARIABLE.fullmatch(value):
         return True
     if _CONVERSION.search(value):
         return not _is_noise(value)
