@@ -15,6 +15,7 @@ from exporter.core.envelope import REFUSALS
 TITLE_LENGTH_MAX: Final = 120
 _WAITING_MAX: Final = 256
 _TEXT_LENGTH_MAX: Final = 1024
+_EVER: Final = "~"
 _TOKEN_FIELDS: Final = {
     "input": "inputTokens",
     "output": "outputTokens",
@@ -57,18 +58,25 @@ class Summary(msgspec.Struct, kw_only=True, omit_defaults=True):
     recorded: dict[str, float] = {}
     totals: dict[str, float] = {}
 
-    def add(self, event: Event) -> None:
-        """Take one durable event in. Data of an unexpected shape is passed over, never an error."""
+    def add(self, event: Event, now: str = _EVER, instead: str | None = None) -> None:
+        """Take one durable event in. Data of an unexpected shape is passed over, never an error.
+
+        A time after `now` is that of a wrong clock and counts as `instead`, or as `now`.
+        """
         self.events += 1
         timestamp = event.timestamp
         if timestamp[:2] == "20":
+            if timestamp > now:
+                timestamp = instead or now
             if self.started is None:
                 self.started = timestamp[:_TEXT_LENGTH_MAX]
-            if self.last_activity is None or timestamp > self.last_activity:
+            if self.last_activity is None or timestamp > self.last_activity or self.last_activity > now:
                 self.last_activity = timestamp[:_TEXT_LENGTH_MAX]
         change = _CHANGES.get(event.type)
         if change is not None:
             change(self, _object(event.data), event.agentId is None)
+            if self.started is not None and self.started > now:
+                self.started = instead or now
 
     def as_session(self, session_id: str, *, masked: int, host: str | None, last_event_id: str | None) -> _Data:
         """Return the session object of the API and of `sessions list --json`."""

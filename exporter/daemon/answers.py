@@ -13,13 +13,14 @@ from exporter.core.redacted import Masked, RedactEvent, Refused
 from exporter.core.segment import Unsendable
 from exporter.daemon.backfill import Progress, backfill, history_notes, would_send
 from exporter.daemon.daemon import Daemon
-from exporter.daemon.overview import session_object
+from exporter.daemon.overview import iso, session_object
 from exporter.daemon.replay import replay_event, replay_records
 from exporter.daemon.sink_run import SinkRun
-from exporter.daemon.status_of import events_between, iso, status_of
-from exporter.daemon.verify import verify
+from exporter.daemon.status_of import events_between, status_of
+from exporter.daemon.verify import ended, verify
 from exporter.errors import Exit, UsageError
 from exporter.sources.session_file import SessionFile
+from exporter.status import DELETED, DIFFERENT
 from exporter.store.quarantine import Quarantined
 
 if TYPE_CHECKING:
@@ -145,13 +146,13 @@ class Answers:
         from_start = bool(request.get("from_start"))
         notes = history_notes(chosen)
         if request.get("dry_run"):
-            rows, ended = [await would_send(run, file, from_start=from_start) for run, file in chosen], Exit.DONE
+            rows, end = [await would_send(run, file, from_start=from_start) for run, file in chosen], Exit.DONE
         else:
             run = request.get("run")
-            rows, ended = await backfill(
+            rows, end = await backfill(
                 self._daemon, chosen, progress, from_start=from_start, run=run, helpers=self._helpers
             )
-        return {"sessions": msgspec.to_builtins(rows), "exit": int(ended), **({"notes": notes} if notes else {})}
+        return {"sessions": msgspec.to_builtins(rows), "exit": int(end), **({"notes": notes} if notes else {})}
 
     async def _verify(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         repair = bool(request.get("repair"))
@@ -162,7 +163,8 @@ class Answers:
             lane = run.lanes.get(file.session) or self._daemon.lane(run, file)
             row = await verify(lane, repair=repair)
             rows.append(row)
-            if repair and not row.equal:
+            learns = row.verdict == DELETED and not lane.stopped and lane.doubt()
+            if learns or (repair and row.verdict == DIFFERENT):
                 run.ask(lane)
                 repaired.append((run, lane))
             progress({"sessions": len(chosen), "sessions_done": number + 1, "events": row.file})
@@ -170,8 +172,7 @@ class Answers:
             await self._daemon.until_idle(lambda: repaired)
             again = {(run.name, lane.file.session): await verify(lane, repair=False) for run, lane in repaired}
             rows = [again.get((row.sink, row.session), row) for row in rows]
-        differ = any(not row.equal for row in rows)
-        return {"sessions": msgspec.to_builtins(rows), "exit": int(Exit.FINDINGS if differ else Exit.DONE)}
+        return {"sessions": msgspec.to_builtins(rows), "exit": int(ended(rows))}
 
     # ---- quarantine -----------------------------------------------------------------------------------------
 

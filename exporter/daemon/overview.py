@@ -2,7 +2,9 @@
 
 import os
 import re
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +25,10 @@ def session_object(
     `begins` is where the first event stands in a journal whose front was cut off.
     """
     summary, last_id = Summary(), None
+    now, written = time.time(), _modified(directory / EVENTS_NAME)
+    times = str(iso(now)), iso(min(now, written or now))
     for envelope, _ in durable_events(directory / EVENTS_NAME, line_bytes_max, begins):
-        summary.add(envelope)
+        summary.add(envelope, *times)
         last_id = envelope.id
     if last_id is None:
         return None
@@ -57,6 +61,13 @@ def workspace_facts(workspace: Workspace | None) -> dict[str, str]:
     return {name: value for name, value in facts.items() if value}
 
 
+def iso(moment: float | None) -> str | None:
+    """Return a time of the wall clock as text, in UTC."""
+    if moment is None:
+        return None
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def has_crashed(directory: Path) -> bool:
     """Tell whether the CLI left its lock behind and runs no more."""
     locks = _locks(directory)
@@ -66,6 +77,13 @@ def has_crashed(directory: Path) -> bool:
 def is_locked(directory: Path) -> bool:
     """Tell whether a process that runs holds the session open."""
     return any(map(_runs, _locks(directory)))
+
+
+def _modified(path: Path) -> float | None:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return None
 
 
 def _locks(directory: Path) -> list[int]:

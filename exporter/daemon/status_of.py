@@ -3,13 +3,13 @@
 import os
 import time
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from exporter.core.envelope import Envelope, decode
 from exporter.daemon.asleep import GUESSED_EVENT_BYTES
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.lane import Lane
+from exporter.daemon.overview import iso
 from exporter.daemon.sink_run import SinkRun
 from exporter.sources.session_file import SessionFile
 from exporter.status import DaemonStatus, Problem, SinkStatus, SourceStatus, Status
@@ -120,10 +120,3 @@ def _problems(daemon: Daemon) -> list[Problem]:
         elif (held := daemon.incomplete(file)) is not None:
             found[file.session, "incomplete_line"] = Problem(file.session, "incomplete_line", held, 1)
     return list(found.values())
-
-
-def iso(moment: float | None) -> str | None:
-    """Return a time of the wall clock as text, in UTC."""
-    if moment is None:
-        return None
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -76,12 +76,12 @@ def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now
     session.masked += sum(bool(event.rules) for event in events)
     redactions.add(database, session.n, ((_day(event, now), rule) for event in events for rule in event.rules))
     if retell or not follows_on:
-        _tell_anew(database, session)
+        _tell_anew(database, session, now)
     else:
         session.last_event_id = events[-1].envelope.id
         told = [belonging.as_of(event.envelope, agent) for event, agent in zip(events, agents, strict=True)]
         for envelope in told:
-            session.summary.add(envelope)
+            session.summary.add(envelope, now)
         feed.follow(database, session.n, enumerate(told, first))
     # The newest word on the state counts: a reported one holds until the next events arrive.
     session.report.pop("state", None)
@@ -177,15 +177,15 @@ def _new_events(database: sqlite3.Connection, session: SessionRow, sequence: lis
     return {event.envelope.id: event for event in sequence if (row := here.get(event.envelope.id)) is None or row[1]}
 
 
-def _tell_anew(database: sqlite3.Connection, session: SessionRow) -> None:
+def _tell_anew(database: sqlite3.Connection, session: SessionRow, now: str) -> None:
     """Find again all that follows from the order of the events, after something was taken back or came late."""
     session.last_event_id = last_shown(database, session.n)
     belonging.attribute_again(database, session.n, session.id)
-    session.summary = _tell_again(database, session.n)
+    session.summary = _tell_again(database, session.n, now)
     feed.follow_again(database, session.n)
 
 
-def _tell_again(database: sqlite3.Connection, n: int) -> Summary:
+def _tell_again(database: sqlite3.Connection, n: int, now: str) -> Summary:
     """Fold the summary anew from what is shown."""
     summary = Summary()
     rows = database.execute(
@@ -197,5 +197,5 @@ def _tell_again(database: sqlite3.Connection, n: int) -> Summary:
             stored = database.execute("SELECT body, cuts FROM events WHERE n = ?", (row,)).fetchone()
             decoded = decode(payloads.whole(database, *stored))
             envelope = belonging.as_of(decoded, agent_id) if isinstance(decoded, Envelope) else envelope
-        summary.add(envelope)
+        summary.add(envelope, now)
     return summary

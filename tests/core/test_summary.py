@@ -142,3 +142,22 @@ def test_data_that_is_no_object_is_passed_over() -> None:
     assert isinstance(envelope, Envelope)
 
     assert told(envelope).tokens() == {}
+
+
+def test_a_time_in_the_future_is_that_of_a_wrong_clock() -> None:
+    now, wrong = "2026-11-18T10:00:00.000Z", "2099-01-01T00:00:00.000Z"
+    summary = Summary()
+
+    summary.add(event("session.start", {"startTime": wrong}, at=wrong), now)
+    assert (summary.started, summary.last_activity) == (now, now)
+
+    summary.add(event("user.message", at=wrong), "2026-11-18T10:05:00.000Z", "2026-11-18T10:04:00.000Z")
+    assert summary.last_activity == "2026-11-18T10:04:00.000Z"
+
+
+def test_a_time_that_was_taken_from_a_wrong_clock_before_does_not_stay() -> None:
+    summary = Summary(last_activity="2099-01-01T00:00:00.000Z", events=1)
+
+    summary.add(event("user.message", at="2026-11-18T09:59:00.000Z"), "2026-11-18T10:00:00.000Z")
+
+    assert summary.last_activity == "2026-11-18T09:59:00.000Z"

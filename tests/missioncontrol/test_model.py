@@ -19,7 +19,7 @@ from exporter.missioncontrol import ingest, queries
 from exporter.missioncontrol.batch import read_elements, sort_out
 from exporter.missioncontrol.store import Store
 
-NOW = "2026-11-18T10:00:00.000Z"
+NOW = "2026-11-18T10:01:00.000Z"
 SESSIONS = ("one", "two")
 TYPES = ("user.message", "assistant.turn_end", "session.usage_record", "session.shutdown", "tool.x")
 ids = st.sampled_from([f"e{number}" for number in range(12)] + ["ü", "e\u2028"])
