@@ -273,6 +273,19 @@ def test_telemetry_of_the_cli_to_our_endpoint_counts_twice(
 # ---- the state directory ------------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
+def test_the_key_of_the_markers_is_checked(facts: Facts) -> None:
+    facts.state_dir.mkdir()
+    key, found = facts.state_dir / "redaction.key", list(state.redaction_key(facts))
+    for size, mode in ((32, 0o600), (32, 0o640), (31, 0o600)):
+        key.write_bytes(bytes(size))
+        key.chmod(mode)
+        found += state.redaction_key(facts)
+
+    assert [check.verdict for check in found] == ["ok", "ok", "warning", "failed"]
+    assert "another tag" in found[-1].remedy
+
+
 def test_a_state_directory_that_is_not_there_yet_is_well(facts: Facts) -> None:
     assert only(state.state_directory(facts)).verdict == "ok"
     assert not facts.state_dir.exists()

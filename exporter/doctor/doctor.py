@@ -47,6 +47,7 @@ def _looks(facts: Facts, *, schema: bool) -> Iterator[list[Check]]:
         yield attempt("event types", lambda: sessions.event_types(facts, found))
     yield attempt("CLI telemetry", lambda: cli_telemetry(facts))
     yield attempt("state directory", lambda: state.state_directory(facts))
+    yield attempt("redaction key", lambda: state.redaction_key(facts))
     yield attempt("file system", lambda: state.file_systems(facts))
     yield attempt("disk space", lambda: state.free_space(facts))
     yield attempt("daemon", lambda: state.daemon(facts))

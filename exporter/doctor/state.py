@@ -13,6 +13,9 @@ from typing import Final
 from exporter.doctor.check import Check, counted
 from exporter.doctor.facts import Facts
 from exporter.sources.watch import file_system_type, is_remote
+from exporter.store.key import BYTES as KEY_BYTES
+from exporter.store.key import NAME as KEY
+from exporter.store.key import REMEDY
 
 _MIB: Final = 1024 * 1024
 _FREE_BYTES_MIN: Final = 64 * _MIB
@@ -46,6 +49,22 @@ def state_directory(facts: Facts) -> Iterator[Check]:
         yield Check(name, "warning", f"{path} is open to other users (mode {mode:o})", remedy)
     else:
         yield Check(name, "ok", str(path))
+
+
+def redaction_key(facts: Facts) -> Iterator[Check]:
+    """Tell whether the key of the markers is whole and private, or will be made."""
+    name, path = "redaction key", facts.state_dir / KEY
+    if not path.exists():
+        yield Check(name, "ok", "will be made when it is needed")
+        return
+    facts_of = path.stat()
+    if facts_of.st_size < KEY_BYTES:
+        yield Check(name, "failed", f"{path} has {facts_of.st_size} of {KEY_BYTES} bytes", REMEDY)
+    elif sys.platform != "win32" and facts_of.st_mode & 0o077:
+        mode = stat.S_IMODE(facts_of.st_mode)
+        yield Check(name, "warning", f"{path} is open to other users (mode {mode:o})", f"run chmod 600 {path}")
+    else:
+        yield Check(name, "ok", "whole and private")
 
 
 def file_systems(facts: Facts, mounts: Path = _MOUNTS) -> Iterator[Check]:

@@ -15,7 +15,7 @@ from exporter.core.redacted import Masked, Redacted, Refused
 from exporter.daemon.running import Redaction
 from exporter.errors import SettingsError
 from exporter.joining.known import changing_values, known_values, may_change
-from exporter.store.key import existing_key, redaction_key
+from exporter.store.key import existing_key, has_key, redaction_key
 from redaction import engine as results
 from redaction.errors import RuleError
 from redaction.search import Allowed
@@ -84,7 +84,7 @@ def make_engine(settings: "Settings", key: bytes | None) -> results.Engine:
             key,
             allowed=allowed,
             rule_files=[Path(name) for name in rules.extra_rules],
-            cache_dir=Path(settings.cache_dir) if existing_key(Path(settings.state_dir)) else None,
+            cache_dir=Path(settings.cache_dir) if has_key(Path(settings.state_dir)) else None,
             marker=rules.marker,
             opaque=rules.opaque,
             plugins=[Path(name) for name in rules.plugins],
