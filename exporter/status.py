@@ -1,6 +1,14 @@
 """The shapes that `status`, `verify` and `backfill` answer with, as scripts rely on them."""
 
+from typing import Final
+
 from msgspec import Struct
+
+EQUAL: Final = "equal"
+DIFFERENT: Final = "different"
+DELETED: Final = "deleted there"
+UNREACHABLE: Final = "not reachable"
+REFUSED: Final = "refused"
 
 
 class Problem(Struct, frozen=True):
@@ -77,10 +85,15 @@ class BackfillRow(Struct, frozen=True):
     masked: int
     state: str
     why: str | None = None
+    quarantined: int = 0
 
 
 class VerifyRow(Struct, frozen=True):
-    """What a file, our memory and a receiver hold of one session; `equal` when all of them agree."""
+    """What a file, our memory and a receiver hold of one session; `equal` when all of them agree.
+
+    `verdict` is equal, different, "deleted there" (nothing is sent any more, and nothing is amiss), "not reachable" or
+    "refused" (its token): then nothing is known. `duplicates` are lines of the file that repeat an id.
+    """
 
     session: str
     sink: str
@@ -93,3 +106,5 @@ class VerifyRow(Struct, frozen=True):
     different: list[str]
     quarantined: int
     detail: str | None = None
+    verdict: str = EQUAL
+    duplicates: int = 0

@@ -85,6 +85,14 @@ class Segment:
             self._hashed_for_digest = for_digest
         return self._hashes
 
+    def without(self, refused: frozenset[int], *, for_digest: bool) -> tuple[list[str], list[bytes]]:
+        """Return the ids and the hashes of the events but those at these indices."""
+        ids, hashes = self.ids, self.hashes(for_digest=for_digest)
+        if refused:
+            ids = [identity for index, identity in enumerate(ids) if index not in refused]
+            hashes = [one for index, one in enumerate(hashes) if index not in refused]
+        return ids, hashes
+
 
 class SegmentBuilder:
     """Fills one segment from whole lines; `take` until it is full, then `finish`.

@@ -21,6 +21,7 @@ from exporter.daemon.verify import ended, verify
 from exporter.errors import Exit, UsageError
 from exporter.sources.session_file import SessionFile
 from exporter.status import DELETED, DIFFERENT
+from exporter.store.marks import DELETED_THERE
 from exporter.store.quarantine import Quarantined
 
 if TYPE_CHECKING:
@@ -104,9 +105,13 @@ class Answers:
             masked = run.outlet.store.masked_in_all(file.session, run.outlet.sink_id)
             described["masked"] = max(int(described.get("masked") or 0), masked)
             delivered = mark.delivered if mark else 0
-            lag = max(0, int(described["events"]) - delivered)
+            kept = len(run.outlet.quarantine.ids(file.session, run.name))
+            lag = max(0, int(described["events"]) - delivered - kept)
             if run.outlet.mapping is not None or file.is_journal:  # whose front may be cut off
                 lag = events_between(file, lane.position.offset if lane else mark.position.offset if mark else 0)
+            if mark is not None and mark.state == DELETED_THERE:
+                sinks.append({"name": run.name, "delivered": delivered, "lag_events": 0, "state": DELETED})
+                continue
             sinks.append({"name": run.name, "delivered": delivered, "lag_events": lag})
         return {**described, "sinks": sinks}
 

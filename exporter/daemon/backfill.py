@@ -59,7 +59,9 @@ async def backfill(
     ended = await daemon.until_idle(watched, runs={one for one, _ in chosen}, more=lambda: history.waits)
     if ended == Exit.DONE and any(daemon.quarantine.count(session=file.session) for _, file in chosen):
         ended = Exit.PARTIAL
-    return [one.row() for one in history.ways.values()], ended
+    kept = daemon.quarantine.count
+    ways = history.ways.values()
+    return [one.row(kept(session=one.file.session, sink=one.run.name)) for one in ways], ended
 
 
 def history_notes(chosen: Sequence[tuple[SinkRun, SessionFile]]) -> list[str]:
@@ -103,6 +105,8 @@ class _Way:
         self.end = (self.file.generation, self.file.size)
         if from_start:
             lane.start_over()
+        elif self.run.outlet.mapping is None:
+            lane.doubt()
         self.run.ask(lane)
 
     @property
@@ -126,23 +130,25 @@ class _Way:
         """Whether it is where the file ended at first: what was added since is not asked for."""
         return self.lane.reached(*self.end) if self.lane is not None else self.helped is not None
 
-    def row(self) -> BackfillRow:
-        """Return what was done, by a helper and here."""
+    def row(self, quarantined: int = 0) -> BackfillRow:
+        """Return what was done, by a helper and here, when so many are in quarantine."""
         lane, helped = self.lane, self.helped
         events, size, masked = (helped.events, helped.bytes, helped.masked) if helped is not None else (0, 0, 0)
         if lane is not None:
             events += lane.progress.events - self.before[0]
             size += lane.progress.bytes - self.before[1]
             masked += lane.progress.masked - self.before[2]
-        return BackfillRow(self.file.session, self.run.name, events, size, masked, *self._state())
+        state = self._state(quarantined)
+        return BackfillRow(self.file.session, self.run.name, events, size, masked, *state, quarantined)
 
-    def _state(self) -> tuple[str, str | None]:
+    def _state(self, quarantined: int) -> tuple[str, str | None]:
         """Return how it is with the session at the sink, and why if it is not well."""
         run, lane = self.run, self.lane
         if lane is not None and lane.stopped:
             return "deleted there; --from-start sends it again", None
         if self.over and run.summed_up:
-            return "delivered", None
+            kept = f"but for {quarantined} in quarantine, see `exporter quarantine list`"
+            return "delivered", kept if quarantined else None
         if lane is not None and lane.progress.problem is not None:
             return "stopped", lane.progress.problem
         return "refused" if run.outlet.gate.closed else "waiting", run.outlet.last_error

@@ -1,7 +1,6 @@
 """The dealings with one sink about one session: registering it, sending segments, following the answers."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, assert_never
@@ -24,13 +23,12 @@ from exporter.core.verdict import (
 )
 from exporter.daemon.dealt import BeginAgain, Blocked, Dealt, Handed
 from exporter.daemon.outlet import Outlet
+from exporter.daemon.pace import Pace
 from exporter.daemon.progress import UNWRITABLE, Progress
-from exporter.sinks.mission_control import retry_delay_seconds
 from exporter.sinks.sink import Registered, Sent
 from exporter.store.marks import DELETED_THERE, FOLLOWING, Mark, StoreUnwritableError
 
 STORE_RETRY_SECONDS: Final = 1.0
-_SETBACKS_HEAD_START: Final = 4
 
 
 class Handover:
@@ -44,14 +42,13 @@ class Handover:
         self.outlet = outlet
         self.mark = mark or Mark()
         self.known = mark is not None
-        self.ask_again = False
+        self.ask_again = self.in_doubt = False  # what the sink has, and whether it has the session at all
         self._progress = progress
         self._registered = False
         self._restore = False
         self.unsure = False  # what was sent last may be there, unanswered
-        self.rest_until = 0.0
+        self.pace = Pace()
         self._all_again = False
-        self._setbacks = 0
         self._held_there: int | None = None
         self._showing: asyncio.Task[None] | None = None
 
@@ -81,7 +78,7 @@ class Handover:
                 return self.follow(answer)
             if answer.asked:
                 self.outlet.succeeded()
-            self._registered, self._restore = True, False
+            self._registered, self._restore, self.in_doubt = True, False, False
             if self.mark.remote_id != answer.remote_id:
                 await self.commit(replace(self.mark, remote_id=answer.remote_id))
             differs = answer.ack is not None and answer.ack.count != self.mark.delivered
@@ -107,6 +104,10 @@ class Handover:
         self._registered = False
         if self._restore:
             self.mark = Mark()
+
+    def doubt(self) -> None:
+        """Ask the sink, before anything else, whether it still has the session."""
+        self._registered, self.in_doubt = False, True
 
     def disbelieve(self) -> None:
         """Note, durably, that the mark's position holds no more: a file rewritten twice may look unchanged to it."""
@@ -212,7 +213,7 @@ class Handover:
                 if not sent.trusted:
                     self.ask_again = True
                     return self._setback("the receiver acknowledged something else than was sent")
-                self._setbacks, self.unsure = 0, False
+                self.pace.setbacks, self.unsure = 0, False
                 self._held_there = sent.count
             case Again():
                 self.outlet.retries += 1
@@ -239,12 +240,12 @@ class Handover:
             try:
                 self.mark = outlet.store.commit(self.session, outlet.sink_id, mark, *what)
             except StoreUnwritableError as error:
-                if self._progress.problem != UNWRITABLE:
-                    outlet.say(Level.ERROR, "the mark cannot be written; waiting", self.session, why=str(error))
-                self._progress.problem = UNWRITABLE
+                message = "the mark cannot be written; waiting"
+                outlet.troubled(self.session, self._progress, UNWRITABLE, message, why=str(error))
                 await asyncio.sleep(STORE_RETRY_SECONDS)
             else:
-                self.known, self._progress.problem = True, None
+                self.known = True
+                outlet.relieved(self.session, self._progress)
                 # Fewer: something was acknowledged and is not there. More: something of an exporter that was killed
                 # arrived after all, or somebody else sends this session as well.
                 if ids and self._held_there is not None and self._held_there != self.mark.delivered:
@@ -285,14 +286,9 @@ class Handover:
 
     def _setback(self, why: str) -> Blocked:
         """Slow this session down when beginning again did not help: from the second time in a row it rests longer."""
-        self._setbacks += 1
-        if self._setbacks > 1:
-            if self._setbacks == 2:
-                self.outlet.say(
-                    Level.ERROR, "the sink and this session do not agree; trying less often", self.session, why=why
-                )
-            delay = retry_delay_seconds(self._setbacks + _SETBACKS_HEAD_START, Later(why))
-            self.rest_until = time.monotonic() + delay
+        if self.pace.set_back(why):
+            message = "the sink and this session do not agree; trying less often"
+            self.outlet.say(Level.ERROR, message, self.session, why=why)
         return Blocked()
 
     def _refuse(self, segment: Segment, index: int, reason: str, detail: str = "") -> None:

@@ -26,9 +26,7 @@ from exporter.sources.session_file import SessionFile
 from exporter.store.marks import Mark, StoreDamagedError, StoreUnwritableError
 from exporter.store.quarantine import QuarantineFullError
 
-GATHER_SECONDS: Final = 0.005
 EMPTY_SECONDS: Final = 1.0
-_GATHER_BYTES_MAX: Final = 65_536
 
 
 class Lane:
@@ -52,7 +50,6 @@ class Lane:
         self._last_id: str | None = None
         self._reconciling: Reconciliation | None = None
         self._ahead: Segment | None = None
-        self._last_sent = 0.0
 
     # ---- what others may know and ask -----------------------------------------------------------------------
 
@@ -68,7 +65,7 @@ class Lane:
 
     def rest_seconds(self) -> float:
         """Return for how long the session is to be left alone."""
-        return self._handover.rest_until - time.monotonic()
+        return self._handover.pace.rest_until - time.monotonic()
 
     def show(self, live: list[bytes]) -> bool:
         """Show redacted ephemeral events that are in no file, if the last ones are through; tell whether they were."""
@@ -78,8 +75,8 @@ class Lane:
         """Tell whether the sink has what stood before an offset of a generation of the file."""
         if self.settled:
             return True
-        follows = self._reconciling is None and self._generation == self.file.generation == generation
-        return follows and self.position.offset >= offset
+        follows = self._reconciling is None and not self._handover.ask_again and not self._handover.in_doubt
+        return follows and self._generation == self.file.generation == generation and self.position.offset >= offset
 
     def lag_bytes(self) -> int:
         """Return the bytes of whole lines that the sink does not have yet, as far as is known."""
@@ -94,6 +91,18 @@ class Lane:
         """Forget what this sink has of the session and send it again from its first event."""
         self._handover.start_over()
         self._begin_again({})
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the sink is still to be asked if it has the session."""
+        return self._handover.in_doubt and not self.stopped and not self._gone()
+
+    def doubt(self) -> bool:
+        """Ask the sink at the next turn whether it still has the session; return False if that is out of question."""
+        if self.stopped or self.mark.remote_id is None or self.file.identity is None or self._gone():
+            return False
+        self._handover.doubt()
+        return True
 
     async def send_one(self, event: Unsendable) -> str | None:
         """Send one event out of quarantine; return why the sink has it not, None when it has."""
@@ -144,13 +153,13 @@ class Lane:
         )
 
     async def _step(self) -> bool:
-        if self._handover.ask_again and not self._go_on(await self._handover.prepare()):
+        if (self._handover.ask_again or self._handover.in_doubt) and not self._go_on(await self._handover.prepare()):
             return True
         if self._generation != self.file.generation:
             if self._handover.asks_because_unsure():
                 return True
             self._take_position()
-        await self._gather()
+        await self._handover.pace.gather(self.file.size - self.position.offset)
         segment, self._ahead = self._ahead, None
         if segment is None or segment.start != self.position:
             segment = await self._reading.next(self.position, self._last_id, self._reconciling)
@@ -178,7 +187,7 @@ class Lane:
         generation = self._generation
         refused: frozenset[int] = frozenset()
         if segment.ids and self.outlet.counting is None:
-            self._last_sent = time.monotonic()
+            self._handover.pace.sends()
             dealt = await self._handover.hand_over(segment, lambda: self._meanwhile(segment))
             if not self._go_on(dealt):
                 self._ahead = None
@@ -196,10 +205,7 @@ class Lane:
             self._ahead = await self._reading.next(segment.end, segment.last_id, self._reconciling)
 
     async def _commit(self, segment: Segment, refused: frozenset[int], *, still_here: bool) -> None:
-        ids, hashes = segment.ids, segment.hashes(for_digest=self.outlet.sink.capabilities.digest)
-        if refused:
-            ids = [identity for index, identity in enumerate(ids) if index not in refused]
-            hashes = [one for index, one in enumerate(hashes) if index not in refused]
+        ids, hashes = segment.without(refused, for_digest=self.outlet.sink.capabilities.digest)
         mark = self.mark
         counted = [line for line in segment.lines if line] if self.outlet.counting is not None else []
         if still_here and self._reconciling is None:
@@ -214,6 +220,7 @@ class Lane:
             await self._handover.commit(mark, ids, hashes, segment.masked, counted)
         if counted and self.outlet.counting is not None:
             self.outlet.counting.counted()
+        self.outlet.relieved(self.file.session, self.progress)
         self.progress.add(segment, len(ids) if self.outlet.mapping is None else segment.events)
         self.position = segment.end
         self._last_id = segment.last_id or self._last_id
@@ -255,7 +262,7 @@ class Lane:
         if reconciling is None:
             return self._settle()
         if self.file.size == 0 and 0 <= time.time() - self.file.modified < EMPTY_SECONDS:
-            self._handover.rest_until = time.monotonic() + EMPTY_SECONDS  # somebody is writing it anew
+            self._handover.pace.rest(EMPTY_SECONDS)  # somebody is writing it anew
             return False
         gone = [] if self.file.is_journal else reconciling.gone()  # what is not in a journal may be cut off, or to come
         if gone and not self._go_on(await self._handover.rewound(gone)):
@@ -268,12 +275,6 @@ class Lane:
             self._reconciling = None
         await self._handover.settle(mark, gone)
         return True
-
-    async def _gather(self) -> None:
-        """Above 200 requests a second let events gather for some milliseconds; never delay the first after a pause."""
-        wait = self._last_sent + GATHER_SECONDS - time.monotonic()
-        if wait > 0 and self.file.size - self.position.offset < _GATHER_BYTES_MAX:
-            await asyncio.sleep(wait)
 
     def _gone(self) -> bool:
         """Tell whether the file left before this sink had all of it; what is open is drained first."""
@@ -291,10 +292,7 @@ class Lane:
         return False
 
     def _trouble(self, problem: str, message: str, **fields: object) -> None:
-        if self.progress.problem != problem:
-            self.progress.troubled_since = time.monotonic()
-            self._say(Level.ERROR, message, **fields)
-        self.progress.problem = problem
+        self.outlet.troubled(self.file.session, self.progress, problem, message, **fields)
 
     def _say(self, level: Level, message: str, **fields: object) -> None:
         self.outlet.say(level, message, self.file.session, **fields)

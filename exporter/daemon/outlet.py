@@ -10,6 +10,7 @@ from exporter.core.gate import Gate
 from exporter.core.notice import Level, Notice
 from exporter.core.segment import BYTES_MAX, EVENTS_MAX, Unsendable
 from exporter.core.verdict import Later
+from exporter.daemon.progress import Progress
 from exporter.daemon.road import Road
 from exporter.sinks.mission_control import retry_delay_seconds
 from exporter.sinks.sink import Sent, Sink
@@ -113,6 +114,20 @@ class Outlet:
         elif sent.told and sent.told != self._told and not sent.rejected:
             self.say(Level.WARNING, "the sink accepts, and warns", session, why=sent.told)
         self._told = sent.told or self._told
+
+    def troubled(self, session: str, progress: Progress, problem: str, message: str, **fields: object) -> None:
+        """Note what keeps a session from this sink that is no fault of the sink; said once."""
+        if progress.problem != problem:
+            progress.troubled_since = time.monotonic()
+            self.say(Level.ERROR, message, session, **fields)
+        progress.problem = problem
+        progress.why = ": ".join([message, *map(str, fields.values())])
+
+    def relieved(self, session: str, progress: Progress) -> None:
+        """Note that nothing keeps a session from this sink any more."""
+        if progress.problem is not None:
+            self.say(Level.INFO, "the session goes on", session, after=progress.problem)
+        progress.problem = progress.why = progress.troubled_since = None
 
     def say(self, level: Level, message: str, session: str, **fields: object) -> None:
         """Report something about a session and this sink."""

@@ -22,12 +22,18 @@ def session_object(
 ) -> dict[str, Any] | None:
     """Describe one session directory from its files, titles and names redacted; None when it has no events.
 
-    `begins` is where the first event stands in a journal whose front was cut off.
+    `begins` is where the first event stands in a journal whose front was cut off. A line that repeats an id counts as
+    a duplicate and as nothing else.
     """
     summary, last_id = Summary(), None
     now, written = time.time(), _modified(directory / EVENTS_NAME)
     times = str(iso(now)), iso(min(now, written or now))
+    seen, duplicates = set[str](), 0
     for envelope, _ in durable_events(directory / EVENTS_NAME, line_bytes_max, begins):
+        if envelope.id in seen:
+            duplicates += 1
+            continue
+        seen.add(envelope.id)
         summary.add(envelope, *times)
         last_id = envelope.id
     if last_id is None:
@@ -37,6 +43,8 @@ def session_object(
     described.update(workspace_facts(workspace))
     described["file"] = str(directory / EVENTS_NAME)
     described["source"] = "files"
+    if duplicates:
+        described["duplicates"] = duplicates
     if described["state"] != "ended" and has_crashed(directory):
         described["state"] = "crashed"
     for name in ("title", "repository", "branch", "cwd", "model"):

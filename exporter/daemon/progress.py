@@ -22,18 +22,18 @@ class Progress:
     chain_breaks: int = 0
     bytes_gone: int = 0
     problem: str | None = None
+    why: str | None = None
     troubled_since: float | None = None
     rules: Counter[str] = field(default_factory=Counter)
 
     def add(self, segment: Segment, events: int) -> None:
-        """Count a segment of which the sink took so many events; it went well, so nothing troubles the lane."""
+        """Count a segment of which the sink took so many events."""
         self.events += events
         self.bytes += segment.size
         for (_, rule), count in segment.masked.items():
             self.masked += count
             self.rules[rule] += count
         self.chain_breaks += segment.chain_breaks
-        self.problem = self.troubled_since = None
 
 
 def place_of(error: Exception) -> str:

@@ -1,10 +1,20 @@
 """Proving that a Mission Control holds exactly what the files hold, and repairing what it lacks."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
 from exporter.core.digest import total
 from exporter.core.position import START
+from exporter.core.verdict import Deleted, Later, Missing, Unauthorized, Verdict
 from exporter.daemon.lane import Lane
+from exporter.errors import Exit
 from exporter.sinks.sink import Registered
-from exporter.status import VerifyRow
+from exporter.status import DELETED, DIFFERENT, EQUAL, REFUSED, UNREACHABLE, VerifyRow
+from exporter.store.marks import Mark
+
+LOST: Final = "the receiver has not this session any more; --repair sends it again"
+FLOOR: Final = "this receiver cannot say what it holds; compared with what it accepted"
 
 
 class _Everything:
@@ -14,19 +24,20 @@ class _Everything:
         return True
 
 
-async def ids_in_file(lane: Lane) -> set[str]:
-    """Return the ids of the durable events of a session file, from whole lines, read without being redacted.
+async def ids_in_file(lane: Lane) -> tuple[set[str], int]:
+    """Return the ids of the durable events of a session file, and how many lines repeat one.
 
-    Of a journal, whose front may be cut off, those that were delivered are taken to have been in it.
+    They are read from whole lines, without being redacted. Of a journal, whose front may be cut off, those that were
+    delivered are taken to have been in it.
     """
     outlet, session = lane.outlet, lane.file.session
     seen = set(outlet.store.delivered(session, outlet.sink_id)) if lane.file.is_journal else set()
-    position = START
+    position, lines = START, 0
     while True:
         segment = await lane.outlet.road.segment(lane.file, position, None, skip=_Everything(), seen=seen)
         if segment is None:
-            return seen
-        position = segment.end
+            return seen, 0 if lane.file.is_journal else lines - len(seen)
+        position, lines = segment.end, lines + segment.skipped
 
 
 def _differ(at_receiver: bytes, remembered: bytes) -> bool:
@@ -34,43 +45,102 @@ def _differ(at_receiver: bytes, remembered: bytes) -> bool:
     return len(remembered) == len(at_receiver) and remembered != at_receiver
 
 
+@dataclass(slots=True)
+class _Found:
+    """What a comparison has come to."""
+
+    missing: list[str] = field(default_factory=list)
+    extra: list[str] = field(default_factory=list)
+    different: list[str] = field(default_factory=list)
+    receiver: int | None = None
+    details: list[str] = field(default_factory=list)
+    unasked: str | None = None  # the verdict, where the receiver did not say what it has
+
+    def cannot(self, answer: Verdict) -> None:
+        """Take in an answer that says nothing of what the receiver holds."""
+        self.missing, self.extra = [], []
+        match answer:
+            case Deleted():
+                self.unasked = DELETED
+                self.details.append("only `backfill --from-start` sends it again")
+            case Unauthorized(status):
+                self.unasked = REFUSED
+                self.details.append(f"the receiver answered {status}")
+            case _:
+                self.unasked = UNREACHABLE
+                self.details.append(answer.reason if isinstance(answer, Later) else type(answer).__name__.lower())
+
+    @property
+    def verdict(self) -> str:
+        """Return the verdict."""
+        return self.unasked or (DIFFERENT if self.missing or self.extra or self.different else EQUAL)
+
+
+def ended(rows: Iterable[VerifyRow]) -> Exit:
+    """Return how a comparison ends: a difference that is known weighs more than what is not known."""
+    verdicts = {row.verdict for row in rows}
+    if DIFFERENT in verdicts:
+        return Exit.FINDINGS
+    return Exit.REFUSED if REFUSED in verdicts else Exit.UNREACHABLE if UNREACHABLE in verdicts else Exit.DONE
+
+
 async def verify(lane: Lane, *, repair: bool) -> VerifyRow:
     """Compare file, our memory and the receiver for one session; with `repair` begin to send what is missing."""
     outlet, session = lane.outlet, lane.file.session
-    in_file = await ids_in_file(lane)
+    in_file, duplicates = await ids_in_file(lane)
     delivered = outlet.store.delivered(session, outlet.sink_id)
-    quarantined = outlet.quarantine.ids(session, outlet.sink.name)
-    wanted = in_file - quarantined
-    missing, extra, different = sorted(wanted - delivered.keys()), sorted(delivered.keys() - in_file), []
-    receiver, detail = None, None
-    mark = outlet.store.mark(session, outlet.sink_id)
-    if mark is None or mark.remote_id is None:
-        detail = "never delivered" if wanted else None
-    else:
-        answer = await outlet.sink.register(session, mark.remote_id)
-        if not isinstance(answer, Registered):
-            detail = f"the receiver cannot be asked: {type(answer).__name__.lower()}"
-        elif answer.ack is None:
-            detail = "this receiver cannot say what it holds; compared with what it accepted"
-        else:
-            receiver = answer.ack.count
-            if answer.ack.digest != total(delivered.items()) or answer.ack.count != len(delivered):
-                items = await outlet.sink.items(mark.remote_id)
-                if isinstance(items, dict):
-                    missing = sorted(wanted - items.keys())
-                    extra = sorted(items.keys() - in_file)
-                    different = sorted(
-                        one for one in items.keys() & delivered.keys() if _differ(items[one], delivered[one])
-                    )
-                    if not missing and not extra and different and not delivered.keys() - items.keys():
-                        detail = "same ids, other bytes"
-                else:
-                    detail = f"the receiver cannot be asked: {type(items).__name__.lower()}"
-    asked = detail is None or "cannot be asked" not in detail
-    equal = asked and not missing and not extra and not different
-    if repair and not equal and asked:
-        await lane.repair(different)
+    wanted = in_file - outlet.quarantine.ids(session, outlet.sink.name)
+    found = _Found(sorted(wanted - delivered.keys()), sorted(delivered.keys() - in_file))
+    await _ask(lane, found, in_file, wanted, delivered)
+    if repair and found.verdict == DIFFERENT:
+        await lane.repair(found.different)
+    quarantined = outlet.quarantine.count(session=session, sink=outlet.sink.name)
+    if quarantined:
+        found.details.append(f"{quarantined} in quarantine")
+    if duplicates:
+        found.details.append(f"{duplicates} lines repeat an id" if duplicates > 1 else "1 line repeats an id")
     return VerifyRow(
-        session, outlet.sink.name, equal, len(in_file), len(delivered), receiver, missing, extra, different,
-        len(quarantined & in_file), detail,
+        session, outlet.sink.name, found.verdict == EQUAL, len(in_file), len(delivered), found.receiver,
+        found.missing, found.extra, found.different, quarantined, "; ".join(found.details) or None, found.verdict,
+        duplicates,
     )  # fmt: skip
+
+
+async def _ask(lane: Lane, found: _Found, in_file: set[str], wanted: set[str], delivered: dict[str, bytes]) -> None:
+    """Ask the receiver what it holds of the session, and note what differs."""
+    outlet, session = lane.outlet, lane.file.session
+    mark = outlet.store.mark(session, outlet.sink_id) or Mark()
+    if lane.stopped:
+        found.cannot(Deleted())
+        return
+    if mark.remote_id is None and not wanted:
+        return
+    answer = await outlet.sink.register(session, mark.remote_id or session)
+    if mark.remote_id is None and isinstance(answer, Registered | Missing):
+        found.details.append("never delivered")
+    elif isinstance(answer, Missing):
+        if not wanted:
+            return
+        found.missing, found.receiver = sorted(wanted), 0
+        found.details.append(LOST)
+    elif not isinstance(answer, Registered):
+        found.cannot(answer)
+    elif answer.ack is None:
+        found.details.append(FLOOR)
+    else:
+        found.receiver = answer.ack.count
+        if answer.ack.digest != total(delivered.items()) or answer.ack.count != len(delivered):
+            await _compare(lane, found, mark.remote_id or session, in_file, wanted, delivered)
+
+
+async def _compare(
+    lane: Lane, found: _Found, remote_id: str, in_file: set[str], wanted: set[str], delivered: dict[str, bytes]
+) -> None:
+    items = await lane.outlet.sink.items(remote_id)
+    if not isinstance(items, dict):
+        found.cannot(items)
+        return
+    found.missing, found.extra = sorted(wanted - items.keys()), sorted(items.keys() - in_file)
+    found.different = sorted(one for one in items.keys() & delivered.keys() if _differ(items[one], delivered[one]))
+    if not found.missing and not found.extra and found.different and not delivered.keys() - items.keys():
+        found.details.append("same ids, other bytes")

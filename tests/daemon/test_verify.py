@@ -7,9 +7,10 @@ import httpx
 import pytest
 
 from exporter.errors import Exit
+from exporter.missioncontrol import ingest
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
-from tests.daemon.receivers import Floor
+from tests.daemon.receivers import Floor, Full
 from tests.daemon.sessions import event
 from tests.daemon.station import Exporter, Station, until
 
@@ -120,24 +121,121 @@ async def test_all_kinds_at_once_are_told_apart_and_repaired(station: Station, f
     assert sorted(full.ids()) == sorted(f"e{number}" for number in range(20))
 
 
-async def test_a_session_lost_there_is_repaired(station: Station, full: Peer) -> None:
-    exporter = await _delivered(station, full)
-    full.script = lambda request: Reply(404) if request.method == "GET" else None
+def _lose(peer: Peer) -> None:
+    """Let the receiver come back with an empty store."""
+    if isinstance(peer.behind, Floor):
+        peer.behind.forget("s")
+        return
+    assert isinstance(peer.behind, Full)
+    peer.behind.close()
+    for file in peer.behind.path.parent.glob("receiver.db*"):
+        file.unlink()
+    peer.behind.open()
+
+
+@pytest.mark.parametrize("peer", ["full", "floor"])
+async def test_a_session_lost_there_is_sent_again_by_a_repair(
+    station: Station, peer: str, request: pytest.FixtureRequest
+) -> None:
+    receiver: Peer = request.getfixturevalue(peer)
+    exporter = await _delivered(station, receiver)
+    _lose(receiver)
 
     ended, row = await _verify(exporter)
+    repaired, after = await _verify(exporter, repair=True)
 
-    assert (ended, row["equal"]) == (Exit.FINDINGS, False)
-    assert row["detail"] == "the receiver cannot be asked: missing"
+    assert (ended, row["verdict"], row["receiver"], len(row["missing"])) == (Exit.FINDINGS, "different", 0, 20)
+    assert (repaired, after["equal"]) == (Exit.DONE, True)
+    assert receiver.ids() == [f"e{number}" for number in range(20)]
 
 
-async def test_a_receiver_that_is_down_is_not_taken_for_equal(station: Station, full: Peer) -> None:
+@pytest.mark.parametrize("peer", ["full", "floor"])
+async def test_a_session_lost_there_is_sent_again_by_a_backfill(
+    station: Station, peer: str, request: pytest.FixtureRequest
+) -> None:
+    receiver: Peer = request.getfixturevalue(peer)
+    exporter = await _delivered(station, receiver)
+    _lose(receiver)
+
+    result = await exporter.ask("backfill", all=True)
+
+    assert (result["exit"], result["sessions"][0]["events"]) == (Exit.DONE, 20)
+    assert receiver.ids() == [f"e{number}" for number in range(20)]
+    assert await exporter.differences() == []
+
+
+async def test_a_receiver_that_is_down_is_called_not_reachable(station: Station, full: Peer) -> None:
     exporter = await _delivered(station, full)
     full.script = lambda request: Reply(503)
 
+    ended, row = await _verify(exporter, repair=True)
+
+    assert (ended, row["equal"], row["verdict"]) == (Exit.UNREACHABLE, False, "not reachable")
+    assert (row["missing"], row["detail"]) == ([], "answered 503")
+
+
+async def test_a_receiver_that_is_down_from_the_first_is_not_reachable_either(station: Station, full: Peer) -> None:
+    full.script = lambda request: Reply(503)
+    station.session().add(5)
+    exporter = station.exporter(full)
+
     ended, row = await _verify(exporter)
 
-    assert (ended, row["equal"]) == (Exit.FINDINGS, False)
-    assert row["detail"] == "the receiver cannot be asked: later"
+    assert (ended, row["verdict"], row["missing"]) == (Exit.UNREACHABLE, "not reachable", [])
+
+
+async def test_a_receiver_that_refuses_the_token_says_nothing_of_what_it_holds(station: Station, full: Peer) -> None:
+    exporter = await _delivered(station, full)
+    full.script = lambda request: Reply(401)
+
+    ended, row = await _verify(exporter)
+
+    assert (ended, row["verdict"], row["missing"]) == (Exit.REFUSED, "refused", [])
+
+
+async def test_a_session_deleted_there_is_no_difference(station: Station, full: Peer) -> None:
+    exporter = await _delivered(station, full)
+    assert isinstance(full.behind, Full)
+    full.behind.store.do(lambda database: ingest.forget_session(database, "s", "2026-11-18T10:00:00.000Z"))
+
+    first = await _verify(exporter)
+    again = await _verify(exporter, repair=True)
+    backfilled = await exporter.ask("backfill", all=True)
+    [listed] = (await exporter.ask("sessions"))["sessions"]
+
+    for ended, row in (first, again):
+        assert (ended, row["equal"], row["verdict"], row["missing"]) == (Exit.DONE, False, "deleted there", [])
+    assert (backfilled["exit"], backfilled["sessions"][0]["state"].split(";")[0]) == (Exit.DONE, "deleted there")
+    assert listed["sinks"] == [{"name": "mission_control", "delivered": 20, "lag_events": 0, "state": "deleted there"}]
+    assert full.ids() == []
+
+
+async def test_lines_that_no_sink_gets_are_counted_as_in_quarantine(station: Station, full: Peer) -> None:
+    session = station.session()
+    session.add(5)
+    session.append(b"rubbish", b"\xff\xfe")
+    exporter = station.exporter(full)
+    await exporter.idle()
+
+    ended, row = await _verify(exporter)
+
+    assert (ended, row["equal"], row["quarantined"], row["detail"]) == (Exit.DONE, True, 2, "2 in quarantine")
+
+
+async def test_lines_that_repeat_an_id_leave_nothing_behind(station: Station, full: Peer) -> None:
+    session = station.session()
+    session.add(5)
+    session.append(event("e1"), event("e1"), event("e3"))
+    session.add(2)
+    exporter = station.exporter(full)
+    await exporter.idle()
+
+    ended, row = await _verify(exporter)
+    [listed] = (await exporter.ask("sessions"))["sessions"]
+
+    assert (ended, row["equal"], row["file"], row["duplicates"]) == (Exit.DONE, True, 7, 3)
+    assert (listed["events"], listed["duplicates"], listed["sinks"][0]["lag_events"]) == (7, 3, 0)
+    assert (await exporter.sink_status())["lag_events"] == 0
 
 
 async def test_what_was_written_and_not_delivered_is_missing(station: Station, full: Peer) -> None:
