@@ -12,6 +12,7 @@ from exporter.core.names import LOCAL
 from exporter.core.notice import Level, Notice
 from exporter.daemon.lane import Lane
 from exporter.daemon.outlet import Outlet
+from exporter.daemon.rates import NOTED_SECONDS, Rates
 from exporter.daemon.road import Road
 from exporter.daemon.sink_run import SinkRun
 from exporter.errors import Exit
@@ -27,7 +28,6 @@ LIVE_SECONDS: Final = 600.0
 _TICK_SECONDS: Final = 0.02
 _LOOK_SECONDS: Final = 0.1
 _HOUSEKEEPING_SECONDS: Final = 3_600.0
-_ENDINGS_SECONDS: Final = 2.0
 _DAY_SECONDS: Final = 86_400.0
 
 
@@ -83,6 +83,7 @@ class Daemon:
         self.source = make_source(self)
         self.observing = make_observing(self) if make_observing is not None else None
         self._housekeeping: asyncio.Task[None] | None = None
+        self.rates = Rates(self._events_read)
 
     # ---- what the source reports ----------------------------------------------------------------------------
 
@@ -139,10 +140,16 @@ class Daemon:
         for run in self.runs:
             run.start(sum_up=sum_up)
         self.source.start()
+        for run in self.runs if deliver else ():
+            run.look_for_one()
         if self.observing is not None:
             self.observing.start(connect=deliver)
         self.ready.set()
         self._housekeeping = asyncio.create_task(self._keep_house())
+
+    def _events_read(self) -> dict[str, int]:
+        others = self.observing.events_read() if self.observing is not None else {}
+        return {"files": self.road.events_read, **others}
 
     async def _keep_house(self) -> None:
         expires, told = 0.0, set[str]()
@@ -154,7 +161,8 @@ class Daemon:
                 expires = time.monotonic() + _HOUSEKEEPING_SECONDS
                 with contextlib.suppress(sqlite3.Error):  # a disk that is full is the lanes' to report
                     self.quarantine.expire()
-            await asyncio.sleep(_ENDINGS_SECONDS)
+            await asyncio.sleep(NOTED_SECONDS)
+            self.rates.note()
             for run in self.runs:
                 run.look_for_endings()
 

@@ -139,6 +139,12 @@ class Observing:
             self.tap_problem = str(error)
             self._daemon.say(Level.ERROR, "the tap cannot listen", why=str(error))
 
+    def events_read(self) -> dict[str, int]:
+        """Return how many events every source without files has read, by its name."""
+        counted = {name: one.observed().counts for name, one in self.servers.items()}
+        found = {name: counts.durable + counts.ephemeral for name, counts in counted.items()}
+        return found if self.tap is None else {**found, "tap": self.tap.status.counts.ephemeral}
+
     def catching_up(self) -> bool:
         """Tell whether a source is still reading what was there before."""
         return any(one.observed().is_catching_up for one in self.servers.values())

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from exporter.core.envelope import Envelope, decode
@@ -23,35 +23,34 @@ _COUNT_BYTES_MAX: Final = 1 << 20
 
 def status_of(daemon: Daemon) -> Status:
     """Return what the daemon is doing and how far every sink is behind."""
-    uptime = max(0.001, time.time() - daemon.started)
+    rates = daemon.rates.per_second()
     files = daemon.source.sessions.values()
     source = SourceStatus(
         "files",
         sum(1 for file in files if file.identity is not None),
-        round(daemon.road.events_read / uptime, 1),
+        rates.get("files", 0.0),
         _problems(daemon),
     )
     return Status(
         DaemonStatus(True, os.getpid(), VERSION, iso(daemon.started), dict(daemon.defects)),
-        [source, *(observed(daemon.observing, uptime) if daemon.observing is not None else ())],
+        [source, *(observed(daemon.observing, rates) if daemon.observing is not None else ())],
         [sink_status(run) for run in daemon.runs],
     )
 
 
-def observed(observing: "Observing", uptime: float) -> Iterator[SourceStatus]:
+def observed(observing: "Observing", rates: Mapping[str, float]) -> Iterator[SourceStatus]:
     """Yield the sources without files, and at last the journals that they fill."""
     for name, source in observing.servers.items():
         told = source.observed()
         troubles = [Problem(session, trouble, 0, 1) for session, trouble in told.troubles.items()]
-        read = told.counts.durable + told.counts.ephemeral
         state = observing.journaling.problem if observing.journaling.problem and told.is_connected else told.state
-        rate, dropped, unknown = round(read / uptime, 1), told.counts.dropped, told.counts.unknown()
+        rate, dropped, unknown = rates.get(name, 0.0), told.counts.dropped, told.counts.unknown()
         yield SourceStatus(name, told.sessions, rate, troubles, state, dropped=dropped, unknown=unknown)
     if observing.tap is not None:
         tap = observing.tap.status
         state = observing.tap_problem or f"{tap.taps} connected"
         dropped = tap.counts.dropped + tap.dropped_by_taps
-        rate, unknown = round(tap.counts.ephemeral / uptime, 1), tap.counts.unknown()
+        rate, unknown = rates.get("tap", 0.0), tap.counts.unknown()
         yield SourceStatus("tap", len(tap.sessions), rate, [], state, dropped=dropped, unknown=unknown)
     sessions = sum(1 for session in observing.files.sessions if observing.has_journal(session))
     state, used = observing.journaling.problem or "ok", observing.journals.used_bytes
