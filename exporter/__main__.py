@@ -7,6 +7,8 @@ with `PYTHONPATH=.`, would otherwise be taken for our package of that name.
 import os
 import sys
 
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it.
+
 
 def guard_imports() -> None:
     """Puts the directory that holds this package first on `sys.path`: its siblings are found before any namesake."""
@@ -16,7 +18,14 @@ def guard_imports() -> None:
 
 
 def main() -> int:
-    """Runs the command line of this process and returns its exit code."""
+    """Runs the command line of this process and returns its exit code, at Ctrl-C too, however early it comes."""
+    try:
+        return _main()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _main() -> int:
     guard_imports()
     if sys.argv[1:] in (["--version"], ["-V"]):  # Answered here: a prompt or a script asks often, and should not wait.
         from exporter.version import VERSION

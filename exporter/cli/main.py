@@ -3,7 +3,6 @@
 import os
 import traceback
 from collections.abc import Sequence
-from typing import Final
 
 from config.errors import ConfigError
 from exporter.cli.commands import find, members
@@ -14,11 +13,9 @@ from exporter.cli.text import listing
 from exporter.errors import Exit, ExporterError, UsageError
 from exporter.version import VERSION
 
-INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it.
-
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs the command these arguments name and returns its exit code; never raises for what a person did."""
+    """Runs the command these arguments name and returns its exit code; Ctrl-C is left to who called."""
     flags = set(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     out = Output(
         as_json="--json" in flags,
@@ -30,8 +27,6 @@ def run(arguments: Sequence[str]) -> int:
     except ReaderGone:
         let_go_of_stdout()
         return Exit.DONE
-    except KeyboardInterrupt:
-        return INTERRUPTED
 
 
 def _ending(arguments: Sequence[str], out: Output, *, verbose: bool) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.cli.main import INTERRUPTED
+from exporter.__main__ import INTERRUPTED
 from exporter.errors import Exit
 from tests.cli.program import TIMEOUT_SECONDS, command, environment, exporter
 
@@ -109,6 +109,28 @@ def test_a_reader_that_has_gone_is_not_an_error() -> None:
         os.close(write_end)
 
     assert (answer.returncode, answer.stderr) == (Exit.DONE, b"")
+
+
+@pytest.mark.parametrize("module", ["exporter.cli.main", "argparse", "config.settings", "msgspec", "exporter.app"])
+def test_ctrl_c_while_it_still_imports_ends_with_130_and_no_word(tmp_path: Path, module: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(_CTRL_C_AT_IMPORT)
+    path = os.pathsep.join((str(tmp_path), environment()["PYTHONPATH"]))
+
+    answer = exporter("status", PYTHONPATH=path, CTRL_C_AT=module)
+
+    assert (answer.returncode, answer.stdout, answer.stderr) == (INTERRUPTED, "", "")
+
+
+_CTRL_C_AT_IMPORT = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["CTRL_C_AT"]:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+"""
 
 
 def test_ctrl_c_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
