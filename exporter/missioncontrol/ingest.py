@@ -12,7 +12,7 @@ from exporter.core.summary import TELLING_TYPES, Summary
 from exporter.missioncontrol import belonging, bulk, feed, payloads, redactions
 from exporter.missioncontrol.batch import Batch, Event, key_of
 from exporter.missioncontrol.numbers import next_number, raise_floor
-from exporter.missioncontrol.placing import known, last_shown, place_new
+from exporter.missioncontrol.placing import known, last_shown, place_new, wait_for_hidden
 from exporter.missioncontrol.session_row import Ack, DeletedSessionError, SessionRow, UnknownSessionError, load, save
 
 # What these jobs answer with and raise is part of them.
@@ -158,6 +158,8 @@ def _hide(database: sqlite3.Connection, session: SessionRow, ids: list[str], now
     database.executemany(
         "INSERT INTO rewinds (session, id, rewound_at) VALUES (?, ?, ?)", ((session.n, id, now) for id in shown)
     )
+    if session.chained:
+        wait_for_hidden(database, session.n, [key_of(id) for id in shown])
     session.count -= len(shown)
     session.digest = digest.remove(session.digest, (digest.item(id, row[2]) for id, row in shown.items()))
     session.last_event_id = last_shown(database, session.n)

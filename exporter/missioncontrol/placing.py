@@ -98,7 +98,9 @@ def _follows_on(
 def _all_orphans(
     database: sqlite3.Connection, session: SessionRow, strays: dict[str, Event], new: dict[str, Event]
 ) -> bool:
-    latest = session.summary.last_activity or ""
+    # As the events say it: the summary of a session takes no time in the future.
+    told = "SELECT max(timestamp) FROM events WHERE session = ? AND hidden = 0"
+    latest = database.execute(told, (session.n,)).fetchone()[0] or ""
     if any(id in new or event.envelope.timestamp < latest for id, event in strays.items()):
         return False
     here = known(database, session.n, {id: key_of(id) for id in strays})
@@ -110,6 +112,17 @@ def _all_orphans(
 
 def _wait_for(database: sqlite3.Connection, n: int, keys: Iterable[int]) -> None:
     database.executemany("INSERT OR IGNORE INTO orphans (session, key) VALUES (?, ?)", ((n, key) for key in keys))
+
+
+def wait_for_hidden(database: sqlite3.Connection, n: int, keys: Sequence[int]) -> None:
+    """Note that events that are shown name some hidden ones as their parents, whose places are before them."""
+    for some in slices(keys):
+        marks = ",".join("?" * len(some))
+        parents = database.execute(
+            f"SELECT DISTINCT parent FROM events WHERE session = ? AND hidden = 0 AND parent IN ({marks})",  # noqa: S608  marks only
+            (n, *some),
+        ).fetchall()
+        _wait_for(database, n, (key for (key,) in parents))
 
 
 def _arrange(
