@@ -11,7 +11,7 @@ from starlette.routing import Route
 from exporter.missioncontrol import metrics, queries
 from exporter.missioncontrol.about import VISIBLE, about, sees
 from exporter.missioncontrol.answers import ApiError, json_answer, tagged_answer
-from exporter.missioncontrol.asked import limit_of, read_page
+from exporter.missioncontrol.asked import limit_of, read_page, since_of, state_of
 from exporter.missioncontrol.belonging import kin
 from exporter.missioncontrol.live import TooManyWatchersError
 from exporter.missioncontrol.receiver import receiver_of
@@ -30,14 +30,14 @@ async def sessions(request: Request) -> Response:
 
 async def read_sessions(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
     """Return the page of sessions that the request's query asks for, and the cursor of the next one."""
-    asked = request.query_params
+    asked, state, since = request.query_params, state_of(request), since_of(request)
     return await read_page(
         request,
         lambda database: queries.sessions(
             database,
-            state=asked.get("state"),
+            state=state,
             words=asked.get("q"),
-            since=asked.get("since"),
+            since=since,
             limit=limit,
             cursor=asked.get("cursor"),
         ),

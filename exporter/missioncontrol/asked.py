@@ -1,4 +1,7 @@
-"""What requests ask for by their query, how many and from where, and reading that."""
+"""What requests ask for by their query, which, how many and from where, and reading that."""
+
+from datetime import UTC, datetime
+from typing import Final
 
 from starlette.requests import Request
 
@@ -6,6 +9,9 @@ from exporter.missioncontrol.answers import ApiError
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.session_row import BadCursorError
 from exporter.missioncontrol.store import Job, Result
+
+STATES: Final = ("working", "idle", "needs_attention", "ended", "crashed")
+"""What a session can be."""
 
 
 async def read_page(request: Request, job: Job[Result]) -> Result:
@@ -22,6 +28,28 @@ def limit_of(request: Request, default: int, maximum: int) -> int:
     if not (text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0):
         raise ApiError(400, "bad_limit", "`limit` is not a number from 1 up.", hint=f"At most {maximum} are given.")
     return min(int(text), maximum)
+
+
+def state_of(request: Request) -> str | None:
+    """Return the state of the sessions that are wanted, None for all; raise `ApiError` 400 for what is none."""
+    state = request.query_params.get("state") or None
+    if state is not None and state not in STATES:
+        raise ApiError(400, "bad_state", "`state` is not one.", hint=f"States are {', '.join(STATES)}.")
+    return state
+
+
+def since_of(request: Request) -> str | None:
+    """Return the time since when, written as events write theirs; raise `ApiError` 400 for what is no time."""
+    text = request.query_params.get("since")
+    if not text:
+        return None
+    try:
+        asked = datetime.fromisoformat(text)
+        since = (asked if asked.tzinfo else asked.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        hint = "Write 2026-01-31, or 2026-01-31T12:00:00Z."
+        raise ApiError(400, "bad_since", "`since` is not a date or time.", hint=hint) from None
+    return since.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def number_cursor(request: Request) -> int | None:

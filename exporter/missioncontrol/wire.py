@@ -12,13 +12,13 @@ from starlette.routing import Route
 from exporter.core.envelope import REFUSALS
 from exporter.missioncontrol import ingest, queries
 from exporter.missioncontrol.answers import ApiError, json_answer
+from exporter.missioncontrol.asked import STATES
 from exporter.missioncontrol.body import ENCODINGS
 from exporter.missioncontrol.guard import HOLDER
 from exporter.missioncontrol.receiver import DECLARATION, Receiver, receiver_of
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,199}")
 _REPORT_BYTES_MAX: Final = 1 << 20
-_STATES: Final = ("working", "idle", "needs_attention", "ended", "crashed")
 
 
 class _Registration(msgspec.Struct):
@@ -90,8 +90,8 @@ async def report_session(request: Request) -> Response:
     _needs_declaration(request)
     session_id = checked_id(request.path_params["id"])
     report = _decoded(await receiver.read_body(request, _REPORT_BYTES_MAX), _SessionReport)
-    if isinstance(report.state, str) and report.state not in _STATES:
-        raise ApiError(400, "bad_state", "The state is not one.", hint=f"States are {', '.join(_STATES)}.")
+    if isinstance(report.state, str) and report.state not in STATES:
+        raise ApiError(400, "bad_state", "The state is not one.", hint=f"States are {', '.join(STATES)}.")
     fields = msgspec.to_builtins(report)
     now = receiver.now()
     await receiver.write(lambda database: ingest.report_session(database, session_id, fields, now))

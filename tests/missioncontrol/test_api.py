@@ -81,6 +81,7 @@ async def test_sessions_come_newest_first_in_pages_that_miss_none(
         ({"q": "task 1"}, ["s1"]),
         ({"q": "100%"}, []),
         ({"state": "working", "since": "2026-11-02T00:00:00Z"}, ["s2", "s1"]),
+        ({"state": "working", "since": "2026-11-02T14:00:00+14:00"}, ["s2", "s1"]),
         ({"state": "ended"}, []),
     ],
 )
@@ -100,6 +101,9 @@ async def test_sessions_are_filtered(
         "/api/v1/sessions?limit=0",
         "/api/v1/sessions?limit=-1",
         "/api/v1/sessions?limit=x",
+        "/api/v1/sessions?state=bogus",
+        "/api/v1/sessions?since=x",
+        "/api/v1/sessions?since=0001-01-01T00:00:00%2B14:00",
         "/api/v1/sessions?limit=²",
         "/api/v1/sessions?cursor=zzz",
         "/api/v1/sessions?cursor=é",
