@@ -19,9 +19,9 @@ def _build(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--port",
-        type=whole_number(1, 65_535),
+        type=whole_number(0, 65_535),
         metavar="N",
-        help="port of the page (default: 8411, or the next free one)",
+        help="port of the page; 0 takes any (default: 8411, or the next free one)",
     )
     parser.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
 

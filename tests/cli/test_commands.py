@@ -157,6 +157,13 @@ def test_up_says_where_its_page_is_and_stops_when_told(session_id: str, number: 
     assert program.returncode == Exit.DONE
 
 
+def test_up_takes_any_port_when_told_to() -> None:
+    with up("--port", "0") as (_, one):
+        pass
+
+    assert int(one["url"].rstrip("/").rpartition(":")[2]) > 0
+
+
 def test_up_beside_an_exporter_shows_its_page(session_id: str) -> None:
     with up() as (_, ready):
         attached = answer_of("up", "--no-open")["ready"]
