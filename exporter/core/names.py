@@ -8,6 +8,8 @@ JOURNALS: Final = "journals"
 RECEIVER: Final = "mission_control.db"
 LOCAL: Final = "local"
 """The sink that is the embedded Mission Control."""
+STORE_HEADER: Final = "session-exporter-store"
+"""The header of an answer in which a Mission Control of ours names its store."""
 
 
 def sink_name(configured: str) -> str:

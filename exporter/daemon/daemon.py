@@ -141,7 +141,7 @@ class Daemon:
             run.start(sum_up=sum_up)
         self.source.start()
         for run in self.runs if deliver else ():
-            run.look_for_one()
+            run.look_for_one(sees_all=not self.scope.sessions)
         if self.observing is not None:
             self.observing.start(connect=deliver)
         self.ready.set()

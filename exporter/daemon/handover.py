@@ -78,6 +78,7 @@ class Handover:
                 return self.follow(answer)
             if answer.asked:
                 self.outlet.succeeded()
+                self.outlet.met()
             self._registered, self._restore, self.in_doubt = True, False, False
             if self.mark.remote_id != answer.remote_id:
                 await self.commit(replace(self.mark, remote_id=answer.remote_id))
@@ -263,7 +264,8 @@ class Handover:
                 outlet.refused(status, self.session)
             case Missing():
                 outlet.succeeded()
-                outlet.say(Level.WARNING, "the session is not there any more; it is made again", self.session)
+                if not outlet.met():
+                    outlet.say(Level.WARNING, "the session is not there any more; it is made again", self.session)
                 self.mark, self._registered = Mark(), False
                 self._setback("the session is made and then not found")
                 return BeginAgain({})

@@ -48,6 +48,9 @@ class Outlet:
     last_error: str | None = None
     retries: int = 0
     busy: int = 0
+    new_store: str | None = None
+    """The receiver's store, while not every session was looked for in it."""
+    on_new_store: Callable[[], None] = lambda: None
     released: set[str] = field(default_factory=set)
     """The ids of events that leave quarantine now."""
     _told: str = ""
@@ -114,6 +117,31 @@ class Outlet:
         elif sent.told and sent.told != self._told and not sent.rejected:
             self.say(Level.WARNING, "the sink accepts, and warns", session, why=sent.told)
         self._told = sent.told or self._told
+
+    def known_store(self) -> str | None:
+        """Return which store the receiver had when every session was known to be in it."""
+        return self.store.fact(self._store_fact)
+
+    def met(self) -> bool:
+        """Look which store answered; return whether it is one in which not every session was looked for."""
+        said = self.sink.store
+        if said is not None and said != self.new_store and said != (known := self.known_store()):
+            self.new_store = said
+            if known is not None:
+                text = "the receiver has another store than before; every session is looked for in it"
+                self.notice(Notice(Level.WARNING, text, None, self.sink.name))
+            self.on_new_store()
+        return self.new_store is not None
+
+    def looked_through(self, *, everywhere: bool) -> None:
+        """Note that the sessions at hand, or all that the sink has, were looked for in the receiver's new store."""
+        if self.new_store is not None and (everywhere or self.known_store() is None):
+            self.store.remember(self._store_fact, self.new_store)
+            self.new_store = None
+
+    @property
+    def _store_fact(self) -> str:
+        return f"store of sink {self.sink_id}"
 
     def troubled(self, session: str, progress: Progress, problem: str, message: str, **fields: object) -> None:
         """Note what keeps a session from this sink that is no fault of the sink; said once."""

@@ -62,6 +62,7 @@ class Reports:
                 await self._sessions(run)
                 if run.outlet.sink.capabilities.reports and now - last_exporter >= _EXPORTER_SECONDS:
                     await self._exporter(run)
+                    run.outlet.met()
             if now - last_exporter >= _EXPORTER_SECONDS:
                 last_exporter = now
 

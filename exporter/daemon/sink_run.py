@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sqlite3
 import time
 from typing import Final
 
@@ -10,6 +11,7 @@ from exporter.core.schedule import Schedule
 from exporter.daemon.lane import Lane
 from exporter.daemon.mapping import has_ended
 from exporter.daemon.outlet import Outlet
+from exporter.store.marks import StoreDamagedError, StoreUnwritableError
 
 TOKEN_LOOK_SECONDS: Final = 1.0
 TROUBLE_SECONDS: Final = 5.0
@@ -28,7 +30,8 @@ class SinkRun:
         self._workers: list[asyncio.Task[None]] = []
         self._counting: asyncio.Task[None] | None = None
         self._sums_up = False
-        self._stopping = False
+        self._stopping = self._sees_all = False
+        outlet.on_new_store = self._look_for_all
 
     @property
     def name(self) -> str:
@@ -56,6 +59,23 @@ class SinkRun:
         if not lane.busy:
             self._schedule.add(lane, live=lane.live)
             self._work.set()
+
+    def look_for_one(self, *, sees_all: bool) -> None:
+        """Ask about one session, where we know which store the receiver had: another one answers for all of them.
+
+        `sees_all` says that every session with a mark has a lane.
+        """
+        self._sees_all = sees_all
+        if self.outlet.mapping is None and self.outlet.known_store() is not None:
+            for lane in self.lanes.values():
+                if lane.doubt():
+                    self.ask(lane)
+                    return
+
+    def _look_for_all(self) -> None:
+        for lane in self.lanes.values():
+            if lane.doubt():
+                self.ask(lane)
 
     def idle(self) -> bool:
         """Tell whether there is nothing left to do."""
@@ -120,6 +140,9 @@ class SinkRun:
             self.outlet.busy -= 1
             self.outlet.gate.unused()
             self._gate_moved.set()
+        if self.outlet.new_store is not None and not any(one.in_doubt for one in self.lanes.values()):
+            with contextlib.suppress(sqlite3.Error, StoreDamagedError, StoreUnwritableError):
+                self.outlet.looked_through(everywhere=self._sees_all)
         if more or lane.asked:
             self._schedule.add(lane, live=lane.live)
             self._work.set()

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from exporter.core.names import STORE_HEADER
 from exporter.core.projected import ProjectEvent
 from exporter.core.redacted import RedactEvent
 from exporter.missioncontrol import across, api, pages, tokens, wire
@@ -21,6 +22,7 @@ from exporter.missioncontrol.answers import ApiError, answer_api_error, error_an
 from exporter.missioncontrol.entrance import ROUTES as ENTRANCE
 from exporter.missioncontrol.entrance import make_entrance
 from exporter.missioncontrol.guard import Guard
+from exporter.missioncontrol.index import identity_of
 from exporter.missioncontrol.receiver import Counters, Limits, MakeTrace, Receiver, utc_now
 from exporter.missioncontrol.retention import Retention
 from exporter.missioncontrol.store import Store
@@ -57,7 +59,7 @@ def create_app(
     app = Starlette(
         routes=[*wire.ROUTES, *api.ROUTES, *across.ROUTES, *ENTRANCE, *pages.ROUTES],
         middleware=[
-            Middleware(_FinishAnswers, counters=receiver.counters),
+            Middleware(_FinishAnswers, counters=receiver.counters, store=store.do(identity_of)),
             Middleware(
                 Guard,
                 token=token,
@@ -92,11 +94,15 @@ async def _answer_http_error(_: Request, error: Exception) -> Response:
 
 
 class _FinishAnswers:
-    """Counts answers by status for `/metrics`, and forbids browsers to make anything of what is no page."""
+    """Counts answers by status for `/metrics`, and forbids browsers to make anything of what is no page.
 
-    def __init__(self, app: ASGIApp, counters: Counters) -> None:
+    An uploader is told with every answer which store this is, so that it notices when that is another one.
+    """
+
+    def __init__(self, app: ASGIApp, counters: Counters, store: int) -> None:
         self._app = app
         self._requests = counters.requests
+        self._store = f"{store:x}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def finished(message: Message) -> None:
@@ -104,6 +110,8 @@ class _FinishAnswers:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
+                if scope["path"].startswith("/agents/") and message["status"] not in (401, 403):
+                    headers[STORE_HEADER] = self._store
                 status = str(message["status"])
                 self._requests[status] = self._requests.get(status, 0) + 1
             await send(message)

@@ -11,6 +11,7 @@ import msgspec
 import tenacity
 
 from exporter.core.delivery import Limits
+from exporter.core.names import STORE_HEADER
 from exporter.core.verdict import Accepted, Later, LessCompression, Verdict, verdict
 from exporter.sinks.sink import Ack, Capabilities, Registered, Registration, Sent
 from exporter.sinks.transport import Answer, NoAnswerError, Transport
@@ -79,6 +80,7 @@ class MissionControl:
         self._encodings_refused: set[str] = set()
         self._body_bytes_max: int | None = None
         self.token_refused: str | None = None
+        self.store: str | None = None
 
     def limits(self) -> Limits:
         """Return what one request may hold, by the floor, the capabilities and what a 413 has taught."""
@@ -215,6 +217,7 @@ class MissionControl:
             if token != self.token():
                 return Later("the token has changed meanwhile", 0.0)
             self.token_refused = token
+        self.store = answer.headers.get(STORE_HEADER, self.store)
         return answer
 
     def _judge(self, answer: Answer) -> Verdict:

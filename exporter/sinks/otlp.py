@@ -94,6 +94,7 @@ class Otlp:
         self.url = url
         self.token = token
         self.token_refused: str | None = None
+        self.store: str | None = None
         self.capabilities = Capabilities()
         self.streams = streams
         self.rejected = 0

@@ -65,12 +65,16 @@ Registration: TypeAlias = Registered | Verdict
 
 
 class Sink(Protocol):
-    """One place that takes events. `token` is what it is authorised by now; a refused one closes the sink's gate."""
+    """One place that takes events. `token` is what it is authorised by now; a refused one closes the sink's gate.
+
+    `store` is which store answered last, where the receiver says so: another one than before has lost what it had.
+    """
 
     name: str
     url: str
     token: Callable[[], str | None]
     token_refused: str | None
+    store: str | None
     capabilities: Capabilities
 
     def limits(self) -> Limits: ...

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import httpx
 
+from exporter.core.names import STORE_HEADER
 from exporter.missioncontrol import queries
 from exporter.missioncontrol.app import create_app
 from exporter.missioncontrol.ingest import DeletedSessionError, UnknownSessionError
@@ -83,7 +84,7 @@ class Full:
             if "capabilities" in changed:
                 self.change(changed)
                 body = json.dumps(changed).encode()
-        return answer.status_code, {}, body
+        return answer.status_code, {one: answer.headers[one] for one in (STORE_HEADER,) if one in answer.headers}, body
 
     def held(self, session: str) -> list[tuple[str, bytes]]:
         """Return what is shown of a session, in order: ids and exact bytes."""
