@@ -133,6 +133,7 @@ async def serve(
     port: int,
     token_file: str | None,
     certificate: "Certificate | None",
+    on_notice: Callable[[str], None],
 ) -> int:
     """Run the receiver and its page alone, with this file as its store, until a signal."""
     from exporter.daemon.serving import leave_no_core, stop_on_signals
@@ -151,6 +152,7 @@ async def serve(
         port=port,
         token_file=Path(token_file) if token_file else None,
         stop=stop_on_signals(),
+        say=on_notice,
         certificate=certificate,
         make_trace=make_trace,
         project=project,

@@ -71,6 +71,7 @@ def _run(invocation: Invocation) -> int:
             port=args.port,
             token_file=args.token_file,
             certificate=Certificate(Path(args.certificate), Path(args.key)) if args.certificate else None,
+            on_notice=invocation.out.notice,
         )
     )
 

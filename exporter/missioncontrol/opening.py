@@ -53,12 +53,13 @@ async def serve_alone(
     port: int,
     token_file: Path | None,
     stop: asyncio.Event,
+    say: Callable[[str], None],
     certificate: Certificate | None = None,
     make_trace: MakeTrace | None = None,
     project: ProjectEvent | None = None,
     retention: Retention | None = None,
 ) -> None:
-    """Serve a receiver until `stop`, and print its address on stdout once it listens."""
+    """Serve a receiver until `stop`; print its address on stdout once it listens, and `say` what else helps."""
     token = _token_in(token_file) if token_file is not None else None
     with Store(store) as opened:
         app = create_app(
@@ -72,6 +73,8 @@ async def serve_alone(
         )
         server = await serve_http(app, host, port, explicit_port=True, certificate=certificate)
         print(server.address(), flush=True)  # noqa: T201  the one result of this command
+        if named := server.named():
+            say(f"It listens on every address of this machine; from others it is opened as {named}")
         try:
             await stop.wait()
         finally:

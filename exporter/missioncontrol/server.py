@@ -47,6 +47,10 @@ class ServerHandle:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
 
+    def named(self) -> str | None:
+        """Return what other machines open where it listens on all addresses, which is none that can be opened."""
+        return f"{self.scheme}://{socket.gethostname()}:{self.port}/" if _is_every(self.host) else None
+
     def address(self) -> str:
         """Return what a person opens: on loopback where the system does not say whose a connection is, works once."""
         if is_loopback(self.host) and not tells_users():
@@ -153,6 +157,14 @@ def is_loopback(host: str) -> bool:
         return True
     try:
         return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_every(host: str) -> bool:
+    """Tell whether it stands for all addresses of this machine, as 0.0.0.0 does."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
     except ValueError:
         return False
 

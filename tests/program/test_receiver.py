@@ -1,12 +1,14 @@
 """The receiver alone, as a team starts it."""
 
 import signal
+import socket
 import subprocess
 
 import pytest
 
 from tests.cli.program import command
 from tests.program.driver import Machine
+from tests.program.waiting import until
 
 
 @pytest.mark.parametrize("form", ["sqlite:///{}", "{}"], ids=["an address", "a path"])
@@ -31,3 +33,21 @@ def test_the_store_is_kept_where_store_says(machine: Machine, form: str) -> None
     assert "mc.db" in made
     names = ("mc.db", "mc-search.db")
     assert made <= {name + suffix for name in names for suffix in ("", "-wal", "-shm", "-journal")}
+
+
+def test_on_every_address_it_says_which_one_other_machines_open(machine: Machine) -> None:
+    token = machine.root / "token"
+    token.write_text("team-token-of-the-tests")
+    line = command("mission-control", "serve", "--port", "0", "--host", "0.0.0.0", "--token-file", str(token))
+    said = machine.root / "said"
+    with said.open("wb") as errors:
+        process = subprocess.Popen(line, env=machine.environment, stdout=subprocess.PIPE, stderr=errors)
+    try:
+        assert process.stdout is not None
+        port = process.stdout.readline().decode().strip().rstrip("/").rpartition(":")[2]
+        until(lambda: said.read_bytes().endswith(b"\n"), "the address by name")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+
+    assert f"http://{socket.gethostname()}:{port}/" in said.read_text()
