@@ -71,7 +71,7 @@ def backfill_text(sessions: Sequence[Mapping[str, Any]], *, dry_run: bool, width
             Cell(number(row["events"])),
             Cell(size(row["bytes"])),
             Cell("" if row.get("masked") is None else number(row["masked"])),
-            Cell(words(_state(row)), _TONES.get(str(row["state"]), "")),
+            Cell(words(_state(row)), _tone(row)),
         )
         for row in sessions
     ]
@@ -80,6 +80,10 @@ def backfill_text(sessions: Sequence[Mapping[str, Any]], *, dry_run: bool, width
     verb = "would go" if dry_run else "delivered"
     total = f"{count(events, 'event')} ({size(bytes_)}) {verb}, {count(masked, 'secret')} masked."
     return f"{table(_COLUMNS, rows, width=width, palette=palette)}\n\n{total}"
+
+
+def _tone(row: Mapping[str, Any]) -> Tone:
+    return "warn" if row.get("quarantined") else _TONES.get(str(row["state"]), "")
 
 
 def _state(row: Mapping[str, Any]) -> str:

@@ -147,7 +147,7 @@ def session_text(session: Mapping[str, Any], *, now: datetime, palette: Palette)
     ]
     for sink in session.get("sinks") or ():
         behind = sink.get("lag_events", 0)
-        lag = f"{count(behind, 'event')} behind" if behind else "has everything"
+        lag = sink.get("state") or (f"{count(behind, 'event')} behind" if behind else "has everything")
         rows.append(
             (
                 f"sink {plain(sink['name'])}",
@@ -177,6 +177,7 @@ def _sinks(session: Mapping[str, Any]) -> Cell:
         for sink in session.get("sinks") or ()
         if sink.get("lag_events")
     ]
+    behind += [f"{plain(sink['name'])} {sink['state']}" for sink in session.get("sinks") or () if sink.get("state")]
     if behind:
         return Cell(", ".join(behind), "warn")
     return Cell("have everything", "good") if session.get("sinks") else Cell("")

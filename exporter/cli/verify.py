@@ -1,16 +1,17 @@
 """`exporter verify`: proves that each Mission Control holds exactly what the files hold."""
 
 from argparse import ArgumentParser
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from exporter.cli.commands import Example, Leaf
 from exporter.cli.identify import short_ids, whole_ids
 from exporter.cli.invocation import Invocation
-from exporter.cli.table import Cell, Column, Palette, table
+from exporter.cli.table import Cell, Column, Palette, Tone, table
 from exporter.cli.text import count, number, plain
 
-IDS_SHOWN_MAX: Final = 20
+IDS_SHOWN_MAX: Final = 3
 _COLUMNS = (
     Column("SESSION"),
     Column("SINK"),
@@ -50,7 +51,7 @@ def verify_text(sessions: Sequence[Mapping[str, Any]], *, width: int | None, pal
         (
             Cell(names.get(row["session"], row["session"])),
             Cell(plain(row["sink"])),
-            Cell("equal", "good") if row["equal"] else Cell("DIFFERENT", "bad"),
+            _verdict(row),
             Cell(number(row["file"])),
             Cell(number(row["delivered"])),
             Cell("-" if row.get("receiver") is None else number(row["receiver"])),
@@ -61,10 +62,27 @@ def verify_text(sessions: Sequence[Mapping[str, Any]], *, width: int | None, pal
     ]
     blocks = [table(_COLUMNS, rows, width=width, palette=palette)]
     blocks += [differences for row in sessions if (differences := _differences(row, names, palette))]
-    wrong = sum(not row["equal"] for row in sessions)
-    compared = count(len(sessions), "comparison")
-    total = f"{compared}: {number(wrong)} with differences." if wrong else f"{compared}, all equal."
-    return "\n\n".join([*blocks, palette.paint(total, "bad" if wrong else "good")])
+    return "\n\n".join([*blocks, *_totals(sessions, palette)])
+
+
+def _verdict(row: Mapping[str, Any]) -> Cell:
+    if row["equal"]:
+        return Cell("equal", "good")
+    verdict = row.get("verdict", "different")
+    return Cell("DIFFERENT", "bad") if verdict == "different" else Cell(plain(verdict), "warn")
+
+
+def _totals(sessions: Sequence[Mapping[str, Any]], palette: Palette) -> list[str]:
+    """How many are how, and what is in quarantine, which is at no receiver and is no difference."""
+    verdicts = Counter("equal" if row["equal"] else row.get("verdict", "different") for row in sessions)
+    compared, wrong, equal = count(len(sessions), "comparison"), verdicts.pop("different", 0), verdicts.pop("equal", 0)
+    parts = [f"{number(wrong)} with differences"] if wrong else []
+    parts += [f"{number(many)} {plain(verdict)}" for verdict, many in verdicts.items()]
+    total = f"{compared}: {', '.join(parts)}." if parts else f"{compared}, all equal."
+    tone: Tone = "bad" if wrong else "good" if equal == len(sessions) else "warn"
+    kept = sum(row.get("quarantined") or 0 for row in sessions)
+    note = f"{number(kept)} in quarantine, and so at no receiver: see `exporter quarantine list`."
+    return ["\n".join([palette.paint(total, tone), *([palette.paint(note, "warn")] if kept else [])])]
 
 
 def _differences(row: Mapping[str, Any], names: Mapping[str, str], palette: Palette) -> str:
@@ -85,7 +103,9 @@ LEAVES = {
     "verify": Leaf(
         description=(
             "Compares the ids in each session file with what was delivered, and that with what each Mission Control "
-            "holds (one digest per session; the ids are named when it differs). Ends with 8 when something differs."
+            "holds (one digest per session; the ids are named when it differs). Ends with 8 when something "
+            "differs, else with 5 or 6 when a receiver refuses or does not answer. What is in quarantine is "
+            "counted and is no difference; nor is a session that somebody deleted there."
         ),
         examples=(
             Example("exporter verify --all", "everything on this machine"),

@@ -147,7 +147,7 @@ class _Way:
         if lane is not None and lane.stopped:
             return "deleted there; --from-start sends it again", None
         if self.over and run.summed_up:
-            kept = f"but for {quarantined} in quarantine, see `exporter quarantine list`"
+            kept = f"but for {quarantined} in quarantine; `exporter quarantine list` says why"
             return "delivered", kept if quarantined else None
         if lane is not None and lane.progress.problem is not None:
             return "stopped", lane.progress.problem

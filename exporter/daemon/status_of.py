@@ -63,7 +63,8 @@ def sink_status(run: SinkRun) -> SinkStatus:
     outlet, now = run.outlet, time.monotonic()
     behind = [lane for lane in run.lanes.values() if lane.lag_bytes() > 0]
     state = "refused" if outlet.gate.closed else "waiting" if outlet.gate.failures else "ok"
-    if any(lane.progress.problem for lane in run.lanes.values()):
+    troubles = [lane.progress.why for lane in run.lanes.values() if lane.progress.problem]
+    if troubles:
         state = "stopped" if state == "ok" else state
     since = [now - lane.behind_since for lane in behind if lane.behind_since is not None]
     return SinkStatus(
@@ -73,7 +74,7 @@ def sink_status(run: SinkRun) -> SinkStatus:
         sum(lane.lag_bytes() for lane in behind),
         round(max(since, default=0.0), 3),
         iso(outlet.last_success),
-        outlet.last_error,
+        outlet.last_error or next(iter(troubles), None),
         outlet.retries,
         outlet.quarantine.count(sink=run.name),
         is_estimate=sum(lane.lag_bytes() for lane in behind) > _COUNT_BYTES_MAX,

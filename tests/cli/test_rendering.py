@@ -227,8 +227,29 @@ def test_verify_names_the_ids_that_differ() -> None:
     shown = verify_text([row], width=100, palette=PLAIN)
 
     assert "3f2ab1c0 at local\n  missing at the receiver: 25 events\n    event-00" in shown
-    assert "    event-19\n    and 5 more (all of them: --json)\n  other content: 1 event\n    event-99" in shown
+    assert "    event-02\n    and 22 more (all of them: --json)\n  other content: 1 event\n    event-99" in shown
     assert shown.endswith("1 comparison: 1 with differences.")
+
+
+def test_verify_tells_what_is_no_difference_from_what_is() -> None:
+    deleted = VERIFY | {"equal": False, "verdict": "deleted there"}
+    down = VERIFY | {"equal": False, "verdict": "not reachable", "detail": "connection refused"}
+    kept = VERIFY | {"quarantined": 2, "detail": "2 in quarantine", "verdict": "equal"}
+
+    shown = verify_text([deleted, down, kept], width=None, palette=PLAIN).splitlines()
+
+    assert [line.split("  ")[2] for line in shown[1:4]] == ["deleted there", "not reachable", "equal"]
+    assert shown[-2:] == [
+        "3 comparisons: 1 deleted there, 1 not reachable.",
+        "2 in quarantine, and so at no receiver: see `exporter quarantine list`.",
+    ]
+
+
+def test_a_sink_where_the_session_was_deleted_is_not_said_to_have_everything() -> None:
+    session = SESSIONS[0] | {"sinks": [{"name": "mc", "delivered": 9, "lag_events": 0, "state": "deleted there"}]}
+
+    assert sessions_text([session], names={}, now=NOW, width=None, palette=PLAIN).endswith("  mc deleted there")
+    assert "9 delivered, deleted there" in session_text(session, now=NOW, palette=PLAIN)
 
 
 ENTRY: dict[str, Any] = {

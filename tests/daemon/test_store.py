@@ -140,10 +140,15 @@ async def test_a_disk_that_refuses_marks_pauses_the_session_until_it_does_not(
 
     await never(lambda: len(full.event_requests()) > sent + 1, 0.3)
     assert len(exporter.alarms()) == 1
+    status = await exporter.sink_status()
+    assert status["state"] == "stopped"
+    assert "database or disk is full" in status["last_error"]
     full_disk[0] = False
 
     await until(lambda: full.ids() == session.durable_ids())
     assert await exporter.idle() == Exit.DONE
+    assert "the session goes on" in [notice.message for notice in exporter.notices]
+    assert (await exporter.sink_status())["last_error"] is None
     assert await exporter.differences() == []
 
 

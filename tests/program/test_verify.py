@@ -129,17 +129,67 @@ def test_an_event_that_is_not_in_the_file_is_named(machine: Machine) -> None:
     assert (said["missing"], said["extra"]) == ([], [stranger])
 
 
-def test_a_session_the_receiver_forgot_is_not_called_equal(machine: Machine) -> None:
+def test_a_session_the_receiver_forgot_is_neither_equal_nor_a_difference(machine: Machine) -> None:
     team = machine.with_team().team
     assert team is not None
     ids = delivered(machine)
     answer = team.client.delete(f"{team.root}/api/v1/sessions/{machine.sessions[0].id}")
 
-    document = machine.exporter("verify", "--all", "--json")
+    rows = machine.json("verify", "--all")["sessions"]
+    backfilled = machine.exporter("backfill", "--all")
 
     assert answer.status_code in (200, 204)
-    assert document.returncode == 8, document.stdout
+    assert sorted(row["verdict"] for row in rows) == ["deleted there", "equal"]
+    assert sum(row["equal"] for row in rows) == 1
+    assert backfilled.returncode == 0, backfilled.stdout
+    assert "deleted there" in backfilled.stdout
     assert len(ids) == 300
+
+
+def test_a_receiver_that_comes_back_empty_gets_every_session_from_an_idle_exporter(machine: Machine) -> None:
+    team = machine.with_team().team
+    assert team is not None
+    delivered(machine)
+    running = machine.start()
+    team.stop()
+    for file in team.database.parent.glob(f"{team.database.name}*"):
+        file.unlink()
+    team.start()
+
+    for session in machine.sessions:
+        team.wait_for(session.id, session.durable())
+
+    machine.verify()
+    assert running.text().count("another store") == 1
+
+
+def test_a_lost_receiver_is_repaired_without_a_daemon(machine: Machine) -> None:
+    team = machine.with_team().team
+    assert team is not None
+    delivered(machine)
+    team.stop()
+    down = machine.exporter("verify", "--all")
+    for file in team.database.parent.glob(f"{team.database.name}*"):
+        file.unlink()
+    team.start()
+
+    lost = machine.exporter("verify", "--all")
+    repaired = machine.exporter("verify", "--all", "--repair")
+
+    assert (down.returncode, "not reachable" in down.stdout, "event-" in down.stdout) == (6, True, False)
+    assert (lost.returncode, "has not this session any more" in lost.stdout) == (8, True)
+    assert repaired.returncode == 0, repaired.stdout + repaired.stderr
+    machine.verify()
+
+
+def test_a_backfill_says_what_is_in_quarantine(machine: Machine) -> None:
+    machine.with_team().session().write(5).append([b"rubbish"])
+
+    answer = machine.exporter("backfill", "--all")
+
+    assert answer.returncode == 4
+    assert "but for 1 in quarantine" in answer.stdout
+    assert "exporter quarantine list" in answer.stdout
 
 
 def _all_events(machine: Machine) -> list[dict[str, Any]]:
