@@ -107,7 +107,13 @@ def add_global_flags(parser: ArgumentParser) -> None:
     group.add_argument(
         "--no-color", action="store_true", help="no colour (also: NO_COLOR, or output that is not a terminal)"
     )
-    group.add_argument("-v", "--verbose", action="count", default=0, help="show the details of an unexpected error")
+    group.add_argument(
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="show all of what is long, and the details of an unexpected error",
+    )
     group.add_argument("-q", "--quiet", action="store_true", help="no progress and no notices, only results and errors")
     group.add_argument("-h", "--help", action="help", default=SUPPRESS, help="show this and exit")
 

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from exporter.cli.commands import Example, Leaf
 from exporter.cli.identify import short_ids
@@ -23,6 +23,7 @@ _COLUMNS = (
     Column("DETAIL", flex=True),
 )
 _NUMBER = whole_number(0, 10**12)
+_SHOWN_MAX: Final = 4_000
 
 
 def _build_list(_: ArgumentParser) -> None:
@@ -47,7 +48,8 @@ def _run_list(invocation: Invocation) -> int:
 def _run_show(invocation: Invocation) -> int:
     answer = invocation.ask({"do": "quarantine_show", "number": invocation.args.number})
     out, now = invocation.out, datetime.now().astimezone()
-    out.result(answer, lambda: entry_text(answer, now=now, palette=out.palette))
+    is_whole = not out.on_terminal or bool(invocation.args.verbose)
+    out.result(answer, lambda: entry_text(answer, now=now, palette=out.palette, is_whole=is_whole))
     return 0
 
 
@@ -84,8 +86,11 @@ def quarantine_text(entries: Sequence[Mapping[str, Any]], *, now: datetime, widt
     return table(_COLUMNS, rows, width=width, palette=palette)
 
 
-def entry_text(entry: Mapping[str, Any], *, now: datetime, palette: Palette) -> str:
-    """One entry in full; the event itself only when `text` holds it, which it does only if redaction passed it."""
+def entry_text(entry: Mapping[str, Any], *, now: datetime, palette: Palette, is_whole: bool = True) -> str:
+    """One entry; the event itself only when `text` holds it, which it does only if redaction passed it.
+
+    A long event is shown from its beginning alone, unless `is_whole`.
+    """
     rows = [
         ("number", Cell(str(entry["n"]), "strong")),
         ("reason", Cell(words(entry["reason"]), "warn")),
@@ -98,6 +103,9 @@ def entry_text(entry: Mapping[str, Any], *, now: datetime, palette: Palette) -> 
     ]
     text = entry.get("text")
     shown = plain(text) if text else palette.paint("The event itself is not shown: it does not pass redaction.", "dim")
+    if not is_whole and len(shown) > _SHOWN_MAX:
+        rest = f"… {count(len(shown) - _SHOWN_MAX, 'character')} more; -v or a pipe shows them all"
+        shown = f"{shown[:_SHOWN_MAX]}\n{palette.paint(rest, 'dim')}"
     return f"{pairs(rows, palette=palette)}\n\n{shown}"
 
 
@@ -121,7 +129,10 @@ LEAVES = {
     ),
     "quarantine show": Leaf(
         description="One quarantined event: reason, place, size; the event itself only if redaction passes it.",
-        examples=(Example("exporter quarantine show 3", "number 3 of the list"),),
+        examples=(
+            Example("exporter quarantine show 3", "number 3 of the list; of a long event its beginning"),
+            Example("exporter quarantine show -v 3", "all of it"),
+        ),
         build=_build_one,
         run=_run_show,
     ),

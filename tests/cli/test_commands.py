@@ -10,7 +10,8 @@ import pytest
 
 from exporter.demo.replay import replay
 from exporter.errors import Exit
-from tests.cli.program import exporter, up
+from tests.cli.program import command, exporter, up
+from tests.cli.test_terminal import on_terminal
 
 NOTHING_AT_ALL = b'{"type":"session.info","data":{}}\n'
 
@@ -124,6 +125,19 @@ def test_what_cannot_be_sent_is_listed_shown_and_dropped(own_home: Path, session
     assert entry["size"] in (len(NOTHING_AT_ALL), len(NOTHING_AT_ALL) - 1)
     assert dropped["done"] == [entry["n"]]
     assert answer_of("quarantine", "list")["quarantined"] == []
+
+
+def test_of_a_long_event_in_quarantine_a_terminal_gets_the_beginning(own_home: Path, session_id: str) -> None:
+    with events_file(own_home, session_id).open("ab") as file:
+        file.write(b'{"type":"assistant.message","data":{"content":"' + b"word " * 20_000 + b'"}}\n')
+    exporter("backfill", "--all")
+
+    shown = on_terminal(command("quarantine", "show", "1"))
+    whole = [on_terminal(command("quarantine", "show", "-v", "1")), exporter("quarantine", "show", "1").stdout]
+
+    assert 3_000 < len(shown) < 6_000
+    assert "-v or a pipe shows them all" in shown
+    assert all(one.count("word ") == 20_000 and "-v or a pipe" not in one for one in whole)
 
 
 def test_a_number_that_is_not_in_quarantine_ends_with_2(session_id: str) -> None:
