@@ -159,10 +159,12 @@ async def ids(client: httpx.AsyncClient) -> list[str]:
 async def test_what_is_too_old_is_forgotten_for_good(
     store: Store, open_client: Any, make_event: Make, make_body: Make
 ) -> None:
-    clock = [datetime(2026, 11, 1, tzinfo=UTC)]
+    clock = [datetime(2026, 11, 3, tzinfo=UTC)]
     async with open_client(store, clock=lambda: clock[0], retention=Retention(10, None)) as client:
         receiver = client._transport.app.state.receiver
-        await fill(client, make_event, make_body, [1, 2, 15])
+        await fill(client, make_event, make_body, [1, 2])
+        clock[0] = datetime(2026, 11, 16, tzinfo=UTC)
+        await fill(client, make_event, make_body, [15])
         clock[0] = datetime(2026, 11, 18, tzinfo=UTC)
         await fill(client, make_event, make_body, [3])
 
