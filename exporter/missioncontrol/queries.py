@@ -200,11 +200,15 @@ def exporters(database: sqlite3.Connection) -> list[dict[str, Any]]:
     return [{**msgspec.json.decode(report), "id": id, "reported_at": at} for id, report, at in rows]
 
 
-def totals(database: sqlite3.Connection) -> Totals:
-    """Return how many sessions there are in each state, and how many events in all."""
-    states: dict[str, int] = dict(database.execute("SELECT state, count(*) FROM sessions GROUP BY state"))
-    (count,) = database.execute("SELECT coalesce(sum(count), 0) FROM sessions").fetchone()
-    return Totals(states, count)
+def totals(database: sqlite3.Connection, words: str | None = None) -> Totals:
+    """Return how many sessions there are in each state, and how many events in all; with words, of those that fit."""
+    values = (words or "").casefold().split()
+    fit = " AND ".join(["1", *["instr(haystack, ?) > 0"] * len(values)])
+    rows = database.execute(
+        f"SELECT state, count(*), sum(count) FROM sessions WHERE {fit} GROUP BY state",  # noqa: S608  constants only
+        values,
+    ).fetchall()
+    return Totals({state: sessions for state, sessions, _ in rows}, sum(events for _, _, events in rows))
 
 
 def _place_of(database: sqlite3.Connection, n: int, event_id: str) -> tuple[int, int]:

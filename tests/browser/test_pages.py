@@ -68,6 +68,9 @@ def test_a_search_narrows_the_list_while_one_types(paced: Watched) -> None:
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody tr")).to_contain_text("tide table")
     assert page.url.endswith("?q=lighthouse+tide")
+    counts = page.locator("nav.filters a b").all_inner_texts()
+    assert counts[0] == "1"  # what the words leave, not what there is
+    assert sum(map(int, counts[1:])) == 1
     page.get_by_role("searchbox").fill("StopIteration")
     page.locator(".found li a", has_text="StopIteration").first.click()
     page.wait_for_url("**/sessions/demo?at=*")
@@ -106,6 +109,66 @@ def test_a_folded_call_stays_open_while_others_arrive(paced: Watched, receiver: 
 
     expect(page.locator("#e-event-2 pre.result")).to_be_visible()
     assert page.locator("#e-event-2 details").get_attribute("open") is not None
+
+
+def test_the_end_of_a_call_further_up_is_no_entry_of_its_own(watched: Watched, receiver: Receiver) -> None:
+    call = {"toolCallId": "x", "toolName": "task", "arguments": {"prompt": "count them"}}
+    inside = [event(number, "assistant.message", {"content": f"buoy {number}"}) for number in range(3, 20)]
+    receiver.post("task", [event(1, "user.message", {"content": "Look"}), event(2, "tool.execution_start", call)])
+    receiver.post("task", inside)
+    page = watched.open("/sessions/task")
+    page.locator(".live.on").wait_for()
+    receiver.post("task", [event(20, "tool.execution_complete", {"toolCallId": "x", "result": {"content": "17"}})])
+    expect(page.locator("#e-event-2 pre.result")).to_have_count(1)
+
+    receiver.post("task", [event(21, "assistant.message", {"content": "there are 17"})])
+
+    expect(page.locator("#e-event-21")).to_have_count(1)
+    expect(page.locator(".entry.tool")).to_have_count(1)
+
+
+def test_what_can_be_done_with_a_session_stands_in_one_line(watched: Watched) -> None:
+    page = watched.open("/sessions/demo")
+    page.set_viewport_size({"width": 1300, "height": 900})
+
+    tops = page.locator(".bar-of-actions .button").evaluate_all("all => all.map((one) => one.offsetTop)")
+
+    assert max(tops) - min(tops) <= 4, tops
+
+
+def test_the_upload_lag_of_a_session_is_not_cut_off(watched: Watched, receiver: Receiver) -> None:
+    receiver.post("lagging", [event(1, "user.message", {"content": "Wait"})])
+    receiver.report("lagging", host="far")
+    receiver.report_exporter(
+        "f4f4", version="0.1.0", host="far", sinks=[], behind={"lagging": {"lag_events": 1, "lag_seconds": 0.017}}
+    )
+    cell = watched.open("/").locator('tr[data-key="lagging"] td[data-name="Upload lag"]')
+
+    expect(cell).to_contain_text("17 ms · 1 event as of")
+    assert cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
+
+
+@pytest.mark.parametrize("width", [1360, 390])
+def test_no_label_of_a_waterfall_lies_on_a_bar_or_is_without_its_time(watched: Watched, width: int) -> None:
+    page = watched.open("/sessions/demo")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.locator(".waterfall li").nth(5).wait_for()
+
+    apart = """rows => rows.every((row) => {
+      const parts = [".name", ".name small", "svg"].map((part) => row.querySelector(part));
+      const [name, time, bar] = parts.map((part) => part.getBoundingClientRect());
+      return (name.right <= bar.left + 1 || name.bottom <= bar.top + 1) && time.right <= name.right + 1 && time.width > 0;
+    })"""
+    assert page.locator(".waterfall li").evaluate_all(apart)
+
+
+def test_the_line_under_a_turn_is_on_the_axis_of_the_waterfall(watched: Watched) -> None:
+    page = watched.open("/sessions/demo")
+    page.locator(".waterfall li").nth(5).wait_for()
+
+    ends = "box => [box.getBoundingClientRect().left, box.getBoundingClientRect().right]"
+    axis = page.locator(".waterfall li svg").first.evaluate(ends)
+    assert page.locator(".entry.turn > .bar").first.evaluate(ends) == pytest.approx(axis, abs=1.5)
 
 
 def test_text_appears_while_it_is_written(paced: Watched, receiver: Receiver) -> None:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from exporter.missioncontrol.web.entries import colour_of
 from exporter.missioncontrol.web.entry import one_line
-from exporter.missioncontrol.web.markup import address, duration, escape, figure, marked
+from exporter.missioncontrol.web.markup import address, counted, duration, escape, marked
 from exporter.missioncontrol.web.reading import Scope
 
 _SHOWN_MAX: Final = 200
@@ -61,13 +61,9 @@ def agent_tree(path: str, tree: Node, agent: str | None, *, is_main: bool) -> st
     branches = "".join(_branch(path, node, agent, shown, 0) for node in tree["agents"])
     return (
         '<nav class="agents" aria-label="Agents"><h2>Agents</h2><ul>'
-        f'<li>{everybody}</li><li>{main}<span class="quiet">{_events(tree["events"])}</span>'
+        f'<li>{everybody}</li><li>{main}<span class="quiet">{counted(tree["events"], "event")}</span>'
         f"<ul>{branches}</ul></li></ul></nav>"
     )
-
-
-def _events(count: int) -> str:
-    return f"{figure(count)} event{'s' if count != 1 else ''}"
 
 
 def _branch(path: str, node: Node, agent: str | None, shown: list[int], depth: int) -> str:
@@ -80,9 +76,9 @@ def _branch(path: str, node: Node, agent: str | None, shown: list[int], depth: i
     facts = [
         _STATES.get(node["state"], str(node["state"])),
         "in the background" if node["mode"] == "background" else "",
-        _events(node["events"]),
+        counted(node["events"], "event"),
         duration(took / 1000) if isinstance(took, int | float) else "",
-        f"{figure(node['tokens'])} tokens" if node["tokens"] else "",
+        counted(node["tokens"], "token") if node["tokens"] else "",
     ]
     inside = "".join(_branch(path, one, agent, shown, depth + 1) for one in node["agents"])
     said = " · ".join(escape(fact) for fact in facts if fact)

@@ -2,10 +2,12 @@
 
 from typing import Any, Final
 
-from exporter.missioncontrol.web.markup import badge, duration, escape, figure, moment, short_number
+from exporter.missioncontrol.web.markup import badge, counted, duration, escape, figure, moment, short_number
 from exporter.missioncontrol.web.reading import Figures
 
 SOURCES: Final = {"usage_record": "usage records", "shutdown": "end of session"}
+COST: Final = "Premium requests"
+"""What Copilot counts the cost of a session in."""
 _SHORT: Final = {"usage_record": "records", "shutdown": "at end"}
 _TOKENS: Final = {
     "input": "input",
@@ -36,7 +38,7 @@ def _facts(session: dict[str, Any], figures: Figures, lag: dict[str, Any] | None
         ("Last activity", moment(session["last_activity"]) if session["last_activity"] else ""),
         ("Events", figure(session["events"])),
         ("Tokens", tokens(figures, long=True)),
-        ("Cost", cost(figures, long=True)),
+        (COST, cost(figures, long=True)),
         ("Secrets masked", figure(session["masked"])),
         ("Upload lag", lag_of(lag)),
     ]
@@ -78,4 +80,4 @@ def lag_of(lag: dict[str, Any] | None) -> str:
     if not events and seconds < 1:
         return "none"
     known = f" <small>as of {moment(lag['at'], short=True)}</small>" if lag.get("at") else ""
-    return (f"{duration(seconds)} · {figure(events)} events" if events else duration(seconds)) + known
+    return (f"{duration(seconds)} · {counted(events, 'event')}" if events else duration(seconds)) + known

@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from exporter.missioncontrol import queries
 from exporter.missioncontrol.receiver import receiver_of
-from exporter.missioncontrol.web.markup import escape, figure, moment, session_path
+from exporter.missioncontrol.web.markup import counted, escape, moment, session_path
 from exporter.missioncontrol.web.page import fragment, is_fragment, page
 from exporter.missioncontrol.wire import checked_id
 
@@ -35,7 +35,7 @@ def _question(session: dict[str, Any]) -> str:
     )
     return (
         f'<article class="forget"><h1>Forget this session?</h1><p>{escape(str(session["title"] or session["id"]))}</p>'
-        f'<p class="quiet">{figure(session["events"])} events, last activity {moment(session["last_activity"])}</p>'
+        f'<p class="quiet">{counted(session["events"], "event")}, last activity {moment(session["last_activity"])}</p>'
         f"{running}<p>Mission Control deletes its events, texts, figures and search words from its files, and takes it"
         " no more. The session itself stays where Copilot CLI keeps it, and other places that it was sent to keep"
         f' theirs.</p><form method="post" action="{path}/forget"><button class="button danger">Forget it for good'

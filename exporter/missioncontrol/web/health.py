@@ -10,7 +10,7 @@ from exporter.missioncontrol import queries
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.redactions import redactions
 from exporter.missioncontrol.retention import Retention, used_bytes
-from exporter.missioncontrol.web.markup import duration, escape, figure, moment, size
+from exporter.missioncontrol.web.markup import counted, duration, escape, figure, moment, size
 from exporter.missioncontrol.web.page import fragment, is_fragment, page
 
 _DAYS: Final = 14
@@ -103,7 +103,7 @@ def _exporters(exporters: list[dict[str, Any]]) -> str:
 def _sink(sink: dict[str, Any]) -> str:
     seconds, events = sink.get("lag_seconds"), sink.get("lag_events")
     lag = f"{duration(seconds)} behind" if isinstance(seconds, int | float) and seconds >= 1 else "up to date"
-    waiting = f", {figure(events)} events" if isinstance(events, int) and events else ""
+    waiting = f", {counted(events, 'event')}" if isinstance(events, int) and events else ""
     retries = f", {figure(sink['retries'])} retries" if isinstance(sink.get("retries"), int) and sink["retries"] else ""
     error = f'<span class="error">{escape(sink["last_error"])}</span>' if sink.get("last_error") else ""
     return f"<li><b>{escape(sink.get('name') or '')}</b> {lag}{waiting}{retries} {error}</li>"

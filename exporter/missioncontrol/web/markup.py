@@ -135,6 +135,11 @@ def figure(value: Any) -> str:
     return f"{int(value):,}" if isinstance(value, int | float) else ""
 
 
+def counted(value: Any, noun: str) -> str:
+    """Return how many there are of something: "1 event", "12 events"."""
+    return f"{figure(value)} {noun}{'s' if value != 1 else ''}"
+
+
 STATES: Final = {
     "needs_attention": "needs attention",
     "working": "working",

@@ -5,7 +5,7 @@ from typing import Final
 
 from exporter.missioncontrol.asking import ASKING, words
 from exporter.missioncontrol.web.entry import Data, Kind, Level, inner, number_of, text_of
-from exporter.missioncontrol.web.markup import duration, figure
+from exporter.missioncontrol.web.markup import counted, duration, figure
 
 _TAG: Final = re.compile(r"</?system_notification>")
 _NOTIFICATIONS: Final = {
@@ -133,7 +133,7 @@ def _start(data: Data) -> list[str]:
         text_of(data, "selectedModel"),
         text_of(context, "repository"),
         text_of(context, "branch"),
-        f"after {figure(resumed)} events" if resumed is not None else "",
+        f"after {counted(resumed, 'event')}" if resumed is not None else "",
     ]
 
 
@@ -143,8 +143,8 @@ def _agent(data: Data) -> list[str]:
         text_of(data, "agentDisplayName"),
         text_of(data, "agentName"),
         text_of(data, "agentDescription"),
-        f"{figure(calls)} tool calls" if calls is not None else "",
-        f"{figure(tokens)} tokens" if tokens is not None else "",
+        counted(calls, "tool call") if calls is not None else "",
+        counted(tokens, "token") if tokens is not None else "",
         duration(milliseconds / 1000) if milliseconds is not None else "",
     ]
 

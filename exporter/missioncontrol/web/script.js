@@ -207,7 +207,9 @@
       one(".empty", list)?.remove();
       const start = from ? entries().findIndex((entry) => idOf(entry) === from) : 0;
       const old = entries().slice(Math.max(0, start));
-      for (const gone of patch(list, old, [...fresh.children], "id")) gone.remove();
+      // The end of a call whose beginning stands above is shown there already.
+      const joined = (item) => { const there = document.getElementById(item.id)?.closest(".entry"); return there && there.id !== item.id && !old.includes(there); };
+      for (const gone of patch(list, old, [...fresh.children].filter((item) => !joined(item)), "id")) gone.remove();
       list.dataset.end = fresh.dataset.end || list.dataset.end;
       const later = one(".more.later", parsed);
       if (later && atEnd()) list.after(document.adoptNode(later));

@@ -223,8 +223,8 @@ def _bar(request: Request, asked: _Asked, path: str) -> str:
         f"{everything}{model_only if receiver_of(request).project is not None else ''}"
         f'<span class="exports">Save as <a href="{escape(path)}/export.md" download>Markdown</a>'
         f' <a href="{escape(path)}/export.html" download>HTML</a>'
-        f' <a href="{escape(path)}/export.jsonl" download>JSON lines</a></span>'
-        f'<a class="button forget" href="{escape(path)}/forget">Forget…</a></div>'
+        f' <a href="{escape(path)}/export.jsonl" download>JSON lines</a>'
+        f'<a class="button forget" href="{escape(path)}/forget">Forget…</a></span></div>'
     )
 
 

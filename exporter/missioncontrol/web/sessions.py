@@ -10,7 +10,7 @@ from exporter.missioncontrol import finding, queries
 from exporter.missioncontrol.api import read_sessions
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.web import reading
-from exporter.missioncontrol.web.facts import cost, lag_of, tokens
+from exporter.missioncontrol.web.facts import COST, cost, lag_of, tokens
 from exporter.missioncontrol.web.found import found_events
 from exporter.missioncontrol.web.markup import STATES, address, badge, escape, figure, moment, session_path
 from exporter.missioncontrol.web.page import fragment, is_fragment, more, page
@@ -19,20 +19,24 @@ _SEARCH: Final = "Search sessions and everything in them"
 _SHOWN: Final = 60
 _FOUND_MAX: Final = 20
 _FOUND_LENGTH_MIN: Final = 3
-_COLUMNS: Final = ("Session", "State", "Model", "Last activity", "Tokens", "Cost", "Masked", "Upload lag", "Host")
+_COLUMNS: Final = ("Session", "State", "Model", "Last activity", "Tokens", COST, "Masked", "Upload lag", "Host")
 
 
 async def sessions_page(request: Request) -> Response:
     """Show the sessions, newest activity first; for the script only the list."""
     found, following = await read_sessions(request, _SHOWN)
     ids = [session["id"] for session in found]
-
-    def beside(database: sqlite3.Connection) -> tuple[Any, ...]:
-        return reading.figures(database, ids), reading.lags(queries.exporters(database)), queries.totals(database)
-
-    figures, lags, totals = await receiver_of(request).read(beside)
     asked = request.query_params
     state, words = asked.get("state") or None, asked.get("q") or None
+
+    def beside(database: sqlite3.Connection) -> tuple[Any, ...]:
+        return (
+            reading.figures(database, ids),
+            reading.lags(queries.exporters(database)),
+            queries.totals(database, words),
+        )
+
+    figures, lags, totals = await receiver_of(request).read(beside)
     rows = "".join(_row(session, figures.get(session["id"], {}), lags) for session in found)
     following_link = more(address("/", state=state, q=words, cursor=following), "More sessions") if following else ""
     listed = (
@@ -86,7 +90,7 @@ def _row(session: dict[str, Any], figures: reading.Figures, lags: reading.Lags) 
         ("Model", escape(str(session["model"] or ""))),
         ("Last activity", moment(session["last_activity"])),
         ("Tokens", tokens(figures)),
-        ("Cost", cost(figures)),
+        (COST, cost(figures)),
         ("Masked", figure(session["masked"]) if session["masked"] else ""),
         ("Upload lag", lag_of(lags.of(session))),
         ("Host", escape(str(session["host"] or ""))),

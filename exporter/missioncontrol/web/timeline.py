@@ -20,7 +20,7 @@ from exporter.missioncontrol.web.entry import (
     restored,
     text_of,
 )
-from exporter.missioncontrol.web.markup import figure
+from exporter.missioncontrol.web.markup import counted, figure
 from exporter.missioncontrol.web.reading import Rewind, Row
 
 QUIET: Final = frozenset(
@@ -77,7 +77,7 @@ def tell(
 
 
 def _rewound(rewind: Rewind) -> Entry:
-    title = f"{figure(rewind.count)} event{'s were' if rewind.count != 1 else ' was'} taken back"
+    title = f"{counted(rewind.count, 'event')} {'were' if rewind.count != 1 else 'was'} taken back"
     return Entry("mark", f"rewind-{rewind.at}", rewind.at, None, rewind.place, "rewind", title, ids=[])
 
 

@@ -151,15 +151,16 @@ def _row(node: _Node, depth: int, path: str, start: int, length: int) -> str:
         for mark in span.events[:50]
     )
     took = ("open, " if span.is_open else "") + duration((node.end - node.start) / _NANOSECONDS)
-    name = f'<span class="name depth-{min(depth, 6)}">{escape(_said_once(span.name))} <small>{took}</small></span>'
+    said = escape(_said_once(span.name))
+    name = f'<span class="name depth-{min(depth, 6)}"><span title="{said}">{said}</span> <small>{took}</small></span>'
     bar = (
         f'<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
         f'<rect class="span" x="{left:.2f}" y="1" width="{min(width, 100 - left):.2f}" height="8"/>{ticks}</svg>'
     )
     if not span.event:
-        return f'<li class="{kind}{failed}"><span>{bar}{name}</span></li>'
+        return f'<li class="{kind}{failed}"><span>{name}{bar}</span></li>'
     link = f"{address(path, at=span.event)}#{anchor(span.event)}"
-    return f'<li class="{kind}{failed}"><a href="{link}">{bar}{name}</a></li>'
+    return f'<li class="{kind}{failed}"><a href="{link}">{name}{bar}</a></li>'
 
 
 def _said_once(name: str) -> str:
