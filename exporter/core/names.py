@@ -29,6 +29,11 @@ def names_of(sink: str) -> set[str]:
     return {sink, endpoint} | ({"otel"} if endpoint.startswith("otel.") else set())
 
 
+def last_error_name(sink_id: int) -> str:
+    """Return the name of the fact that is the last error of a sink; it is empty where the sink was well."""
+    return f"last_error:{sink_id}"
+
+
 def host_of(url: str) -> str:
     """Return the host of an address, without what may be secret in it."""
     return url.partition("://")[2].partition("/")[0].rpartition("@")[2]

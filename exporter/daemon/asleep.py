@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from exporter.core.envelope import Envelope, decode
-from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE
+from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE, last_error_name
 from exporter.core.position import Identity
 from exporter.status import DaemonStatus, SinkStatus, SourceStatus, Status
 from exporter.store.counted import waiting
@@ -89,8 +89,19 @@ def _sink(
     events, size, is_estimate = _owed(files, store.marks(sink_id))
     sums_wait = any(one.bodies or (one.state is not None and waits(one.state)) for one in waiting(store, sink_id, 1))
     quarantined = kept.count(sink=name)
+    error = store.fact(last_error_name(sink_id)) or None
     return SinkStatus(
-        name, "not running", events, size, 0.0, None, None, 0, quarantined, is_estimate=is_estimate, sums_wait=sums_wait
+        name,
+        "not running",
+        events,
+        size,
+        0.0,
+        None,
+        error,
+        0,
+        quarantined,
+        is_estimate=is_estimate,
+        sums_wait=sums_wait,
     )
 
 

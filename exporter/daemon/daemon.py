@@ -18,7 +18,7 @@ from exporter.daemon.sink_run import SinkRun
 from exporter.errors import Exit
 from exporter.sources.files import FileSource
 from exporter.sources.session_file import SessionFile
-from exporter.store.marks import Store
+from exporter.store.marks import Store, StoreDamagedError, StoreUnwritableError
 from exporter.store.quarantine import Quarantine
 
 if TYPE_CHECKING:
@@ -174,6 +174,10 @@ class Daemon:
         if self.observing is not None:
             await self.observing.stop()
         await asyncio.gather(*(run.stop(self._drain_seconds) for run in self.runs))
+        # A disk that is full keeps nobody from ending.
+        with contextlib.suppress(sqlite3.Error, StoreUnwritableError, StoreDamagedError):
+            for run in self.runs:
+                run.outlet.remember()
         self.store.close()
         self.quarantine.close()
 

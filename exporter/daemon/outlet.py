@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from exporter.core.gate import Gate
+from exporter.core.names import last_error_name
 from exporter.core.notice import Level, Notice
 from exporter.core.segment import BYTES_MAX, EVENTS_MAX, Unsendable
 from exporter.core.verdict import Later
@@ -87,6 +88,11 @@ class Outlet:
         self.last_error = f"answered {status}"
         self.gate.unauthorized(self.sink.token_refused)
         self.say(Level.ERROR, "the sink refuses the token; nothing is sent until it changes", session, status=status)
+
+    def remember(self) -> None:
+        """Keep how it ended, for `status` when nothing runs; what tried nothing leaves it as it was."""
+        if self.last_error or self.last_success:
+            self.store.remember(last_error_name(self.sink_id), self.last_error or "")
 
     def keep(self, session: str, what: list[Unsendable], *, for_all_sinks: bool, detail: str = "") -> None:
         """Put events in quarantine, durably, before anything moves past them."""

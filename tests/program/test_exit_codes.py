@@ -32,11 +32,14 @@ def test_an_unreachable_sink_ends_with_6_and_keeps_the_data(
     assert ended.returncode == 6, ended.stderr
     assert GIVE_UP_SECONDS <= seconds <= GIVE_UP_SECONDS + 4
     assert counting.count(session.id) == 0
+    (sink,) = machine.json("status")["sinks"]
+    assert ("Refused" if endpoint == "refused" else "503") in sink["last_error"].replace("refused", "Refused")
     again = machine.with_floor().floor
     assert again is not None
     try:
         machine.deliver()
         assert again.lines(session.id) == session.durable()
+        assert [one["last_error"] for one in machine.json("status")["sinks"]] == [None]
     finally:
         if endpoint == "503":
             counting.close()
