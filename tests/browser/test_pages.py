@@ -157,7 +157,8 @@ def test_no_label_of_a_waterfall_lies_on_a_bar_or_is_without_its_time(watched: W
     apart = """rows => rows.every((row) => {
       const parts = [".name", ".name small", "svg"].map((part) => row.querySelector(part));
       const [name, time, bar] = parts.map((part) => part.getBoundingClientRect());
-      return (name.right <= bar.left + 1 || name.bottom <= bar.top + 1) && time.right <= name.right + 1 && time.width > 0;
+      const apart = name.right <= bar.left + 1 || name.bottom <= bar.top + 1;
+      return apart && time.right <= name.right + 1 && time.width > 0;
     })"""
     assert page.locator(".waterfall li").evaluate_all(apart)
 
