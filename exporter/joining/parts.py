@@ -54,7 +54,7 @@ def join(
     store, quarantine = _stores(settings, notice)
     receiver_store, receiver = None, None
     if local or not (settings.mission_control or settings.otel):
-        receiver_store, receiver = _open_receiver(settings, redaction)
+        receiver_store, receiver = _open_receiver(settings, redaction, notice)
     files, limits = OpenFiles(settings.limits.open_files), settings.limits
     road = Road(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
     tally, live = _tally(settings), _live_metrics(settings, store, notice)
@@ -78,17 +78,22 @@ def join(
     return Running(daemon, redaction, host, limits.max_line_bytes, receiver, receiver_store, beside=beside)
 
 
-def _open_receiver(settings: "Settings", redaction: Redaction) -> "tuple[ReceiverStore, Starlette]":
+def _open_receiver(
+    settings: "Settings", redaction: Redaction, notice: Callable[[Notice], None]
+) -> "tuple[ReceiverStore, Starlette]":
     from exporter.missioncontrol.opening import open_embedded
     from exporter.missioncontrol.retention import Retention
 
-    return open_embedded(
+    store, receiver = open_embedded(
         Path(settings.state_dir),
         lambda: redaction.another().event,
         make_trace=make_trace,
         project=project,
         retention=Retention.of(settings.limits.keep_days, settings.limits.keep_gb),
     )
+    for text in store.notices:
+        notice(Notice(Level.ERROR, text))
+    return store, receiver
 
 
 async def _send_health(settings: "Settings", daemon: Daemon, tally: "Tally") -> None:

@@ -122,5 +122,6 @@ async def test_the_embedded_store_is_filled_again_at_the_start(station: Station,
     assert await exporter.idle() == Exit.DONE
 
     assert len(_told(exporter)) == 1
+    assert ["set aside" in one.message for one in exporter.alarms()] == [True] * (lose is _overwrite)
     rows = (await exporter.ask("verify", all=True))["sessions"]
     assert [(row["sink"], row["receiver"], row["equal"]) for row in rows] == [("local", 12, True)] * 4
