@@ -11,6 +11,7 @@ from exporter.core.envelope import Envelope, decode, is_utf8
 from exporter.core.names import LOCAL, host_of, names_of
 from exporter.core.redacted import Masked, RedactEvent, Refused
 from exporter.core.segment import Unsendable
+from exporter.core.verdict import Verdict
 from exporter.daemon.backfill import Progress, backfill, history_notes, would_send
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.overview import iso, session_object
@@ -163,10 +164,10 @@ class Answers:
         repair = bool(request.get("repair"))
         asked = [run for run in self._daemon.runs if run.outlet.mapping is None]
         chosen = [(run, file) for run in asked for file in self._chosen(request)]
-        rows, repaired = [], []
+        rows, repaired, silent = [], [], dict[str, Verdict]()
         for number, (run, file) in enumerate(chosen):
             lane = run.lanes.get(file.session) or self._daemon.lane(run, file)
-            row = await verify(lane, repair=repair)
+            row = await verify(lane, silent, repair=repair)
             rows.append(row)
             learns = row.verdict == DELETED and not lane.stopped and lane.doubt()
             if learns or (repair and row.verdict == DIFFERENT):
@@ -175,7 +176,8 @@ class Answers:
             progress({"sessions": len(chosen), "sessions_done": number + 1, "events": row.file})
         if repaired:
             await self._daemon.until_idle(lambda: repaired)
-            again = {(run.name, lane.file.session): await verify(lane, repair=False) for run, lane in repaired}
+            silent.clear()
+            again = {(run.name, lane.file.session): await verify(lane, silent, repair=False) for run, lane in repaired}
             rows = [again.get((row.sink, row.session), row) for row in rows]
         return {"sessions": msgspec.to_builtins(rows), "exit": int(ended(rows))}
 

@@ -9,7 +9,7 @@ from exporter.core.position import START
 from exporter.core.verdict import Deleted, Later, Missing, Unauthorized, Verdict
 from exporter.daemon.lane import Lane
 from exporter.errors import Exit
-from exporter.sinks.sink import Registered
+from exporter.sinks.sink import Registered, Registration
 from exporter.status import DELETED, DIFFERENT, EQUAL, REFUSED, UNREACHABLE, VerifyRow
 from exporter.store.marks import Mark
 
@@ -84,14 +84,22 @@ def ended(rows: Iterable[VerifyRow]) -> Exit:
     return Exit.REFUSED if REFUSED in verdicts else Exit.UNREACHABLE if UNREACHABLE in verdicts else Exit.DONE
 
 
-async def verify(lane: Lane, *, repair: bool) -> VerifyRow:
-    """Compare file, our memory and the receiver for one session; with `repair` begin to send what is missing."""
+async def verify(lane: Lane, silent: dict[str, Verdict], *, repair: bool) -> VerifyRow:
+    """Compare file, our memory and the receiver for one session; with `repair` begin to send what is missing.
+
+    A receiver that does not answer, or refuses the token, is noted in `silent` by its name and is not asked again.
+    """
     outlet, session = lane.outlet, lane.file.session
     in_file, duplicates = await ids_in_file(lane)
     delivered = outlet.store.delivered(session, outlet.sink_id)
     wanted = in_file - outlet.quarantine.ids(session, outlet.sink.name)
     found = _Found(sorted(wanted - delivered.keys()), sorted(delivered.keys() - in_file))
-    await _ask(lane, found, in_file, wanted, delivered)
+    if outlet.sink.name in silent and not lane.stopped:
+        found.cannot(silent[outlet.sink.name])
+    else:
+        answer = await _ask(lane, found, in_file, wanted, delivered)
+        if isinstance(answer, Later | Unauthorized):
+            silent[outlet.sink.name] = answer
     if repair and found.verdict == DIFFERENT:
         await lane.repair(found.different)
     quarantined = outlet.quarantine.count(session=session, sink=outlet.sink.name)
@@ -106,23 +114,23 @@ async def verify(lane: Lane, *, repair: bool) -> VerifyRow:
     )  # fmt: skip
 
 
-async def _ask(lane: Lane, found: _Found, in_file: set[str], wanted: set[str], delivered: dict[str, bytes]) -> None:
-    """Ask the receiver what it holds of the session, and note what differs."""
+async def _ask(
+    lane: Lane, found: _Found, in_file: set[str], wanted: set[str], delivered: dict[str, bytes]
+) -> Registration | None:
+    """Ask the receiver what it holds of the session, and note what differs; return its answer."""
     outlet, session = lane.outlet, lane.file.session
     mark = outlet.store.mark(session, outlet.sink_id) or Mark()
     if lane.stopped:
         found.cannot(Deleted())
-        return
+        return None
     if mark.remote_id is None and not wanted:
-        return
+        return None
     answer = await outlet.sink.register(session, mark.remote_id or session)
     if mark.remote_id is None and isinstance(answer, Registered | Missing):
         found.details.append("never delivered")
     elif isinstance(answer, Missing):
-        if not wanted:
-            return
         found.missing, found.receiver = sorted(wanted), 0
-        found.details.append(LOST)
+        found.details += [LOST] if wanted else []
     elif not isinstance(answer, Registered):
         found.cannot(answer)
     elif answer.ack is None:
@@ -131,6 +139,7 @@ async def _ask(lane: Lane, found: _Found, in_file: set[str], wanted: set[str], d
         found.receiver = answer.ack.count
         if answer.ack.digest != total(delivered.items()) or answer.ack.count != len(delivered):
             await _compare(lane, found, mark.remote_id or session, in_file, wanted, delivered)
+    return answer
 
 
 async def _compare(

@@ -184,6 +184,20 @@ async def test_a_receiver_that_is_down_from_the_first_is_not_reachable_either(st
     assert (ended, row["verdict"], row["missing"]) == (Exit.UNREACHABLE, "not reachable", [])
 
 
+async def test_a_receiver_that_is_down_is_asked_once_for_all_sessions(station: Station, full: Peer) -> None:
+    for name in ("one", "two", "three"):
+        station.session(name).add(5)
+    exporter = station.exporter(full)
+    await exporter.idle()
+    full.script = lambda request: Reply(503)
+    before = len(full.requests)
+
+    answer = await exporter.ask("verify", all=True)
+
+    assert [row["verdict"] for row in answer["sessions"]] == ["not reachable"] * 3
+    assert (answer["exit"], len(full.requests) - before) == (Exit.UNREACHABLE, 1)
+
+
 async def test_a_receiver_that_refuses_the_token_says_nothing_of_what_it_holds(station: Station, full: Peer) -> None:
     exporter = await _delivered(station, full)
     full.script = lambda request: Reply(401)
