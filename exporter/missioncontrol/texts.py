@@ -6,13 +6,14 @@ import msgspec
 
 from exporter.core.envelope import REFUSALS, Envelope, decode
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Raised whenever `text_of` answers differently for the same bytes; an index of another format is built anew."""
 
 LENGTH_MAX: Final = 256 * 1024
 """How many characters of one event can be found."""
 
-_UNREADABLE_BY_PEOPLE: Final = frozenset(("encryptedContent", "reasoningOpaque", "signature"))
+_NOT_SAID: Final = frozenset(("currentModel", "encryptedContent", "model", "reasoningOpaque", "signature"))
+_KIND_OF_CALL: Final = "function"
 _TOLD: Final = frozenset((str, dict, list))
 
 
@@ -25,7 +26,7 @@ _decode_data: Final = msgspec.json.Decoder(Any).decode
 
 
 def text_of(body: bytes) -> str:
-    """Return every string in the event's data, one below the other, without identifiers. Never raises."""
+    """Return every string in the event's data, one below the other, but no identifiers and models. Never raises."""
     found: list[str] = []
     try:
         _collect(_decode(body).data, found)
@@ -39,10 +40,11 @@ def _collect(value: Any, found: list[str]) -> None:
     if type(value) is dict:
         for key, inner in value.items():
             kind = type(inner)
-            if kind not in _TOLD or key[-2:] == "Id" or key in _UNREADABLE_BY_PEOPLE:
+            if kind not in _TOLD or key[-2:] == "Id" or key in _NOT_SAID:
                 continue
             if kind is str:
-                found.append(inner)
+                if inner != _KIND_OF_CALL or key != "type":
+                    found.append(inner)
             else:
                 _collect(inner, found)
     elif type(value) is list:

@@ -73,6 +73,22 @@ async def test_a_result_names_its_place_and_shows_the_words(
     assert (result["session"], result["event"], result["type"]) == ("s", "e0", "user.message")
 
 
+async def test_what_is_for_machines_alone_is_neither_found_nor_shown(
+    client: httpx.AsyncClient, make_event: Make, make_body: Make
+) -> None:
+    call = {"toolCallId": "c", "name": "view", "arguments": {"path": "buoys.py"}, "type": "function"}
+    said = {"model": "gpt-5", "currentModel": "gpt-5", "toolRequests": [call], "content": "the function of buoys"}
+    await client.post("/agents/sessions", json={"id": "s"})
+    events = [make_event("e0", "assistant.message", data=said), make_event("e1", data={"toolRequests": [call]})]
+    await client.post("/agents/sessions/s/events", content=make_body(*events))
+
+    assert await find(client, "buoys") == ["s/e1", "s/e0"]
+    assert await find(client, "function") == ["s/e0"]
+    assert await find(client, "gpt-5") == []
+    (first, _) = (await client.get("/api/v1/search?q=view")).json()["results"]
+    assert first["snippet"]["text"] == "view\nbuoys.py"
+
+
 async def test_results_come_in_pages_newest_first_and_of_one_session(
     client: httpx.AsyncClient, make_event: Make, make_body: Make
 ) -> None:
