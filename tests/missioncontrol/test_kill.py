@@ -58,7 +58,8 @@ class Uploader:
 
     async def send(self, url: str) -> None:
         """Send until the receiver goes away."""
-        async with httpx.AsyncClient(base_url=url, headers={"Session-Exporter": "1"}) as client:
+        # Without a timeout, which on a busy machine would be taken for the end of a receiver that only is slow.
+        async with httpx.AsyncClient(base_url=url, headers={"Session-Exporter": "1"}, timeout=None) as client:
             try:
                 await client.post("/agents/sessions", json={"id": self.session})
                 while self.acknowledged < len(self.events):
