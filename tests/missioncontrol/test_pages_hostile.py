@@ -293,12 +293,15 @@ async def test_no_page_makes_anything_of_what_was_stored(client: httpx.AsyncClie
 
 
 async def test_no_page_makes_anything_of_what_was_asked(client: httpx.AsyncClient, payload: str) -> None:
-    asked = dict.fromkeys(("q", "state", "type", "status", "agent"), payload)
+    asked = dict.fromkeys(("q", "type", "status", "agent"), payload)
     for path in ("/", "/feed", "/sessions/s"):
         answer = await client.get(path, params=asked)
 
         assert answer.status_code == 200
         check(answer.text, path)
+    refused = await client.get("/", params={"state": payload}, headers={"accept": "text/html"})
+    assert refused.status_code == 400
+    check(refused.text, "a state that is none")
     for path in ("/sessions/s/event", "/sessions/s/next", "/sessions/s"):
         answer = await client.get(path, params={"id": payload, "kind": payload, "at": payload})
         assert answer.status_code in (400, 404)
