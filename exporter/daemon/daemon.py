@@ -199,7 +199,8 @@ class Daemon:
         while idle_looks < 2:
             await asyncio.sleep(_TICK_SECONDS)
             chosen = list(lanes()) if lanes else [(run, lane) for run in self.runs for lane in run.lanes.values()]
-            summing = self._summing({*runs, *(run for run, _ in chosen)} if lanes else set(self.runs))
+            concerned = {*runs, *(run for run, _ in chosen)} if lanes else set(self.runs)
+            summing = self._summing(concerned, hurry=not more())
             if not lanes:
                 done = self._all_read() and all(lane.settled and not lane.busy and not lane.asked for _, lane in chosen)
             else:  # what is added after the question is not part of the answer
@@ -232,13 +233,12 @@ class Daemon:
         return self.observing is None or not self.observing.catching_up()
 
     @staticmethod
-    def _summing(runs: "set[SinkRun]") -> "set[SinkRun]":
-        """Return the sinks that have sums to send, and let them not wait for more."""
-        summing = {run for run in runs if not run.summed_up}
-        for run in runs:
+    def _summing(runs: "set[SinkRun]", *, hurry: bool) -> "set[SinkRun]":
+        """Return the sinks that have sums to send, and let them not wait for more if there is hurry."""
+        for run in runs if hurry else ():
             if run.outlet.counting is not None:
                 run.outlet.counting.hurried = True
-        return summing
+        return {run for run in runs if not run.summed_up}
 
     async def catch_up(
         self, seconds: float, stop: asyncio.Event, progress: Callable[[dict[str, int]], None]

@@ -46,6 +46,8 @@ class Run:
     finished: measure.Finished
     pss_max_bytes: int = 0
     """Of all its processes together."""
+    rss_max_bytes: int = 0
+    """Of the largest of them."""
 
 
 def rows(*, quick: bool) -> list[Row]:
@@ -134,7 +136,7 @@ def _history(sessions: int) -> list[Row]:
         raise RuntimeError(f"{run.records} arrived instead of {expected}")
     start = _deliver(conversations.cached(1, 10), SIGNALS, "backfill", "--all", "--sink", "otel").seconds
     seconds = run.seconds - start
-    rate, rss, pss = events / seconds, run.finished.rss_max_bytes / 1e6, run.pss_max_bytes / 1e6
+    rate, rss, pss = events / seconds, run.rss_max_bytes / 1e6, run.pss_max_bytes / 1e6
     figures = {"events": events, "start_seconds": round(start, 2), **_figures([run])}
     return [
         Row(
@@ -205,17 +207,19 @@ def _deliver(told: Sequence[Conversation], signals: Sequence[str], *arguments: s
         command = place.command(arguments or ("run", "--until-idle"))
         with _program(place, command) as (process, started), _sampled(process.pid) as samples:
             finished = measure.wait(process, started)
-        return replace(_run(receiver, finished, started, place.directory / "log"), pss_max_bytes=max(samples))
+        together, largest = (max(one) for one in zip(*samples, strict=True))
+        run = _run(receiver, finished, started, place.directory / "log")
+        return replace(run, pss_max_bytes=together, rss_max_bytes=largest)
 
 
 @contextmanager
-def _sampled(process: int) -> Iterator[list[int]]:
-    """Note twice a second how much memory a process and its children take, together."""
-    samples, over = [0], threading.Event()
+def _sampled(process: int) -> Iterator[list[tuple[int, int]]]:
+    """Note twice a second how much memory a process and its children take together, and the largest has had."""
+    samples, over = [(0, 0)], threading.Event()
 
     def sample() -> None:
         while not over.wait(0.5):
-            samples.append(measure.pss_bytes(process))
+            samples.append((measure.pss_bytes(process), measure.largest_rss_bytes(process)))
 
     sampler = threading.Thread(target=sample)
     sampler.start()
@@ -271,7 +275,7 @@ def _figures(runs: Sequence[Run]) -> dict[str, object]:
     return {
         "seconds": [round(one.seconds, 2) for one in runs],
         "cpu_seconds": [round(one.finished.cpu_seconds, 2) for one in runs],
-        "rss_max_bytes": [one.finished.rss_max_bytes for one in runs],
+        "rss_max_bytes": [one.rss_max_bytes for one in runs],
         "pss_max_bytes": [one.pss_max_bytes for one in runs],
         "requests": [one.requests for one in runs],
         "body_bytes": [one.body_bytes for one in runs],
