@@ -46,6 +46,10 @@ class LineSplitter:
         """How many bytes of an unfinished line have been fed so far, the skipped ones included."""
         return self._held
 
+    def head(self, size: int) -> bytes:
+        """Return up to so many bytes that the unfinished line begins with."""
+        return bytes(self._kept[:size])
+
     def feed(self, chunk: bytes) -> list[bytes | Oversized]:
         """Returns the lines that `chunk` finishes, without their newlines."""
         parts = chunk.split(b"\n")

@@ -22,7 +22,7 @@ from exporter.sources.session_file import SessionFile
 _MACHINES_MAX: Final = 256
 _CLOSED_MACHINES_MAX: Final = 16
 _EVENTS_MAX: Final = 1_500
-_SLICE_EVENTS: Final = 128
+_SLICE_EVENTS: Final = 256
 _CRASHED_SECONDS: Final = 5.0
 _LEFT_SECONDS: Final = 60.0
 

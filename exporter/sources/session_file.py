@@ -169,6 +169,7 @@ class Reader:
         self._read_to = position.offset
         self._tail: bytes | None = None
         self._read_tail: bytes | None = None
+        self._before_held = b""
 
     @classmethod
     def from_first(cls, file: SessionFile, files: OpenFiles, line_bytes_max: int) -> "Reader":
@@ -198,6 +199,7 @@ class Reader:
             if not chunk:
                 return False
             assert self._read_tail is not None
+            before = self._read_tail
             self._read_tail = (
                 chunk[-TAIL_BYTES:] if len(chunk) >= TAIL_BYTES else (self._read_tail + chunk)[-TAIL_BYTES:]
             )
@@ -206,6 +208,9 @@ class Reader:
             self.is_ascii = chunk.isascii() and (self.is_ascii or not self._splitter.held)
             self.lines = self._splitter.feed(chunk)
             self.index = 0
+            begins = len(chunk) - self._splitter.held
+            if begins >= 0:  # else the unfinished line began in a chunk before
+                self._before_held = (before + chunk[max(0, begins - TAIL_BYTES) : begins])[-TAIL_BYTES:]
         return True
 
     def _check_past(self, descriptor: int) -> None:
@@ -216,8 +221,18 @@ class Reader:
             if not self.position.follows(past):
                 raise PastChangedError
             self._tail = self._read_tail = past
-        elif past != self._read_tail:
+        elif past != self._read_tail or not self._held_is_same(descriptor):
             raise PastChangedError
+
+    def _held_is_same(self, descriptor: int) -> bool:
+        """Tell whether an unfinished line stands where it stood, and begins as it did.
+
+        What was read of it last may be like any other line's middle, so that those bytes alone prove nothing.
+        """
+        if not self._splitter.held:
+            return True
+        seen = self._before_held + self._splitter.head(TAIL_BYTES)
+        return _read_at(descriptor, len(seen), self._splitter.offset - len(self._before_held)) == seen
 
     def past_is_same(self) -> bool:
         """Tell whether the bytes before the position are those that were there."""

@@ -30,7 +30,7 @@ LAG_MAX_SECONDS = 0.5
 SPANS_PER_SECOND = 20
 EVENTS_EACH = 10_000
 TIMEOUT_SECONDS = 600
-_SLICE_EVENTS = 128
+_SLICE_EVENTS = 256
 """How many events the exporter gives a bridge at a time."""
 
 

@@ -285,6 +285,25 @@ def test_a_file_changed_between_two_reads_is_not_read_on(followed: Followed) -> 
         reader.fill()
 
 
+@pytest.mark.parametrize("first", [b'{"id":"a"}\n', b""])
+def test_a_file_changed_in_the_middle_of_lines_that_look_alike_there_is_not_read_on(
+    followed: Followed, first: bytes
+) -> None:
+    def lines(prefix: str) -> list[bytes]:
+        ids = (f"{prefix}{number:02}" for number in range(12))
+        return [b'{"p":"' + b"x" * 200_000 + b'","id":"' + name.encode() + b'"}\n' for name in ids]
+
+    old, new = lines("a"), lines("b")
+    followed.write(first + b"".join(old))
+    reader = followed.reader()
+    assert reader.fill()
+    assert reader.held > 256
+    reader.take(len(reader.lines))
+    followed.write(first + b"".join(new))
+    with pytest.raises(PastChangedError):
+        reader.fill()
+
+
 def test_a_noted_change_is_a_new_generation_with_a_new_descriptor(followed: Followed) -> None:
     followed.write(b"one\n")
     rest(followed.reader())
