@@ -10,9 +10,9 @@ from typing import Any, Final, TypeAlias
 from exporter.core.segment import Segment
 from exporter.sources.session_file import SessionFile
 
-_KEPT_BYTES_MAX: Final = 6 << 20
+_KEPT_BYTES_MAX: Final = 12 << 20
 _RECORD_BYTES: Final = 300
-_OWED_BYTES_MAX: Final = 3 << 20
+_OWED_BYTES_MAX: Final = 8 << 20
 _WAIT_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.005
 
