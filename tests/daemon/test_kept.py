@@ -17,7 +17,7 @@ from exporter.sources.session_file import SessionFile
 from tests.daemon import clock
 
 _SIGNALS: Final = ("traces", "metrics", "logs")
-_ROOM: Final = 8 << 20
+_ROOM: Final = 12 << 20
 _PATIENCE_SECONDS: Final = 2.0
 _SIZES: Final = st.sampled_from((0, 10, 300_000, 2_500_000, 9_000_000))
 
