@@ -75,8 +75,14 @@ def backfill_text(sessions: Sequence[Mapping[str, Any]], *, dry_run: bool, width
         )
         for row in sessions
     ]
-    events, bytes_ = sum(row["events"] for row in sessions), sum(row["bytes"] for row in sessions)
-    masked = sum(row.get("masked") or 0 for row in sessions)
+    by_session: dict[str, list[Mapping[str, Any]]] = {}
+    for row in sessions:
+        by_session.setdefault(row["session"], []).append(row)
+    # What goes to several sinks counts once.
+    events, bytes_, masked = (
+        sum(max(row.get(name) or 0 for row in some) for some in by_session.values())
+        for name in ("events", "bytes", "masked")
+    )
     verb = "would go" if dry_run else "delivered"
     total = f"{count(events, 'event')} ({size(bytes_)}) {verb}, {count(masked, 'secret')} masked."
     return f"{table(_COLUMNS, rows, width=width, palette=palette)}\n\n{total}"

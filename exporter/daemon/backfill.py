@@ -130,16 +130,20 @@ class _Way:
         """Whether it is where the file ended at first: what was added since is not asked for."""
         return self.lane.reached(*self.end) if self.lane is not None else self.helped is not None
 
-    def row(self, quarantined: int = 0) -> BackfillRow:
-        """Return what was done, by a helper and here, when so many are in quarantine."""
+    def done(self) -> tuple[int, int, int]:
+        """Return the events, bytes and masked secrets that are through, by a helper and here."""
         lane, helped = self.lane, self.helped
         events, size, masked = (helped.events, helped.bytes, helped.masked) if helped is not None else (0, 0, 0)
         if lane is not None:
             events += lane.progress.events - self.before[0]
             size += lane.progress.bytes - self.before[1]
             masked += lane.progress.masked - self.before[2]
-        state = self._state(quarantined)
-        return BackfillRow(self.file.session, self.run.name, events, size, masked, *state, quarantined)
+        return events, size, masked
+
+    def row(self, quarantined: int) -> BackfillRow:
+        """Return what was done when so many are in quarantine; sums that nobody has been sent yet are not done."""
+        done = self.done() if self.run.summed_up else (0, 0, 0)
+        return BackfillRow(self.file.session, self.run.name, *done, *self._state(quarantined), quarantined)
 
     def _state(self, quarantined: int) -> tuple[str, str | None]:
         """Return how it is with the session at the sink, and why if it is not well."""
@@ -254,12 +258,12 @@ class _Ticker:
         shown = self._history.shown.get(session)
         if shown is not None:
             return {"done": 0, **shown}
-        rows = [way.row() for way in ways]
+        through = [way.done() for way in ways]
         return {
             "done": all(way.over for way in ways),
-            "events": min(row.events for row in rows),
+            "events": min(events for events, _, _ in through),
             "bytes": min(_bytes_passed(way) for way in ways),
-            "masked": max(row.masked for row in rows),
+            "masked": max(masked for _, _, masked in through),
         }
 
 

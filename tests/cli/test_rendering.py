@@ -191,6 +191,14 @@ def test_backfill_ends_with_the_sum() -> None:
     ]
 
 
+def test_a_session_that_goes_to_several_sinks_counts_once_in_the_sum() -> None:
+    signals = [BACKFILL[0] | {"sink": f"otel:{signal}"} for signal in ("traces", "metrics", "logs")]
+
+    shown = backfill_text(signals, dry_run=False, width=100, palette=PLAIN)
+
+    assert shown.endswith("118 events (58.0 kB) delivered, 2 secrets masked.")
+
+
 def test_a_dry_run_says_what_would_go() -> None:
     shown = backfill_text(BACKFILL, dry_run=True, width=None, palette=PLAIN)
 

@@ -25,6 +25,11 @@ from tests.otel.reply import OK, REQUESTS, Reply, Signal
 HANG_SECONDS_MAX: Final = 30
 
 
+def text_of(message: Any, key: str) -> str:
+    """Return the text that a span, record or point has under a name; raise when it has none."""
+    return next(str(one.value.string_value) for one in message.attributes if one.key == key)
+
+
 @dataclass(frozen=True, slots=True)
 class Received:
     """One request as it came; header names are in lower case, the body is uncompressed."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.otel.receiver import Receiver
 from tests.program.driver import Machine
 
 
@@ -26,3 +27,10 @@ def machine() -> Iterator[Machine]:
 def delivering(machine: Machine) -> Machine:
     """A machine that delivers to a real receiver and to one that counts what it is sent."""
     return machine.with_team().with_floor()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """An OTLP receiver."""
+    with Receiver() as opened:
+        yield opened

@@ -5,14 +5,13 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from tests.bench import conversations
-from tests.otel.receiver import Receiver
+from tests.otel.receiver import Receiver, text_of
 from tests.otel.reply import Reply
 from tests.program.driver import Machine
 from tests.program.waiting import until
@@ -24,12 +23,6 @@ pytestmark = pytest.mark.skipif(
 _SESSIONS: Final = 14
 _EVENTS: Final = 1_500
 _BACKFILL: Final = ("backfill", "--all", "--sink", "otel")
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver() as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -53,11 +46,9 @@ def _spans(receiver: Receiver) -> Counter[bytes]:
 
 
 def _logs(receiver: Receiver) -> Counter[str]:
-    return Counter(_text(record, "event.id") + _text(record, "gen_ai.conversation.id") for record in receiver.logs())
-
-
-def _text(message: Any, key: str) -> str:
-    return next(str(one.value.string_value) for one in message.attributes if one.key == key)
+    return Counter(
+        text_of(record, "event.id") + text_of(record, "gen_ai.conversation.id") for record in receiver.logs()
+    )
 
 
 def _sums(receiver: Receiver) -> dict[str, float]:
@@ -162,3 +153,4 @@ def test_a_sink_that_refuses_is_told_as_without_helpers(telling: Machine, receiv
 
     assert ended.returncode == 5, ended.stderr
     assert "refused" in ended.stdout
+    assert "0 events (0 B) delivered" in ended.stdout

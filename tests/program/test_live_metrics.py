@@ -2,11 +2,8 @@
 
 import json
 import socket
-from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any, Final
-
-import pytest
 
 from tests.otel.receiver import Receiver
 from tests.program.driver import Machine
@@ -15,12 +12,6 @@ from tests.program.waiting import until
 DEMO: Final = files("exporter.demo").joinpath("session.jsonl").read_bytes()
 SESSION: Final = "passing"
 SAID: Final = "words that nobody keeps"
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver() as opened:
-        yield opened
 
 
 def passing(number: int, type: str, at: str = "10:00:00.000", **data: Any) -> bytes:

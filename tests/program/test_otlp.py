@@ -4,13 +4,12 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from tests.otel.receiver import Receiver
+from tests.otel.receiver import Receiver, text_of
 from tests.otel.reply import Reply
 from tests.program.driver import Machine
 from tests.program.waiting import until
@@ -18,12 +17,6 @@ from tests.program.waiting import until
 _DEMO: Final = files("exporter.demo").joinpath("session.jsonl").read_bytes().splitlines(keepends=True)
 _SESSIONS: Final = 6
 _KILLS: Final = 12
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver() as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -44,9 +37,9 @@ def _records(receiver: Receiver) -> Counter[tuple[str, str, bytes]]:
     """Count every span and log record by session, kind and what it is."""
     found: Counter[tuple[str, str, bytes]] = Counter()
     for span in receiver.spans():
-        found[_text(span, "gen_ai.conversation.id"), "span", span.SerializeToString(deterministic=True)] += 1
+        found[text_of(span, "gen_ai.conversation.id"), "span", span.SerializeToString(deterministic=True)] += 1
     for record in receiver.logs():
-        found[_text(record, "gen_ai.conversation.id"), "log", _text(record, "event.id").encode()] += 1
+        found[text_of(record, "gen_ai.conversation.id"), "log", text_of(record, "event.id").encode()] += 1
     return found
 
 
@@ -64,14 +57,10 @@ def _repeating(receiver: Receiver) -> int:
             }
         else:
             logs = [log for part in body.resource_logs for scope in part.scope_logs for log in scope.log_records]
-            records = {f"{_text(log, 'gen_ai.conversation.id')} {_text(log, 'event.id')}".encode() for log in logs}
+            records = {f"{text_of(log, 'gen_ai.conversation.id')} {text_of(log, 'event.id')}".encode() for log in logs}
         repeating += bool(records & seen)
         seen |= records
     return repeating
-
-
-def _text(message: Any, key: str) -> str:
-    return next(str(one.value.string_value) for one in message.attributes if one.key == key)
 
 
 def _calls(receiver: Receiver) -> float:
@@ -167,7 +156,7 @@ def test_the_figures_of_the_exporter_go_out_when_asked(telling: Machine, receive
         "session_exporter.quarantined",
         "session_exporter.defects",
     }
-    [figures] = [part for part in receiver.resources("metrics") if _text(part, "service.name") == "session-exporter"][
+    [figures] = [part for part in receiver.resources("metrics") if text_of(part, "service.name") == "session-exporter"][
         :1
     ]
-    assert _text(figures, "service.instance.id")
+    assert text_of(figures, "service.instance.id")

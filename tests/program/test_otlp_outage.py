@@ -5,11 +5,11 @@ import re
 import time
 from collections import Counter
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from tests.otel.receiver import Receiver
+from tests.otel.receiver import Receiver, text_of
 from tests.otel.reply import Reply
 from tests.program.driver import Machine, Running
 from tests.program.waiting import until
@@ -70,7 +70,7 @@ def test_an_outage_costs_no_memory_and_no_event(machine: Machine, protocol: str,
         here.close()
     with Receiver(with_grpc=True, port=here.port, grpc_port=here.grpc_port) as back:
         until(lambda: _has_all(machine), "all is sent", seconds=200)
-        logged = Counter((_text(record, "gen_ai.conversation.id")) for record in back.logs())
+        logged = Counter(text_of(record, "gen_ai.conversation.id") for record in back.logs())
         assert set(logged.values()) == {_COPIES * _EVENTS}
         assert len(logged) == 2 * _SESSIONS
         assert running.resident_bytes() < _RESIDENT_MAX
@@ -80,7 +80,3 @@ def test_an_outage_costs_no_memory_and_no_event(machine: Machine, protocol: str,
 def _has_all(machine: Machine) -> bool:
     time.sleep(1.0)
     return all(not sink["lag_events"] and not sink["sums_wait"] for sink in machine.json("status")["sinks"])
-
-
-def _text(message: Any, key: str) -> str:
-    return next(str(one.value.string_value) for one in message.attributes if one.key == key)

@@ -1,13 +1,12 @@
 """`exporter quarantine replay` towards telemetry, with the installed command: an event that was refused arrives."""
 
 import json
-from collections.abc import Iterator
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from tests.otel.receiver import Receiver
+from tests.otel.receiver import Receiver, text_of
 from tests.otel.reply import Reply
 from tests.program.driver import Machine
 from tests.program.waiting import until
@@ -17,18 +16,8 @@ _LONG: Final = 20_000
 """What the redactor does not get through in some milliseconds."""
 
 
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver() as opened:
-        yield opened
-
-
 def _logged(receiver: Receiver) -> list[str]:
-    return [_text(record, "event.id") for record in receiver.logs()]
-
-
-def _text(message: Any, key: str) -> str:
-    return next(str(one.value.string_value) for one in message.attributes if one.key == key)
+    return [text_of(record, "event.id") for record in receiver.logs()]
 
 
 @pytest.mark.parametrize("daemon", [False, True], ids=["no daemon", "a daemon"])
@@ -56,7 +45,7 @@ def test_an_event_that_the_redactor_refused_arrives_when_it_passes(
 
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert sorted(_logged(receiver)) == sorted(json.loads(one)["id"] for one in lines)
-    tools = [span for span in receiver.spans() if _text(span, "github.copilot.event.id") == line["id"]]
+    tools = [span for span in receiver.spans() if text_of(span, "github.copilot.event.id") == line["id"]]
     assert [span.name.split()[0] for span in tools] == ["execute_tool"]
     assert machine.quarantined() == []
     if daemon:
