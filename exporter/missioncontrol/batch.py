@@ -14,6 +14,9 @@ import msgspec
 from exporter.core.digest import item
 from exporter.core.envelope import REFUSALS, Envelope, decode
 from exporter.core.scanner import NotJsonError, elements, members
+from exporter.missioncontrol import payloads
+
+_TOOL_CALL: Final = b'"parentToolCallId"'
 
 
 def key_of(id: str) -> int:
@@ -49,6 +52,10 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     parent: int | None = None
     rules: tuple[str, ...] = ()
     """The rules by which something was masked here, on arrival."""
+    large: tuple[payloads.Large, ...] = ()
+    """Its large strings."""
+    names_call: bool = False
+    """Whether it may name a tool call that it belongs to."""
 
 
 @dataclass(slots=True)
@@ -124,7 +131,8 @@ def sort_out(
             hashed = sha256(body).digest()
             parent = _parent_key(envelope.parentId, previous)
             item_ = item(envelope.id, hashed)
-            previous = Event(envelope, body, hashed, item_, key_of(envelope.id), parent, rules)
+            key, names_call = key_of(envelope.id), _TOOL_CALL in body
+            previous = Event(envelope, body, hashed, item_, key, parent, rules, payloads.find(body), names_call)
             batch.durable.append(previous)
     return batch
 

@@ -23,7 +23,6 @@ from exporter.missioncontrol.session_row import number_of
 KNOWN_MAX: Final = 10_000
 """How many agents of a session are remembered; those beyond stand alone."""
 
-_PARENT_TOOL_CALL: Final = b'"parentToolCallId"'
 _FAMILIES: Final = ("subagent.", "hook.", "external_tool.")
 _SHUTDOWN: Final = "session.shutdown"
 
@@ -186,7 +185,7 @@ def _may_tell(event: Event) -> bool:
         envelope.agentId is not None
         or envelope.type.startswith(_FAMILIES)
         or envelope.type == _SHUTDOWN
-        or _PARENT_TOOL_CALL in event.body
+        or event.names_call
     )
 
 

@@ -10,22 +10,30 @@ from functools import cache
 from itertools import chain
 from typing import Any, Final
 
-_VALUES_MAX: Final = 900  # older builds of SQLite take 999
+_VALUES_MAX: Final = 6500  # a batch of 500 events; SQLite takes 32,766, and did not before 3.32
 
 
-def insert(database: sqlite3.Connection, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Insert the rows, each with a value for every column named."""
+def insert(
+    database: sqlite3.Connection,
+    table: str,
+    columns: str,
+    rows: Sequence[Sequence[Any]],
+    *,
+    unless_there: bool = False,
+) -> None:
+    """Insert the rows, each with a value for every column named; `unless_there`: only those that are not yet."""
+    verb = "INSERT OR IGNORE" if unless_there else "INSERT"
     width = columns.count(",") + 1
     first, together = 0, _VALUES_MAX // width
     while first < len(rows):
         while together > len(rows) - first:
             together //= 2  # so that what is left takes few statements, and few of different lengths
         values = tuple(chain.from_iterable(rows[first : first + together]))
-        database.execute(_statement(table, columns, together, width), values)
+        database.execute(_statement(verb, table, columns, together, width), values)
         first += together
 
 
 @cache
-def _statement(table: str, columns: str, rows: int, width: int) -> str:
+def _statement(verb: str, table: str, columns: str, rows: int, width: int) -> str:
     row = f"({', '.join('?' * width)})"
-    return f"INSERT INTO {table} ({columns}) VALUES {', '.join([row] * rows)}"  # noqa: S608  names only
+    return f"{verb} INTO {table} ({columns}) VALUES {', '.join([row] * rows)}"

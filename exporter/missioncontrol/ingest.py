@@ -66,8 +66,9 @@ def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now
         agents = [belonging.named(event) for event in events]
     else:
         agents = belonging.attribute(database, session.n, session.id, events)
+    apart = payloads.keep(database, session.n, ((event.body, event.large) for event in events))
     rows = [
-        _row(database, n, session.n, event, agent, place)
+        _row(n, session.n, event, agent, place, apart)
         for n, (event, agent, place) in enumerate(zip(events, agents, placed, strict=True), first)
     ]
     bulk.insert(database, "events", _COLUMNS, rows)
@@ -85,8 +86,7 @@ def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now
         feed.follow(database, session.n, enumerate(told, first))
     # The newest word on the state counts: a reported one holds until the next events arrive.
     session.report.pop("state", None)
-    save(database, session, now)
-    database.execute("UPDATE sessions SET stored_at = ? WHERE n = ?", (now, session.n))
+    save(database, session, now, "stored_at")
     return Stored(session.ack, len(batch.durable) - len(new), events)
 
 
@@ -96,9 +96,8 @@ def report_session(database: sqlite3.Connection, session_id: str, report: dict[s
     session.report = {**session.report, **report}
     if session.summary.state == "ended" and report.get("state") == "crashed":
         del session.report["state"]  # the process left its lock, but said goodbye
-    save(database, session, now)
+    save(database, session, now, "reported_at")
     redactions.report(database, session.n, session.report.get("redactions") or {})
-    database.execute("UPDATE sessions SET reported_at = ? WHERE n = ?", (now, session.n))
 
 
 def report_exporter(database: sqlite3.Connection, exporter_id: str, report: dict[str, Any], now: str) -> None:
@@ -129,9 +128,7 @@ def _day(event: Event, now: str) -> str:
     return (timestamp if timestamp[:2] == "20" else now)[:10]
 
 
-def _row(
-    database: sqlite3.Connection, n: int, session: int, event: Event, agent: str | None, place: int
-) -> tuple[Any, ...]:
+def _row(n: int, session: int, event: Event, agent: str | None, place: int, apart: dict[bytes, int]) -> tuple[Any, ...]:
     envelope = event.envelope
     told = (envelope.id, envelope.type, envelope.timestamp, agent)
     return (
@@ -141,7 +138,7 @@ def _row(
         event.key,
         *told,
         event.sha256,
-        *payloads.put(database, session, event.body),
+        *payloads.cut_out(event.body, event.large, apart),
         place,
         event.parent,
     )
@@ -171,7 +168,7 @@ def _new_events(database: sqlite3.Connection, session: SessionRow, sequence: lis
 
     The old row is only put out of reach: the search index knows its words, and needs them to forget them.
     """
-    if not database.execute("SELECT 1 FROM events WHERE session = ? LIMIT 1", (session.n,)).fetchone():
+    if session.last_place is None:
         return {event.envelope.id: event for event in sequence}
     here = known(database, session.n, {event.envelope.id: event.key for event in sequence})
     hidden = [row for row, is_hidden, _ in here.values() if is_hidden]

@@ -6,39 +6,81 @@ which is enough to list and show it. With the strings put back, its bytes are th
 
 import re
 import sqlite3
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final
 
 import msgspec
 
+from exporter.missioncontrol import bulk
+
 LARGE_BYTES: Final = 16 * 1024
 """Strings from this size on, with their quotes, are kept apart."""
 
 _CUTS_MAX: Final = 64
+_KEPT_AT_ONCE_MAX, _KEPT_AT_ONCE_BYTES = 500, 4 << 20
 _START_LENGTH: Final = 200
-_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"(\s*+:)?', re.DOTALL)
+_NAME_END: Final = re.compile(rb"\s*+:")
 _START: Final = re.compile(rf'"((?:\\u[0-9A-Fa-f]{{4}}|\\[^u]|[^"\\]){{0,{_START_LENGTH}}})')
 _decode_cuts: Final = msgspec.json.Decoder(list[tuple[int, int, int]]).decode
 
 
-def put(database: sqlite3.Connection, session: int, body: bytes) -> tuple[bytes, bytes | None]:
-    """Keep the large strings of an event apart; return what to store in its place, and what `whole` needs."""
+class Large(msgspec.Struct, frozen=True, gc=False):
+    """Where a large string of an event begins and ends, and its hash."""
+
+    start: int
+    end: int
+    sha256: bytes
+
+
+def find(body: bytes) -> tuple[Large, ...]:
+    """Return the large strings of an event, in order; names of fields are none."""
     if len(body) < LARGE_BYTES:
+        return ()
+    plain = body.replace(b"\\\\", b"..").replace(b'\\"', b"..")  # every quote left is the begin or end of a string
+    found: list[Large] = []
+    start = plain.find(b'"')
+    while start >= 0 and len(found) < _CUTS_MAX:
+        end = plain.find(b'"', start + 1) + 1
+        if end - start >= LARGE_BYTES and _NAME_END.match(body, end) is None:
+            found.append(Large(start, end, sha256(body[start:end]).digest()))
+        start = plain.find(b'"', end) if end else -1
+    return tuple(found)
+
+
+def keep(
+    database: sqlite3.Connection, session: int, events: Iterable[tuple[bytes, tuple[Large, ...]]]
+) -> dict[bytes, int]:
+    """Keep the large strings of these events for a session; return the number of each by its hash."""
+    numbers: dict[bytes, int] = {}
+    new: dict[bytes, bytes] = {}
+    size = 0
+    for body, strings in events:
+        for one in strings:
+            if one.sha256 in numbers or one.sha256 in new:
+                continue
+            new[one.sha256] = body[one.start : one.end]
+            size += one.end - one.start
+            if size > _KEPT_AT_ONCE_BYTES or len(new) == _KEPT_AT_ONCE_MAX:
+                numbers |= _keep(database, session, new)
+                new, size = {}, 0
+    return numbers | _keep(database, session, new) if new else numbers
+
+
+def cut_out(body: bytes, strings: tuple[Large, ...], numbers: dict[bytes, int]) -> tuple[bytes, bytes | None]:
+    """Return what to store in an event's place when its large strings are kept under these numbers, and its cuts."""
+    if not strings:
         return body, None
     parts: list[bytes] = []
     cuts: list[tuple[int, int, int]] = []
-    end = size = 0
-    for match in _STRING.finditer(body):
-        if match.end() - match.start() < LARGE_BYTES or match.group(1) or len(cuts) == _CUTS_MAX:
-            continue
-        before, stand_in = body[end : match.start()], _stand_in(match.group())
-        cuts.append((size + len(before), len(stand_in), _keep(database, session, match.group())))
+    last = size = 0
+    for one in strings:
+        before, stand_in = body[last : one.start], _stand_in(body, one)
+        cuts.append((size + len(before), len(stand_in), numbers[one.sha256]))
         parts += (before, stand_in)
         size += len(before) + len(stand_in)
-        end = match.end()
-    if not cuts:
-        return body, None
-    return b"".join((*parts, body[end:])), msgspec.json.encode(cuts)
+        last = one.end
+    return b"".join((*parts, body[last:])), msgspec.json.encode(cuts)
 
 
 def whole(database: sqlite3.Connection, stored: bytes, cuts: bytes | None) -> bytes:
@@ -76,16 +118,18 @@ def forget(database: sqlite3.Connection, session: int) -> None:
     database.execute("DELETE FROM blob_uses WHERE session = ?", (session,))
 
 
-def _keep(database: sqlite3.Connection, session: int, payload: bytes) -> int:
-    hashed = sha256(payload).digest()
-    database.execute("INSERT OR IGNORE INTO blobs (sha256, body) VALUES (?, ?)", (hashed, payload))
-    (number,) = database.execute("SELECT n FROM blobs WHERE sha256 = ?", (hashed,)).fetchone()
-    database.execute("INSERT OR IGNORE INTO blob_uses (session, blob) VALUES (?, ?)", (session, number))
-    return int(number)
+def _keep(database: sqlite3.Connection, session: int, payloads: dict[bytes, bytes]) -> dict[bytes, int]:
+    bulk.insert(database, "blobs", "sha256, body", list(payloads.items()), unless_there=True)
+    marks = ",".join("?" * len(payloads))
+    rows = database.execute(f"SELECT sha256, n FROM blobs WHERE sha256 IN ({marks})", tuple(payloads))  # noqa: S608  marks only
+    numbers: dict[bytes, int] = dict(rows.fetchall())
+    uses = [(session, number) for number in numbers.values()]
+    bulk.insert(database, "blob_uses", "session, blob", uses, unless_there=True)
+    return numbers
 
 
-def _stand_in(payload: bytes) -> bytes:
-    found = _START.match(payload[: 8 * _START_LENGTH].decode("utf-8", "ignore"))
+def _stand_in(body: bytes, one: Large) -> bytes:
+    found = _START.match(body[one.start : min(one.end, one.start + 8 * _START_LENGTH)].decode("utf-8", "ignore"))
     start = found.group(1) if found else ""
-    hashed = sha256(payload).hexdigest()
-    return f'{{"$large":{{"sha256":"{hashed}","bytes":{len(payload)},"start":"{start}"}}}}'.encode()
+    about = f'"sha256":"{one.sha256.hex()}","bytes":{one.end - one.start},"start":"{start}"'
+    return f'{{"$large":{{{about}}}}}'.encode()

@@ -44,8 +44,7 @@ def place_new(
         session.chained = False
     waited_for = _waited_for(database, session)
     if _follows_on(database, session, sequence, new, waited_for):
-        (last,) = database.execute("SELECT max(place) FROM events WHERE session = ?", (session.n,)).fetchone()
-        first = (last or 0) + STEP
+        first = (session.last_place or 0) + STEP
         return list(range(first, first + STEP * len(new), STEP)), True
     return _arrange(database, session, sequence, new, waited_for), False
 

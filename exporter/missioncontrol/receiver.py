@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Protocol
 
 from starlette.requests import Request
@@ -108,11 +109,14 @@ class Receiver:
         self._redact = redact
         # A redactor belongs to one thread, so all redaction of undeclared clients happens on this one.
         self._redacting = ThreadPoolExecutor(1, thread_name_prefix="receiver-redact")
+        # Many threads would only take the interpreter from the one that writes; one would let a bad body hold up all.
+        self._sorting = ThreadPoolExecutor(2, thread_name_prefix="receiver-sort")
 
     def close(self) -> None:
         """End the streams and the threads; the store stays open, it belongs to the caller."""
         self.live.close()
         self._redacting.shutdown(wait=False)
+        self._sorting.shutdown(wait=False)
 
     def now(self) -> str:
         """Return the time as the wire writes it."""
@@ -206,12 +210,9 @@ class Receiver:
             )
         body = await self.read_body(request)
         if declared and len(body) <= _INLINE_BYTES_MAX:
-            batch = self._sort_out(body, None)
-        elif declared:
-            batch = await asyncio.to_thread(self._sort_out, body, None)
-        else:
-            loop = asyncio.get_running_loop()
-            batch = await loop.run_in_executor(self._redacting, self._sort_out, body, self._redact)
+            return self._counted(self._sort_out(body, None))
+        thread, redact = (self._sorting, None) if declared else (self._redacting, self._redact)
+        batch = await asyncio.get_running_loop().run_in_executor(thread, self._sort_out, body, redact)
         return self._counted(batch)
 
     async def take(
@@ -219,7 +220,8 @@ class Receiver:
     ) -> tuple[ingest.Stored, list[str]]:
         """Store redacted events of an exporter in this process, without a request; also return what is rejected."""
         found = Elements(list(lines), list(rewound))
-        batch = await asyncio.to_thread(sort_out, found, event_bytes_max=self.limits.event_bytes)
+        sort = partial(sort_out, found, event_bytes_max=self.limits.event_bytes)
+        batch = await asyncio.get_running_loop().run_in_executor(self._sorting, sort)
         return await self.store_batch(session_id, self._counted(batch)), batch.rejected
 
     async def store_batch(self, session_id: str, batch: Batch) -> ingest.Stored:

@@ -2,7 +2,7 @@
 
 import sqlite3
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -52,6 +52,8 @@ class SessionRow:
     masked: int
     revision: int
     chained: bool
+    last_place: int | None
+    """The last place that an event has; None while there are none."""
 
     @property
     def ack(self) -> Ack:
@@ -79,13 +81,14 @@ def number_of(database: sqlite3.Connection, session_id: str) -> int:
 def load(database: sqlite3.Connection, session_id: str) -> SessionRow:
     """Return the row, or raise that there is none."""
     row = database.execute(
-        "SELECT n, id, count, digest, last_event_id, summary, report, masked, revision, chained"
+        "SELECT n, id, count, digest, last_event_id, summary, report, masked, revision, chained,"
+        " (SELECT max(place) FROM events WHERE session = sessions.n)"
         " FROM sessions WHERE id = ?",
         (session_id,),
     ).fetchone()
     if row is None:
         raise missing(database, session_id)
-    n, id, count, sum_bytes, last_event_id, summary, report, masked, revision, chained = row
+    n, id, count, sum_bytes, last_event_id, summary, report, masked, revision, chained, last_place = row
     return SessionRow(
         n=n,
         id=id,
@@ -97,18 +100,22 @@ def load(database: sqlite3.Connection, session_id: str) -> SessionRow:
         masked=masked,
         revision=revision,
         chained=bool(chained),
+        last_place=last_place,
     )
 
 
-def save(database: sqlite3.Connection, session: SessionRow, now: str) -> None:
-    """Write the row back, with the columns that lists filter and sort by."""
+def save(
+    database: sqlite3.Connection, session: SessionRow, now: str, arrived: Literal["stored_at", "reported_at"]
+) -> None:
+    """Write the row back, with the columns that lists filter and sort by, and when what arrived."""
     summary, report = session.summary, session.report
     words = (session.id, report.get("title"), summary.title, report.get("repository"), summary.repository)
     more = (report.get("branch"), summary.branch, summary.model, summary.cwd, report.get("host"))
     database.execute(
-        "UPDATE sessions SET count = ?, digest = ?, last_event_id = ?, summary = ?, report = ?,"
+        f"UPDATE sessions SET {arrived} = ?, count = ?, digest = ?, last_event_id = ?, summary = ?, report = ?,"  # noqa: S608  one of two names
         " masked = ?, revision = ?, chained = ?, state = ?, last_activity = ?, haystack = ? WHERE n = ?",
         (
+            now,
             session.count,
             session.digest.to_bytes(32, "big"),
             session.last_event_id,
