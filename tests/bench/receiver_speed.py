@@ -39,6 +39,7 @@ BATCH = 500
 SESSIONS = 5_000
 LARGE = 20_000
 CONNECTIONS = 4
+BURSTS = ("first", "second", "third")
 EVENTS, EVENTS_ON_A_SMALL_DISK, DISK_BYTES = 5_000_000, 1_000_000, 40 << 30
 VARIANTS = 40
 PAGES = ("/", "/api/v1/sessions?limit=100", "/feed", "/health")
@@ -80,14 +81,14 @@ class Client:
         for body in made:
             self.ask("POST", f"/agents/sessions/{session}/events", body)
 
-    def median_ms(self, path: str, times: int = 20) -> float:
-        """The median of how long the answer takes."""
+    def times_ms(self, path: str, times: int = 20) -> list[float]:
+        """How long the answer took each time, the first one first."""
         took: list[float] = []
         for _ in range(times):
             start = time.perf_counter()
             self.ask("GET", path)
             took.append(time.perf_counter() - start)
-        return statistics.median(took) * 1000
+        return [seconds * 1000 for seconds in took]
 
 
 def bodies(seed: int, events: int) -> list[bytes]:
@@ -136,13 +137,15 @@ def rows(*, quick: bool) -> list[Row]:
         made = bodies(1, LARGE)
         client.store("large", made)
         catch_up(receiver.store)
-        burst = store_burst(receiver, made, rounds=1 if quick else 4)
+        bursts = [
+            store_burst(receiver, made, name, rounds=1 if quick else 4) for name in BURSTS[: 1 if quick else None]
+        ]
         enough = shutil.disk_usage(directory).free >= DISK_BYTES
         fill(client, 50_000 if quick else EVENTS if enough else EVENTS_ON_A_SMALL_DISK, sessions)
         filled_catch_up = catch_up(receiver.store)
         events = newest(receiver.store)
         told = [
-            *_of_burst(burst, filled_catch_up),
+            *_of_bursts(bursts, filled_catch_up),
             *_of_pages(client, f"{sessions:,} sessions and {events / 1e6:.1f} M events"),
         ]
     peak = max(sampled.found)
@@ -157,19 +160,20 @@ def rows(*, quick: bool) -> list[Row]:
     ]
 
 
-def _of_burst(burst: Burst, filled_catch_up: float) -> list[Row]:
-    late = max(burst.catch_up_seconds, filled_catch_up)
-    processor = burst.cpu_seconds / burst.events * 1e6
+def _of_bursts(bursts: list[Burst], filled_catch_up: float) -> list[Row]:
+    late = max(filled_catch_up, *(burst.catch_up_seconds for burst in bursts))
+    burst = sorted(bursts, key=lambda one: one.stored_per_second)[len(bursts) // 2]
+    slowest, processor = min(one.stored_per_second for one in bursts), burst.cpu_seconds / burst.events * 1e6
     return [
         Row(
-            "receiver: events stored per second, batches of 500, synced before the answer",
+            "receiver: events stored per second, batches of 500, synced before the answer, median of bursts (slowest)",
             f"≥ {INGEST_MIN:,}",
-            f"{burst.stored_per_second:,.0f} ({processor:.0f} µs of CPU each)",
+            f"{burst.stored_per_second:,.0f} ({slowest:,.0f}), {processor:.0f} µs of CPU each",
             burst.stored_per_second >= INGEST_MIN,
-            {"events": burst.events, "seconds": round(burst.seconds, 2), "cpu_us": round(processor, 1)},
+            {"events": burst.events, "each": [round(one.stored_per_second) for one in bursts]},
         ),
         Row(
-            "receiver: events that can be searched per second, in the same burst",
+            "receiver: events that can be searched per second, in the same bursts",
             f"≥ {INDEX_MIN:,}",
             f"{burst.indexed_per_second:,.0f}",
             burst.indexed_per_second >= INDEX_MIN,
@@ -193,14 +197,15 @@ def _of_pages(client: Client, stored: str) -> list[Row]:
 
 
 def _slowest(client: Client, what: str, most: float, paths: tuple[str, ...]) -> Row:
-    took = {path: client.median_ms(path) for path in paths}
-    slowest = max(took, key=lambda path: took[path])
+    every = {path: client.times_ms(path) for path in paths}
+    took = {path: statistics.median(times) for path, times in every.items()}
+    slowest, first = max(took, key=lambda path: took[path]), max(times[0] for times in every.values())
     return Row(
-        f"receiver: {what}, median of the slowest",
+        f"receiver: {what}, median of the slowest (slowest when asked first)",
         f"≤ {most:g} ms",
-        f"{took[slowest]:.0f} ms ({slowest})",
+        f"{took[slowest]:.0f} ms, {slowest} ({first:.0f} ms)",
         took[slowest] <= most,
-        {path: round(milliseconds, 1) for path, milliseconds in took.items()},
+        {path: (round(took[path], 1), round(times[0], 1)) for path, times in every.items()},
     )
 
 
@@ -217,13 +222,13 @@ def served(directory: Path) -> Iterator[Served]:
         process.wait()
 
 
-def store_burst(receiver: Served, made: list[bytes], rounds: int) -> Burst:
+def store_burst(receiver: Served, made: list[bytes], name: str, rounds: int) -> Burst:
     """`rounds` sessions on each of several connections, each of all the bodies."""
 
     def send(number: int) -> None:
         client = Client(receiver.port)
         for turn in range(rounds):
-            client.store(f"burst-{number}-{turn}", made)
+            client.store(f"{name}-{number}-{turn}", made)
 
     threads = [threading.Thread(target=send, args=(number,)) for number in range(CONNECTIONS)]
     used, start = measure.cpu_seconds_in_all(receiver.pid), time.perf_counter()
