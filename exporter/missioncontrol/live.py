@@ -77,6 +77,13 @@ class Live:
         for watcher in watchers:
             watcher.put(message)
 
+    def publish_exporter(self, exporter_id: str) -> None:
+        """Tell who watches all sessions that an exporter reported on itself."""
+        message = _message(b"exporter", msgspec.json.encode({"exporter": exporter_id}))
+        for watcher in self._watchers:
+            if watcher.session_id is None:
+                watcher.put(message)
+
     @contextmanager
     def watch(self, session_id: str | None) -> Iterator[Watcher]:
         """Be told of one session, or with None of all, while the context is open."""

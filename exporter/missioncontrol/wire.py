@@ -108,6 +108,7 @@ async def report_exporter(request: Request) -> Response:
     report["token"] = getattr(request.state, HOLDER, None)
     now = receiver.now()
     await receiver.write(lambda database: ingest.report_exporter(database, exporter_id, report, now))
+    receiver.live.publish_exporter(exporter_id)
     return json_answer({})
 
 

@@ -92,7 +92,7 @@ ATTRIBUTES: Final = frozenset(
         "class",
         "content",
         "data-call",
-        "data-end",
+        "data-from",
         "data-key",
         "data-kind",
         "data-live",

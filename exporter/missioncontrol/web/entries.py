@@ -47,7 +47,7 @@ def _interactions(entries: Sequence[Entry]) -> list[Span]:
 
 
 def _span(entries: Sequence[Entry]) -> Span:
-    told = (entry for entry in entries if entry.kind not in ("mark", "other"))
+    told = (entry for entry in entries if entry.kind in ("user", "assistant", "tool", "turn"))
     times = [moment for entry in told for text in (entry.at, entry.end) if (moment := parsed(text)) and moment.tzinfo]
     if not times:
         return None
@@ -120,14 +120,19 @@ def _block(block: Block, path: str) -> str:
 
 
 def _bar(entry: Entry, span: Span) -> str:
-    """Return when in its interaction this was and how long it took, drawn on the axis that the waterfall has too."""
+    """Return when in its interaction this was and how long it took.
+
+    The script draws it anew, on the axis of the waterfall and as the interaction grows.
+    """
     start = parsed(entry.at)
-    if span is None or not span[1] or entry.kind not in ("tool", "turn") or start is None or start.tzinfo is None:
+    if span is None or entry.kind not in ("tool", "turn") or start is None or start.tzinfo is None:
         return ""
-    left = min(100.0, max(0.0, (start - span[0]).total_seconds() / span[1] * 100))
-    width = min(100 - left, max(0.4, (entry.seconds or 0.0) / span[1] * 100))
+    whole, took = max(span[1], 0.001), entry.seconds or 0.0
+    left = min(100.0, max(0.0, (start - span[0]).total_seconds() / whole * 100))
+    width = min(100 - left, max(0.4, took / whole * 100))
     return (
-        '<svg class="bar" viewBox="0 0 100 2" preserveAspectRatio="none" aria-hidden="true">'
+        f'<svg class="bar" viewBox="0 0 100 2" preserveAspectRatio="none" aria-hidden="true"'
+        f' data-took="{took * 1000:.0f}">'
         f'<rect x="{left:.2f}" width="{width:.2f}" height="2"/></svg>'
     )
 

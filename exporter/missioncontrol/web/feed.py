@@ -73,7 +73,8 @@ def _item(entry: dict[str, Any]) -> str:
     status, type = entry["status"], escape(str(entry["type"]).replace("_", " "))
     chip = f'<span class="fact {"error" if status == "failed" else ""}">{escape(status)}</span>' if status else ""
     return (
-        f'<li class="entry {category} {"open" if status == "waiting" else ""}">{moment(entry["timestamp"])}'
+        f'<li data-key="{escape(entry["session"])} {escape(entry["event"] or entry["type"])}"'
+        f' class="entry {category} {"open" if status == "waiting" else ""}">{moment(entry["timestamp"])}'
         f'<div class="what"><div class="who"><span class="title">{type}</span>{chip}</div>'
         f'<p>{marked(entry["text"])}</p><a href="{link}">{session}</a></div></li>'
     )

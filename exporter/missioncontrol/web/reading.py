@@ -2,12 +2,12 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from exporter.core.envelope import Envelope, decode
+from exporter.core.envelope import REFUSALS, Envelope, decode
 from exporter.core.summary import Summary
 from exporter.missioncontrol.batch import key_of
 from exporter.missioncontrol.belonging import as_of
@@ -16,8 +16,13 @@ from exporter.missioncontrol.session_row import BadCursorError, number_of
 
 _IDS_PER_QUERY: Final = 500
 _BYTES_MAX: Final = 8 << 20
+_ENDS_MAX: Final = 2000
+"""How many ends of calls are looked through for those of calls that began in a window."""
 _LARGE_BYTES_MAX: Final = 64 << 10
 """How much of an event that is kept apart is read for a window; of more the beginning is shown."""
+
+
+TOOL_START, TOOL_END = "tool.execution_start", "tool.execution_complete"
 
 
 class Row(NamedTuple):
@@ -35,6 +40,8 @@ class Window:
     rows: list[Row]
     before: bool
     behind: bool
+    ends: tuple[Row, ...] = ()
+    """The ends, behind it, of tool calls that began in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,48 @@ def window_from(database: sqlite3.Connection, place: Place, scope: Scope, limit:
 def window_after(database: sqlite3.Connection, place: Place, scope: Scope, limit: int) -> Window:
     """Return the events behind a place."""
     return _ahead(database, place.session, scope, (place.place, place.n), limit)
+
+
+class _Call(msgspec.Struct):
+    toolCallId: str = ""  # noqa: N815  the wire's own name
+
+
+_decode_call: Final = msgspec.json.Decoder(_Call).decode
+
+
+def _call_of(row: Row) -> str:
+    try:
+        return _decode_call(row.envelope.data).toolCallId
+    except REFUSALS:
+        return ""
+
+
+def with_ends(database: sqlite3.Connection, session_id: str, window: Window) -> Window:
+    """Return the window with the ends of the tool calls that are still open where it ends."""
+    open_calls: set[str] = set()
+    for row in window.rows if window.behind else ():
+        if row.envelope.type == TOOL_START:
+            open_calls.add(_call_of(row))
+        elif row.envelope.type == TOOL_END:
+            open_calls.discard(_call_of(row))
+    open_calls.discard("")
+    if not open_calls:
+        return window
+    found = database.execute(
+        "SELECT place, n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND place >= ?"
+        " AND (place, n) > (?, ?) AND type = ? ORDER BY place, n LIMIT ?",
+        (number_of(database, session_id), window.rows[-1].place[0], *window.rows[-1].place, TOOL_END, _ENDS_MAX),
+    )
+    ends: list[Row] = []
+    for stored in found:
+        if not open_calls:
+            break
+        if any(call.encode("utf-8", "replace") in stored[3] for call in open_calls):
+            for row in _rows(database, [stored], 1, frozenset())[0]:
+                if (call := _call_of(row)) in open_calls:
+                    open_calls.discard(call)
+                    ends.append(row)
+    return replace(window, ends=tuple(ends))
 
 
 def _ahead(database: sqlite3.Connection, session: int, scope: Scope, after: tuple[int, int], limit: int) -> Window:

@@ -51,11 +51,12 @@
   // Puts fresh items in the place of old ones where they differ, so that focus, selection and what is unfolded stay.
   // Returns the old items that are not among the fresh ones.
   function patch(list, old, fresh, key) {
-    const known = new Map(old.map((item) => [item.getAttribute(key), item]));
+    const known = new Map(old.map((item) => [item.getAttribute(key), item])), kept = new Set();
     let before = old.length ? old[0].previousElementSibling : list.lastElementChild;
     for (const item of fresh) {
       const present = known.get(item.getAttribute(key));
       known.delete(item.getAttribute(key));
+      kept.add(present);
       let placed = present;
       if (!present || !same(present, item)) {
         placed = document.adoptNode(item);
@@ -66,16 +67,26 @@
       if (placed !== next) list.insertBefore(placed, next);
       before = placed;
     }
-    return [...known.values()];
+    return old.filter((item) => !kept.has(item));
   }
   function succeed(old, fresh) {
-    const folds = all("details", fresh);
+    const folds = all("details", fresh), falls = one(".waterfall", old), held = document.activeElement;
     all("details", old).forEach((details, number) => { if (folds[number]) folds[number].open = details.open; });
-    const falls = one(".waterfall", old), held = old.contains(document.activeElement);
     if (falls) fresh.append(falls);
     if (old.classList.contains("here")) fresh.classList.add("here");
+    swap(old, fresh, held === old);
+  }
+  // Puts an element in another one's place: what had the focus there has it here, and what was scrolled still is.
+  function swap(old, fresh, focused) {
+    const likes = (item) => (found) => found.localName === item.localName && found.className === item.className;
+    const held = old.contains(document.activeElement) && old !== document.activeElement && document.activeElement;
+    const link = held && held.getAttribute("href"), twins = held ? all(held.localName, old).filter(likes(held)) : [];
+    const scrolled = all("[tabindex]", old).map((box) => [box.scrollLeft, box.scrollTop]);
     old.replaceWith(fresh);
-    if (held) (one("a, summary", fresh) || fresh).focus({ preventScroll: true });
+    all("[tabindex]", fresh).forEach((box, number) => { if (scrolled[number]) [box.scrollLeft, box.scrollTop] = scrolled[number]; });
+    if (!held) { if (focused) fresh.focus({ preventScroll: true }); return; }
+    const twin = all(held.localName, fresh).filter(likes(held))[twins.indexOf(held)];
+    ((link && all("a", fresh).find((found) => found.getAttribute("href") === link)) || twin || one("a, summary", fresh) || fresh).focus({ preventScroll: true });
   }
   function same(old, fresh) {
     if (old.dataset.v !== undefined) return old.dataset.v === fresh.dataset.v;
@@ -94,6 +105,12 @@
     shown.classList.toggle("on", on);
     shown.classList.toggle("off", !on);
   }
+  const NOTE_MS = 4000;
+  function note(text) {
+    const before = light()?.textContent;
+    say(text, true);
+    setTimeout(() => { if (light()?.textContent === text) say(before, before === "live"); }, NOTE_MS);
+  }
   const RECONNECT_MS = 3000;
   function follow(session, take, again) {
     let stream = null;
@@ -106,7 +123,7 @@
         // A browser connects again by itself, but not after an answer that is no stream.
         if (stream?.readyState === EventSource.CLOSED) { stream = null; again(); setTimeout(open, RECONNECT_MS); }
       };
-      for (const name of ["events", "session", "dropped"]) {
+      for (const name of ["events", "session", "exporter", "dropped"]) {
         stream.addEventListener(name, (message) => { let data = {}; try { data = JSON.parse(message.data); } catch { return; } take(name, data); });
       }
     };
@@ -152,26 +169,23 @@
       const fresh = one("[data-part=list]", await part(asked));
       if (mine === turn && asked === location.href && fresh) { renew(one("[data-part=list]"), fresh); callAttention(); }
     }
-    const nameOf = (child) => child.localName + (child.getAttribute("aria-label") || one("h2", child)?.firstChild.textContent || "");
+    const nameOf = (child) => [child.localName, child.classList[0], child.getAttribute("aria-label"), one("h2", child)?.firstChild.textContent].join(" ");
+    const rowsOf = (child) => one("[data-key]", child)?.parentElement;
     function renew(list, fresh) {
-      const known = new Map([...list.children].map((child) => [nameOf(child), child]));
+      const known = new Map([...list.children].map((child) => [nameOf(child), child])), kept = new Set();
       let before = null;
       for (const child of [...fresh.children]) {
-        const present = known.get(nameOf(child)), rows = present && one("tr[data-key]", present)?.parentElement;
+        const present = known.get(nameOf(child)), rows = present && rowsOf(present), others = rowsOf(child);
         known.delete(nameOf(child));
         let placed = present || child;
-        if (rows && one("tr[data-key]", child)) for (const gone of patch(rows, [...rows.children], all("tbody > tr", child), "data-key")) gone.remove();
+        if (rows && others) for (const gone of patch(rows, [...rows.children], [...others.children], "data-key")) gone.remove();
         else if (present && !same(present, child)) { swap(present, child); placed = child; }
         const next = before ? before.nextElementSibling : list.firstElementChild;
         if (placed !== next) list.insertBefore(placed, next);
+        kept.add(placed);
         before = placed;
       }
-      for (const gone of known.values()) gone.remove();
-    }
-    function swap(old, fresh) {
-      const held = old.contains(document.activeElement) && document.activeElement.getAttribute("href");
-      old.replaceWith(fresh);
-      if (held) all("a", fresh).find((link) => link.getAttribute("href") === held)?.focus({ preventScroll: true });
+      for (const child of [...list.children]) if (!kept.has(child)) child.remove();
     }
     const run = once(refresh, 150);
     const field = one(".search input[type=search]");
@@ -196,36 +210,97 @@
     const entries = () => all(".entry[id]", line());
     const entryOf = (hash) => (hash.startsWith("#e-") && document.getElementById(hash.slice(1))?.closest(".entry[id]")) || null;
     const idOf = (entry) => decodeURIComponent(entry.id.slice(2));
-    const address = (name, value) => { const to = new URL(location.href); for (const one of ["at", "from", "before", "after", "edge", "side", "q"]) to.searchParams.delete(one); if (name) to.searchParams.set(name, value); return to; };
+    const isPlace = (entry) => Boolean(entry) && !entry.id.startsWith("e-rewind-");
+    const PLACES = ["at", "from", "before", "after", "edge", "side", "few", "q"];
+    const address = (name, value) => {
+      const to = new URL(location.href);
+      for (const place of PLACES) to.searchParams.delete(place);
+      if (line().dataset.all) to.searchParams.set("all", "1");
+      if (name) to.searchParams.set(name, value);
+      to.hash = "";
+      return to;
+    };
     const atEnd = () => !one(".more.later");
     const nearBottom = () => innerHeight + scrollY > document.body.scrollHeight - 160;
 
+    // ---- following: what is new comes behind the last entries, and calls further up get their ends
     function place(parsed, from) {
       const fresh = one("ol.timeline", parsed), list = line();
-      if (!fresh || one(".empty", fresh)) return;
-      const stick = nearBottom() && scrollY > 0;
+      if (one(".empty", fresh)) return;
+      const stick = nearBottom() && scrollY > 0, old = entries();
+      const start = from ? old.findIndex((entry) => idOf(entry) === from) : 0;
+      if (start < 0) return;
+      // The end of a call that stands above is shown there, or will be in a moment.
+      const above = new Set(), waiting = new Map();
       one(".empty", list)?.remove();
-      const start = from ? entries().findIndex((entry) => idOf(entry) === from) : 0;
-      const old = entries().slice(Math.max(0, start));
-      // The end of a call whose beginning stands above is shown there already.
-      const joined = (item) => { const there = document.getElementById(item.id)?.closest(".entry"); return there && there.id !== item.id && !old.includes(there); };
-      for (const gone of patch(list, old, [...fresh.children].filter((item) => !joined(item)), "id")) gone.remove();
-      list.dataset.end = fresh.dataset.end || list.dataset.end;
-      const later = one(".more.later", parsed);
-      if (later && atEnd()) list.after(document.adoptNode(later));
+      for (const entry of old.slice(0, start)) {
+        for (const raw of all(".raw[id]", entry)) above.add(raw.id);
+        if (entry.matches(".running") && entry.dataset.call) waiting.set(entry.dataset.call, entry);
+      }
+      const items = [...fresh.children].filter((item) => {
+        const call = waiting.get(item.dataset.call);
+        if (call) due.add(call.id);
+        return !call && !above.has(item.id);
+      });
+      const gone = patch(list, old.slice(start), items, "id");
+      if (!one(".more.later", parsed)) for (const entry of gone) entry.remove();
       settleTyping();
+      if (stick) { trim("earlier"); scrollTo(0, document.body.scrollHeight); }
+      draw();
+    }
+    // Shows another window in the place of what is here.
+    function replaceAll(parsed) {
+      const stick = atEnd() && nearBottom() && scrollY > 0, fresh = one("ol.timeline", parsed);
+      for (const mark of all(".more.earlier, .more.later, #newest")) mark.remove();
+      line().replaceChildren();
+      if (one(".empty", fresh)) line().append(...fresh.children); else place(parsed, null);
+      line().before(...all(".more.earlier", parsed));
+      line().after(...all(".more.later, #newest", parsed));
       if (stick) scrollTo(0, document.body.scrollHeight);
     }
-
+    const WINDOWS_MAX = 4, BACK = [6, 50, 400, Infinity];
+    const due = new Set();
     async function refresh() {
       if (!atEnd()) { side(); return; }
-      const shown = entries();
-      const running = shown.slice(-200).find((entry) => entry.classList.contains("running"));
-      const from = running || shown[Math.max(0, shown.length - 6)];
-      const usable = from && !from.id.startsWith("e-rewind-");
-      const asked = usable ? part(address("from", idOf(from))).catch(() => null) : null, told = await asked;
-      place(told || await part(address()), told ? idOf(from) : null);
+      await finish();
+      for (const back of BACK) {
+        const shown = entries(), from = shown.slice(Math.max(0, shown.length - back)).find(isPlace);
+        if (from && await goOn(from)) { await finish(); fall().catch(() => {}); side(); return; }
+      }
+      replaceAll(await part(address()));
       side();
+    }
+    // Places what stands from an entry on to the end; false when it has been taken back.
+    async function goOn(from) {
+      for (let windows = 0; windows < WINDOWS_MAX; windows++) {
+        const told = await part(address("from", idOf(from)));
+        if (one("[data-part=gone]", told)) return false;
+        const before = entries().at(-1);
+        place(told, idOf(from));
+        if (!one(".more.later", told)) return true;
+        from = entries().filter(isPlace).at(-1);
+        if (from === before) break;
+      }
+      replaceAll(await part(address()));
+      return true;
+    }
+    async function finish() {
+      for (const id of due) {
+        due.delete(id);
+        const entry = document.getElementById(id);
+        if (!entry || entry.closest("ol.timeline") !== line()) continue;
+        const asked = address("from", idOf(entry));
+        if (!entry.matches(".turn")) asked.searchParams.set("few", "1");
+        const told = one("ol.timeline > .entry", await part(asked));
+        if (told && told.id === id) patch(line(), [entry], [told], "id");
+      }
+      tidy();
+      draw();
+    }
+    // What is part of an entry now is no entry of its own any more.
+    function tidy() {
+      const parts = new Set(all(".raw[id]", line()).map((raw) => raw.id));
+      for (const entry of entries()) if (parts.has(entry.id)) entry.remove();
     }
     const run = once(refresh, 40);
     const side = once(async () => {
@@ -236,7 +311,44 @@
       }
       callAttention();
     }, 900);
-    const everything = once(async () => { place(await part(address()), null); side(); }, 500);
+    function catchUp() { for (const entry of entries()) if (entry.matches(".running")) due.add(entry.id); run(); }
+
+    // ---- bars: when something was and how long it took, on the axis of its interaction's waterfall
+    function draw() {
+      let bars = [], from = Infinity, to = -Infinity, falls = null;
+      const finished = () => {
+        const start = falls ? Number(falls.dataset.from) : from, length = (falls ? Number(falls.dataset.to) : to) - start;
+        for (const [bar, at, took] of bars) {
+          const left = length > 0 ? Math.min(100, Math.max(0, (at - start) / length * 100)) : 0;
+          const width = Math.min(100 - left, Math.max(0.4, length > 0 ? took / length * 100 : 0)), rect = bar.firstElementChild;
+          if (rect.getAttribute("x") !== left.toFixed(2)) rect.setAttribute("x", left.toFixed(2));
+          if (rect.getAttribute("width") !== width.toFixed(2)) rect.setAttribute("width", width.toFixed(2));
+        }
+        bars = []; from = Infinity; to = -Infinity; falls = null;
+      };
+      for (const entry of entries()) {
+        if (entry.matches(".user:not(.child)")) { finished(); falls = one(".waterfall[data-from]", entry); }
+        if (!entry.matches(".user, .assistant, .tool, .turn")) continue;
+        const at = Date.parse(one("time", entry).dateTime), bar = one(".bar", entry), took = Number(bar?.dataset.took || 0);
+        if (isNaN(at)) continue;
+        from = Math.min(from, at);
+        to = Math.max(to, at + took);
+        if (bar) bars.push([bar, at, took]);
+      }
+      finished();
+    }
+    // The waterfall of what still goes on grows, as often as a tenth of the time that drawing it takes allows.
+    let fell = 0;
+    async function fall() {
+      const entry = all(".entry.user:not(.child)", line()).at(-1), open = entry && one(".waterfall", entry);
+      if (!open || performance.now() < fell) return;
+      const began = performance.now();
+      fell = Infinity;
+      try {
+        const fresh = one(".waterfall", await part(one(".spans", entry).href));
+        if (open.isConnected && !open.isEqualNode(fresh)) { swap(open, document.adoptNode(fresh)); draw(); }
+      } finally { fell = performance.now() + Math.max(1500, 10 * (performance.now() - began)); }
+    }
 
     // ---- text that is being written, and output of commands that run
     const typing = new Map();
@@ -296,7 +408,10 @@
       for (const shown of typing.values()) line().append(shown);
     }
     function ended(event) {
-      const agent = String(event?.agentId || "");
+      const agent = String(event?.agentId || ""), call = String(event?.data?.toolCallId);
+      const is = { "tool.execution_complete": (entry) => entry.dataset.call === call, "assistant.turn_end": (entry) => entry.matches(".turn") && !one(".took", entry) };
+      const further = Object.hasOwn(is, event?.type) && entries().slice(0, -BACK[0]).reverse().find(is[event.type]);
+      if (further) due.add(further.id);
       if (event?.type === "assistant.message") drop((_, one) => one.dataset.agent === agent && one.matches(".thinking"));
       if (!ENDS.has(event?.type)) return;
       const written = [...typing.values()].filter((shown) => shown.dataset.agent === agent);
@@ -307,9 +422,9 @@
       if (name === "events") for (const event of data.events || []) if (event && typeof event === "object") (data.ephemeral ? typed : ended)(event);
       if (name === "events" && data.ephemeral) return;
       if (name === "session" && data.deleted) { say("this session was forgotten", false); return; }
-      if (name === "dropped") { everything(); return; }
-      run();
-    }, () => { if (!new URL(location.href).searchParams.get("at")) run(); });
+      if (name === "dropped") catchUp(); else run();
+    }, catchUp);
+    setInterval(() => tellTimes(one("[data-part=head]")), 10000);
 
     // ---- scrolling: earlier and later windows come by themselves, and the far end goes
     const grow = once(async () => {
@@ -320,25 +435,31 @@
         if (at.bottom < -600 || at.top > innerHeight + 600) continue;
         const parsed = await part(one("a", mark).href), fresh = one("ol.timeline", parsed), list = line();
         const anchor = entries().find((entry) => entry.getBoundingClientRect().bottom > 0), top = anchor?.getBoundingClientRect().top;
+        if (one("[data-part=gone]", parsed)) { replaceAll(await part(address())); return; }
         const items = [...fresh.children].map((item) => document.adoptNode(item));
         const next = one(selector, parsed);
         if (next) mark.replaceWith(document.adoptNode(next)); else mark.remove();
-        if (kind === "earlier") list.prepend(...items); else { list.append(...items); list.dataset.end = fresh.dataset.end; }
-        const shown = entries();
-        if (kind === "later" && shown.length > PARTS_MAX) for (const entry of shown.slice(0, shown.length - PARTS_MAX)) entry.remove();
-        if (kind === "later" && shown.length > PARTS_MAX && !one(".more.earlier")) list.before(offer("earlier", "before"));
-        if (kind === "earlier" && shown.length > PARTS_MAX) { for (const entry of shown.slice(PARTS_MAX)) entry.remove(); if (!one(".more.later")) list.after(offer("later", "after")); }
-        for (const [end, name] of [["earlier", "before"], ["later", "after"]]) {
-          const link = one(".more." + end + " a"), edge = end === "earlier" ? entries()[0] : entries().at(-1);
-          if (link && edge && shown.length > PARTS_MAX) link.href = address(name, idOf(edge)).href;
-        }
+        if (kind === "earlier") list.prepend(...items); else list.append(...items);
+        if (kind === "later" && !next) list.after(...all("#newest", parsed));
+        tidy();
+        trim(kind === "later" ? "earlier" : "later");
+        draw();
         if (anchor && anchor.isConnected) scrollBy(0, anchor.getBoundingClientRect().top - top);
       }
     }, 60);
-    function offer(end, name) {
-      const made = make("p", "more " + end), link = make("a", "button", end === "earlier" ? "Earlier" : "Later");
-      link.href = address(name, "").href;
-      made.append(link);
+    // Lets the far end go when the page holds much, and offers to bring it back.
+    function trim(end) {
+      const shown = entries(), far = end === "earlier" ? shown.slice(0, -PARTS_MAX) : shown.slice(PARTS_MAX);
+      if (!far.length) return;
+      for (const entry of far) entry.remove();
+      if (end === "later") one("#newest")?.remove();
+      if (!one(".more." + end)) { if (end === "earlier") line().before(offer("earlier")); else line().after(offer("later")); }
+      const left = entries().filter(isPlace);
+      one(".more." + end + " a").href = end === "earlier" ? address("before", idOf(left[0])) : address("after", idOf(left.at(-1)));
+    }
+    function offer(end) {
+      const made = make("p", "more " + end);
+      made.append(make("a", "button", end === "earlier" ? "Earlier" : "Later"));
       return made;
     }
     for (const moved of ["scroll", "wheel"]) addEventListener(moved, () => { if (one(".more.earlier, .more.later")) grow(); }, { passive: true });
@@ -351,7 +472,9 @@
       if (open) all("details", entry).forEach((details) => { details.open = true; });
       entry.scrollIntoView({ block: "center" });
       entry.focus({ preventScroll: true });
-      history.replaceState(null, "", "#" + entry.id);
+      const to = new URL(location.href);
+      to.hash = entry.id;
+      history.replaceState(null, "", to);
     }
     function step(direction) {
       const shown = entries(), from = here();
@@ -367,11 +490,11 @@
       const whole = atEnd() && !one(".more.earlier");
       const round = whole && (back ? [...shown].reverse() : shown).find((entry) => entry.matches(kinds[kind]));
       if (round) return go(round, kind === "error");
-      if (whole) return say(kind === "error" ? "no error here" : "no notification here", true);
+      if (whole) return note(kind === "error" ? "no error here" : "no notification here");
       const to = new URL(location.pathname + "/next", location.href);
       to.searchParams.set("kind", kind);
       if (back) to.searchParams.set("back", "1");
-      if (from && !from.id.startsWith("e-rewind-")) to.searchParams.set("after", idOf(from));
+      if (isPlace(from)) to.searchParams.set("after", idOf(from));
       location.href = to;
     }
     document.addEventListener("click", (event) => {
@@ -382,24 +505,51 @@
       else if (link.matches(".spans")) { event.preventDefault(); falls(link); }
       else {
         const entry = entryOf(link.hash);
-        if (entry && link.pathname === location.pathname) { event.preventDefault(); go(entry, !link.matches(".at")); history.replaceState(null, "", link.href); }
+        if (entry && link.pathname === location.pathname) { event.preventDefault(); go(entry, !link.matches(".at")); if (isPlace(entry)) keep(entry); }
       }
     });
     async function falls(link) {
       const entry = link.closest(".entry"), present = one(".waterfall", entry);
-      if (present) { present.remove(); return; }
-      entry.append(document.adoptNode(one(".waterfall", await part(link.href))));
+      if (present) { present.remove(); draw(); return; }
+      if (link.dataset.busy) return;
+      link.dataset.busy = "1";
+      try { entry.append(document.adoptNode(one(".waterfall", await part(link.href)))); } finally { delete link.dataset.busy; }
+      draw();
     }
+
+    // ---- the place where the reader is: in the address for an entry that was gone to, else kept with the page's history
+    const keep = (entry) => { const to = address("at", idOf(entry)); to.hash = entry.id; history.replaceState(null, "", to); };
+    addEventListener("pagehide", () => {
+      const shown = atEnd() && nearBottom() || scrollY === 0 ? null : entries().filter(isPlace).find((entry) => entry.getBoundingClientRect().bottom > 0);
+      history.scrollRestoration = shown ? "manual" : "auto";
+      history.replaceState(shown ? { id: shown.id, top: shown.getBoundingClientRect().top } : null, "");
+    });
+    async function restore() {
+      const kept = history.state?.id && "#" + history.state.id, wanted = kept || location.hash;
+      if (!wanted.startsWith("#e-") || wanted.startsWith("#e-rewind-")) return;
+      if (!entryOf(wanted)) {
+        const told = await part(address("at", decodeURIComponent(wanted.slice(3))));
+        if (one("ol.timeline", told)) replaceAll(told);
+      }
+      const entry = entryOf(wanted), marked = entryOf(location.hash);
+      if (entry && !kept) go(entry, true);
+      if (marked && kept) marked.classList.add("here");
+      // What is out of sight has no exact height until it has been drawn.
+      for (let frame = 0; entry && kept && frame < 3; frame++) {
+        scrollBy(0, entry.getBoundingClientRect().top - history.state.top);
+        await new Promise((done) => requestAnimationFrame(done));
+      }
+    }
+    restore().catch(() => {});
     addEventListener("hashchange", () => { const entry = entryOf(location.hash); if (entry) go(entry, true); });
-    const target = entryOf(location.hash);
-    if (target) go(target, true);
+    draw();
     const first = one(".spans");
     if (first && entries().length < 400) falls(first).catch(() => {});
     return { n: () => jump("note"), N: () => jump("note", true), e: () => jump("error"), E: () => jump("error", true),
       j: () => step(1), k: () => step(-1), o: () => { const at = here(), details = at && one("details", at); if (details) details.open = !details.open; },
       r: () => { const at = here(), raw = at && one(".raw", at); if (raw) show(raw.href); },
       w: () => { const at = here(), link = at ? all(".spans").filter((one) => one.compareDocumentPosition(at) & 4 || at.contains(one)).pop() : one(".spans"); if (link) falls(link); },
-      End: () => { if (atEnd()) scrollTo(0, document.body.scrollHeight); else location.href = address(); } };
+      End: () => { if (atEnd()) scrollTo(0, document.body.scrollHeight); else location.href = address() + "#newest"; } };
   }
 
   // ---- a window over the page: an event's JSON, or what the keys do
@@ -414,7 +564,12 @@
     document.body.append(shown);
     shown.showModal();
   }
-  async function show(address) { dialog(document.adoptNode(one("article", await part(address)))); }
+  let opening = "";
+  async function show(address) {
+    if (opening === address) return;
+    opening = address;
+    try { const shown = one("article", await part(address)); if (shown && !one("dialog[open]")) dialog(document.adoptNode(shown)); } finally { opening = ""; }
+  }
   const HELP = { n: "next notification (N: the one before)", e: "next error (E: the one before)", j: "next entry", k: "entry before", o: "fold or unfold", r: "JSON of the entry", w: "waterfall of the interaction", End: "newest", "/": "search", t: "light or dark", "1 2 3": "Sessions, Feed, Redaction & health", "?": "this help" };
   function help() {
     const content = make("div"), list = make("dl", "keys");
@@ -439,7 +594,12 @@
     else if (document.body.dataset.live) live();
     document.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || one("dialog[open]")) return;
-      if (event.target.matches("input, textarea, select")) { if (event.key === "Escape") event.target.blur(); return; }
+      if (event.target.matches("input, textarea, select")) {
+        if (event.key !== "Escape") return;
+        if (event.target.type === "search" && event.target.value) { event.target.value = ""; event.target.dispatchEvent(new Event("input")); }
+        event.target.blur();
+        return;
+      }
       const act = Object.hasOwn(keys, event.key) && keys[event.key];
       if (act) { event.preventDefault(); act(); }
     });

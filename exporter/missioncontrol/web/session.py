@@ -52,6 +52,7 @@ class _Asked:
     everything: bool
     model_only: bool
     place: tuple[str, str] | None
+    limit: int
     is_part: bool
     is_side: bool
 
@@ -62,7 +63,9 @@ async def session_page(request: Request) -> Response:
     try:
         shown = await receiver_of(request).read(lambda database: _read(database, asked))
     except BadCursorError as error:
-        if asked.is_part or asked.place is None:
+        if asked.is_part:
+            return fragment(request, '<p data-part="gone"></p>')
+        if asked.place is None:
             raise bad_cursor() from error
         raise ApiError(404, "unknown_event", "This event is not here.", hint="It may have been taken back.") from error
     path = session_path(asked.session_id)
@@ -101,6 +104,7 @@ def _asked(request: Request) -> _Asked:
         everything=query.get("all") == "1",
         model_only=query.get("model") == "1",
         place=place,
+        limit=1 if query.get("few") == "1" else _WINDOW,
         is_part=is_fragment(request),
         is_side=is_fragment(request) and query.get("side") == "1",
     )
@@ -115,7 +119,7 @@ def _read(database: sqlite3.Connection, asked: _Asked) -> _Shown:
         figures=reading.figures(database, [asked.session_id]).get(asked.session_id, {}),
         lag=reading.lags(queries.exporters(database)).of(session),
         tree=tree,
-        window=_window(database, asked, scope),
+        window=reading.with_ends(database, asked.session_id, _window(database, asked, scope)),
         rewinds=reading.rewinds(database, asked.session_id),
     )
 
@@ -134,7 +138,7 @@ def _window(database: sqlite3.Connection, asked: _Asked, scope: reading.Scope) -
     if kind == "after":
         return reading.window_after(database, place, scope, _WINDOW)
     if kind == "from":
-        return reading.window_from(database, place, scope, _WINDOW)
+        return reading.window_from(database, place, scope, asked.limit)
     earlier = reading.window_before(database, place, scope, _CONTEXT)
     later = reading.window_from(database, place, scope, _WINDOW - _CONTEXT)
     return reading.Window(earlier.rows + later.rows, earlier.before, later.behind)
@@ -142,7 +146,7 @@ def _window(database: sqlite3.Connection, asked: _Asked, scope: reading.Scope) -
 
 def _timeline(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> str:
     window = shown.window
-    entries = _entries(asked, shown, project)
+    entries, is_all = _entries(asked, shown, project)
     items = entry_items(asked.session_id, entries, agents.names_of(shown.tree))
     if not items:
         items = '<li class="quiet empty">Nothing to show here.</li>'
@@ -160,10 +164,12 @@ def _timeline(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> str
         last = window.rows[-1].envelope.id
         after = (
             f'<p class="more later"><a class="button" href="{address(path, **scope, after=last)}">Later</a>'
-            f'<a class="button" href="{address(path, **scope)}">Newest</a></p>'
+            f'<a class="button" href="{address(path, **scope)}#newest">Newest</a></p>'
         )
-    end = escape(window.rows[-1].envelope.id) if window.rows else ""
-    return f'{before}<ol class="timeline" data-end="{end}" aria-label="Timeline">{items}</ol>{after}'
+    else:
+        after = '<p id="newest"></p>'
+    every = ' data-all="1"' if is_all else ""
+    return f'{before}<ol class="timeline"{every} aria-label="Timeline">{items}</ol>{after}'
 
 
 def _scope(asked: _Asked) -> dict[str, object]:
@@ -176,10 +182,12 @@ def _scope(asked: _Asked) -> dict[str, object]:
     }
 
 
-def _entries(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> list[Entry]:
+def _entries(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> tuple[list[Entry], bool]:
+    """Return what is shown of the window; True when that is every event because the one asked for is for machines."""
     rows, taken_back = shown.window.rows, _rewinds_within(shown.rewinds, shown.window)
     model_only = asked.model_only and project is not None
-    entries = tell(rows, everything=asked.everything or model_only, taken_back=taken_back, project=project)
+    everything, ends = asked.everything or model_only, shown.window.ends
+    entries = tell(rows, ends=ends, everything=everything, taken_back=taken_back, project=project)
     seen = _given_to_model(rows, project)
     for entry in entries:
         if entry.type == "system.notification" and project is not None and entry.id not in seen:
@@ -187,8 +195,8 @@ def _entries(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> list
     if model_only:
         entries = [entry for entry in entries if not entry.ids or not seen.isdisjoint(entry.ids)]
     if asked.place is not None and asked.place[0] == "at" and not any(asked.place[1] in entry.ids for entry in entries):
-        entries = tell(rows, everything=True, taken_back=taken_back)
-    return entries
+        return tell(rows, ends=ends, everything=True, taken_back=taken_back), True
+    return entries, False
 
 
 def _given_to_model(rows: list[reading.Row], project: ProjectEvent | None) -> set[str]:

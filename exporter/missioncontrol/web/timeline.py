@@ -21,7 +21,7 @@ from exporter.missioncontrol.web.entry import (
     text_of,
 )
 from exporter.missioncontrol.web.markup import counted, figure
-from exporter.missioncontrol.web.reading import Rewind, Row
+from exporter.missioncontrol.web.reading import TOOL_END, TOOL_START, Rewind, Row
 
 QUIET: Final = frozenset(
     (
@@ -40,7 +40,6 @@ QUIET: Final = frozenset(
 )
 """Events for machines: they are taken in where they belong, and shown by themselves only when everything is wanted."""
 
-_TOOL_START, _TOOL_END = "tool.execution_start", "tool.execution_complete"
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -58,12 +57,14 @@ def data_of(envelope: Envelope) -> Data:
 def tell(
     rows: Iterable[Row],
     *,
+    ends: Iterable[Row] = (),
     everything: bool = False,
     taken_back: Iterable[Rewind] = (),
     project: ProjectEvent | None = None,
 ) -> list[Entry]:
     """Return the entries of these events, in file order, with marks where events were taken back.
 
+    `ends` are those, further on, of calls that began here.
     With `project`, what it says is not for a screen, and for which there are no words here, is for machines too.
     """
     teller = _Teller(everything, project)
@@ -71,6 +72,8 @@ def tell(
     for row in rows:
         while waiting and waiting[0].place <= row.place:
             teller.entries.append(_rewound(waiting.pop(0)))
+        teller.take(row)
+    for row in ends:
         teller.take(row)
     teller.entries += (_rewound(rewind) for rewind in waiting)
     return [entry for entry in teller.entries if entry.kind != "turn" or not entry.is_running or entry.ids]
@@ -93,7 +96,7 @@ class _Teller:
 
     def take(self, row: Row) -> None:
         envelope, data = row.envelope, data_of(row.envelope)
-        if envelope.type == _TOOL_END:
+        if envelope.type == TOOL_END:
             self._tool_end(row, data)
         else:
             entry = self._entry(row, data)
@@ -102,7 +105,7 @@ class _Teller:
 
     def _entry(self, row: Row, data: Data) -> Entry | None:
         envelope = row.envelope
-        if envelope.type == _TOOL_START:
+        if envelope.type == TOOL_START:
             entry = tools.started(envelope, data, row.place)
             if entry.key:
                 self._calls[entry.key] = entry
@@ -200,7 +203,7 @@ def _other(row: Row, data: Data) -> Entry:
 def is_trouble(envelope: Envelope) -> bool:
     """Tell whether a person who looks for errors wants to see this event."""
     data = data_of(envelope)
-    if envelope.type == _TOOL_END:
+    if envelope.type == TOOL_END:
         return tools.is_trouble(data)
     if envelope.type == "system.notification":
         told = notes.told(envelope.type, data)
@@ -213,7 +216,7 @@ def is_trouble(envelope: Envelope) -> bool:
 
 
 TROUBLE_TYPES: Final = (
-    _TOOL_END,
+    TOOL_END,
     "system.notification",
     "session.error",
     "subagent.failed",

@@ -20,6 +20,7 @@ _EVENT_ID: Final = "github.copilot.event.id"
 _ORPHANED: Final = "github.copilot.orphaned"
 _ERROR_STATUS: Final = 2
 _NANOSECONDS: Final = 1_000_000_000
+_MILLISECOND: Final = 1_000_000
 
 
 class _Value(msgspec.Struct):
@@ -90,15 +91,15 @@ async def waterfall_page(request: Request) -> Response:
     make = receiver.make_trace
     path = session_path(session_id)
     if make is None:
-        content = '<p class="quiet">This receiver has no bridge to traces, so there is no waterfall here.</p>'
+        content = _boxed('<p class="quiet">This receiver has no bridge to traces, so there is no waterfall here.</p>')
     else:
         written = await receiver.read(lambda database: make(session_id, queries.lines(database, session_id), event_id))
         content = _drawn(_spans(written), path)
     if is_fragment(request):
-        return fragment(request, f'<div class="waterfall">{content}</div>')
+        return fragment(request, content)
     otlp = f'<a href="/api/v1{address(path)}/trace">as OTLP JSON</a>'
     back = f'<p><a href="{address(path)}">Back to the session</a> · {otlp}</p>'
-    return page(request, "Waterfall", f"<h1>Waterfall</h1>{back}<div class=waterfall>{content}</div>", here="/")
+    return page(request, "Waterfall", f"<h1>Waterfall</h1>{back}{content}", here="/")
 
 
 def _spans(written: bytes) -> list[_Span]:
@@ -106,9 +107,14 @@ def _spans(written: bytes) -> list[_Span]:
     return [span for resource in trace.resourceSpans for scoped in resource.scopeSpans for span in scoped.spans]
 
 
+def _boxed(content: str, axis: str = "") -> str:
+    return f'<div class="waterfall"{axis}>{content}</div>'
+
+
 def _drawn(spans: list[_Span], path: str) -> str:
+    """Return the waterfall of these spans; it says where its axis begins and ends, in milliseconds since 1970."""
     if not spans:
-        return '<p class="quiet">No span here yet: a span is drawn when its interaction has begun.</p>'
+        return _boxed('<p class="quiet">No span here yet: a span is drawn when its interaction has begun.</p>')
     roots = _tree(spans)
     start = min(int(span.startTimeUnixNano) for span in spans)
     length = max(1, max(int(span.endTimeUnixNano) for span in spans) - start)
@@ -120,7 +126,8 @@ def _drawn(spans: list[_Span], path: str) -> str:
     rest = (
         f'<p class="quiet">{len(spans) - _SPANS_MAX:,} more spans are not drawn.</p>' if len(spans) > _SPANS_MAX else ""
     )
-    return f'<div class="axis" aria-hidden="true">{ticks}</div><ol>{rows}</ol>{rest}'
+    axis = f' data-from="{start / _MILLISECOND:.3f}" data-to="{(start + length) / _MILLISECOND:.3f}"'
+    return _boxed(f'<div class="axis" aria-hidden="true">{ticks}</div><ol>{rows}</ol>{rest}', axis)
 
 
 def _tree(spans: list[_Span]) -> list[_Node]:
