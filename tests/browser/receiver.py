@@ -65,6 +65,10 @@ class Receiver:
             body = {"events": waiting[start : start + 1000]}
             self._ok(self._client.post(f"/agents/sessions/{session}/events", json=body))
 
+    def rewind(self, session: str, ids: list[str]) -> None:
+        """Take events back."""
+        self._ok(self._client.post(f"/agents/sessions/{session}/events", json={"events": [], "rewound": ids}))
+
     def live(self, session: str, events: list[dict[str, Any]]) -> None:
         """Pass ephemeral events on."""
         self._ok(self._client.post(f"/agents/sessions/{session}/live", json={"events": events}))

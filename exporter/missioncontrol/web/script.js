@@ -517,15 +517,21 @@
       draw();
     }
 
-    // ---- the place where the reader is: in the address for an entry that was gone to, else kept with the page's history
+    // ---- the reader's place: in the address when an entry was gone to, else remembered for a reload and the way back
     const keep = (entry) => { const to = address("at", idOf(entry)); to.hash = entry.id; history.replaceState(null, "", to); };
+    const memory = () => "place " + location.pathname + location.search;
     addEventListener("pagehide", () => {
-      const shown = atEnd() && nearBottom() || scrollY === 0 ? null : entries().filter(isPlace).find((entry) => entry.getBoundingClientRect().bottom > 0);
-      history.scrollRestoration = shown ? "manual" : "auto";
-      history.replaceState(shown ? { id: shown.id, top: shown.getBoundingClientRect().top } : null, "");
+      const shown = (atEnd() && nearBottom()) || scrollY === 0 ? null : entries().filter(isPlace).find((entry) => entry.getBoundingClientRect().bottom > 0);
+      try { sessionStorage.setItem(memory(), JSON.stringify(shown ? { id: shown.id, top: shown.getBoundingClientRect().top } : scrollY ? { end: true } : null)); } catch { /* none here */ }
     });
+    function remembered() {
+      if (performance.getEntriesByType("navigation")[0]?.type === "navigate") return null;
+      try { return JSON.parse(sessionStorage.getItem(memory())); } catch { return null; }
+    }
+    history.scrollRestoration = "manual";
     async function restore() {
-      const kept = history.state?.id && "#" + history.state.id, wanted = kept || location.hash;
+      const kept = remembered(), wanted = kept ? "#" + kept.id : location.hash;
+      if (kept?.end) { scrollTo(0, document.body.scrollHeight); return; }
       if (!wanted.startsWith("#e-") || wanted.startsWith("#e-rewind-")) return;
       if (!entryOf(wanted)) {
         const told = await part(address("at", decodeURIComponent(wanted.slice(3))));
@@ -535,8 +541,8 @@
       if (entry && !kept) go(entry, true);
       if (marked && kept) marked.classList.add("here");
       // What is out of sight has no exact height until it has been drawn.
-      for (let frame = 0; entry && kept && frame < 3; frame++) {
-        scrollBy(0, entry.getBoundingClientRect().top - history.state.top);
+      for (let frame = 0; entry && kept && frame < 5; frame++) {
+        scrollBy(0, entry.getBoundingClientRect().top - kept.top);
         await new Promise((done) => requestAnimationFrame(done));
       }
     }
