@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from exporter.missioncontrol.web.entries import CUT
 from exporter.missioncontrol.web.entry import Entry
-from exporter.missioncontrol.web.facts import SOURCES
+from exporter.missioncontrol.web.facts import SOURCES, exact
 from exporter.missioncontrol.web.markup import duration
 from exporter.missioncontrol.web.reading import Figures
 
@@ -34,7 +34,7 @@ def head_markdown(session: dict[str, Any], figures: Figures) -> str:
         if session.get(name):
             lines.append(f"- {name.replace('_', ' ')}: {_plain(str(session[name]))}")
     for name, told in figures.items():
-        values = ", ".join(f"{value:,.10g} ({SOURCES[source]})" for source, value in told.items())
+        values = ", ".join(f"{exact(value)} ({SOURCES[source]})" for source, value in told.items())
         lines.append(f"- {name.replace('_', ' ')}{'' if name == 'cost' else ' tokens'}: {values}")
     return "\n".join(lines) + "\n"
 
