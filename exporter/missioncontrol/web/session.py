@@ -212,14 +212,15 @@ def _bar(request: Request, asked: _Asked, path: str) -> str:
     scope = {name: value for name, value in _scope(asked).items() if name not in ("all", "model")}
     everything = _choice(address(path, **scope, all=None if asked.everything else 1), "Every event", asked.everything)
     model_only = _choice(address(path, **scope, model=None if asked.model_only else 1), _MODEL, asked.model_only)
+    # Without the script these links alone lead on from one to the next.
+    here = asked.place[1] if asked.place is not None and asked.place[0] == "at" else None
+    error, note = (address(path + "/next", kind=kind, after=here) for kind in ("error", "note"))
     return (
         f'<div class="bar-of-actions"><form role="search" action="{escape(path)}"><label>'
         '<span class="hidden">Search in this session</span>'
         f'<input type="search" name="q" value="{words}" placeholder="Search in this session"></label></form>'
-        f'<a class="button jump" data-kind="error" href="{address(path + "/next", kind="error")}">Next error'
-        " <kbd>e</kbd></a>"
-        f'<a class="button jump" data-kind="note" href="{address(path + "/next", kind="note")}">Next notification'
-        " <kbd>n</kbd></a>"
+        f'<a class="button jump" data-kind="error" href="{error}">Next error <kbd>e</kbd></a>'
+        f'<a class="button jump" data-kind="note" href="{note}">Next notification <kbd>n</kbd></a>'
         f"{everything}{model_only if receiver_of(request).project is not None else ''}"
         f'<span class="exports">Save as <a href="{escape(path)}/export.md" download>Markdown</a>'
         f' <a href="{escape(path)}/export.html" download>HTML</a>'
