@@ -70,7 +70,7 @@ def _item(entry: Entry, path: str, names: dict[str, str], span: Span) -> str:
         for number, id in enumerate(entry.ids if path else ())
     )
     return (
-        f'<li id="{anchor(entry.id)}" class="{classes}" data-v="{entry.version}"{_key(entry)} tabindex="-1">'
+        f'<li id="{anchor(entry.id)}" class="{classes}" data-v="{entry.version}"{_looked_for(entry)} tabindex="-1">'
         f'<a class="at" href="{link}" title="Link to this event">{moment(entry.at, short=True)}</a>'
         f'<div class="what">{_content(entry, path)}</div>'
         f'<span class="links">{_agent(entry, names)}{_waterfall(entry, path)}{raw}</span>{_bar(entry, span)}</li>'
@@ -81,9 +81,10 @@ def _place_of_end(id: str) -> str:
     return f' id="{anchor(id)}"'
 
 
-def _key(entry: Entry) -> str:
-    """Return the id by which text that streams finds its entry."""
-    return f' data-call="{escape(entry.key)}"' if entry.key else ""
+def _looked_for(entry: Entry) -> str:
+    """Return by which id text that streams finds its entry, and which of the keys that jump stop at it."""
+    call = f' data-call="{escape(entry.key)}"' if entry.key else ""
+    return call + (f' data-stop="{" ".join(entry.stops)}"' if entry.stops else "")
 
 
 def _content(entry: Entry, path: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from exporter.core.projected import ProjectEvent
 from exporter.missioncontrol import finding, queries
@@ -19,9 +19,9 @@ from exporter.missioncontrol.web.entries import entry_items
 from exporter.missioncontrol.web.entry import Entry
 from exporter.missioncontrol.web.facts import session_head
 from exporter.missioncontrol.web.found import found_events
-from exporter.missioncontrol.web.markup import address, anchor, escape, marked, session_path
+from exporter.missioncontrol.web.markup import address, escape, marked, session_path
 from exporter.missioncontrol.web.page import fragment, is_fragment, page
-from exporter.missioncontrol.web.timeline import NOTICE_TYPES, TROUBLE_TYPES, is_trouble, tell
+from exporter.missioncontrol.web.timeline import tell
 from exporter.missioncontrol.wire import checked_id
 
 _WINDOW: Final = 400
@@ -240,28 +240,3 @@ async def _found(request: Request, session_id: str) -> str:
         return ""
     results, following = await receiver_of(request).find(query, None, session_id, _FOUND_MAX)
     return found_events(results, words, with_session=False, has_more=following is not None)
-
-
-async def next_event(request: Request) -> Response:
-    """Send the reader to the next event of a kind, going round at the end."""
-    session_id = checked_id(request.path_params["id"])
-    kind, after = request.query_params.get("kind", ""), request.query_params.get("after")
-    is_back = request.query_params.get("back") == "1"
-    if kind not in ("error", "note"):
-        raise ApiError(400, "bad_kind", "`kind` is neither error nor note.")
-    try:
-        id = await receiver_of(request).read(lambda database: _next(database, session_id, kind, after, is_back))
-    except BadCursorError as error:
-        raise bad_cursor() from error
-    path = session_path(session_id)
-    target = f"{path}#none" if id is None else f"{address(path, at=id)}#{anchor(id)}".replace("&amp;", "&")
-    return RedirectResponse(target, status_code=303)
-
-
-def _next(database: sqlite3.Connection, session_id: str, kind: str, after: str | None, is_back: bool) -> str | None:
-    place = reading.place_of(database, session_id, after) if after else None
-    types = TROUBLE_TYPES if kind == "error" else NOTICE_TYPES
-    for envelope in reading.events_of_types(database, session_id, types, place, is_back=is_back):
-        if envelope.id != after and (kind == "note" or is_trouble(envelope)):
-            return envelope.id
-    return None

@@ -1,11 +1,9 @@
 """A run of events told as entries: turns with what was said, tool calls with their ends, and what happened beside."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from exporter.core.envelope import REFUSALS, Envelope
+from exporter.core.envelope import Envelope
 from exporter.core.projected import ProjectEvent
 from exporter.missioncontrol.web import notes, tools
 from exporter.missioncontrol.web.entry import (
@@ -15,13 +13,14 @@ from exporter.missioncontrol.web.entry import (
     Large,
     begin,
     block,
+    data_of,
     inner,
     number_of,
-    restored,
     text_of,
 )
 from exporter.missioncontrol.web.markup import counted, figure
 from exporter.missioncontrol.web.reading import Rewind, Row
+from exporter.missioncontrol.web.stops import TOOL_END, stops_of
 
 QUIET: Final = frozenset(
     (
@@ -40,19 +39,7 @@ QUIET: Final = frozenset(
 )
 """Events for machines: they are taken in where they belong, and shown by themselves only when everything is wanted."""
 
-_TOOL_START, _TOOL_END = "tool.execution_start", "tool.execution_complete"
-_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
-
-
-def data_of(envelope: Envelope) -> Data:
-    """Return the data of an event as far as it can be read."""
-    try:
-        data = _decode(envelope.data)
-        if b'"$large"' in bytes(envelope.data):
-            data = {name: restored(value) for name, value in data.items()}
-        return data
-    except (*REFUSALS, RecursionError):
-        return {}
+_TOOL_START: Final = "tool.execution_start"
 
 
 def tell(
@@ -93,7 +80,7 @@ class _Teller:
 
     def take(self, row: Row) -> None:
         envelope, data = row.envelope, data_of(row.envelope)
-        if envelope.type == _TOOL_END:
+        if envelope.type == TOOL_END:
             self._tool_end(row, data)
         else:
             entry = self._entry(row, data)
@@ -150,9 +137,11 @@ class _Teller:
     def _tool_end(self, row: Row, data: Data) -> None:
         entry = self._calls.pop(text_of(data, "toolCallId"), None)
         if entry is None:
-            self.entries.append(tools.without_start(row.envelope, data, row.place))
+            entry = tools.without_start(row.envelope, data, row.place)
+            self.entries.append(entry)
         else:
             tools.completed(entry, row.envelope, data)
+        entry.stops = stops_of(row.envelope.type, data)
 
     def _quietly(self, envelope: Envelope, data: Data) -> None:
         """Give a turn its end and its tokens."""
@@ -194,32 +183,5 @@ def _other(row: Row, data: Data) -> Entry:
     kind, level, title, text, facts = told
     entry = begin(kind, envelope, row.place, title)
     entry.level, entry.text, entry.facts = level, text[:TEXT_MAX], facts
+    entry.stops = stops_of(envelope.type, data)
     return entry
-
-
-def is_trouble(envelope: Envelope) -> bool:
-    """Tell whether a person who looks for errors wants to see this event."""
-    data = data_of(envelope)
-    if envelope.type == _TOOL_END:
-        return tools.is_trouble(data)
-    if envelope.type == "system.notification":
-        told = notes.told(envelope.type, data)
-        return told is not None and told[1] in ("warning", "error")
-    if envelope.type in ("session.error", "subagent.failed", "model.call_failure"):
-        return True
-    if envelope.type == "session.shutdown":
-        return data.get("shutdownType") == "error"
-    return envelope.type in ("hook.end", "session.compaction_complete") and data.get("success") is False
-
-
-TROUBLE_TYPES: Final = (
-    _TOOL_END,
-    "system.notification",
-    "session.error",
-    "subagent.failed",
-    "model.call_failure",
-    "session.shutdown",
-    "hook.end",
-    "session.compaction_complete",
-)
-NOTICE_TYPES: Final = ("system.notification", "session.custom_notification", "session.warning")
