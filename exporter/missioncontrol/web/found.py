@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from exporter.missioncontrol.web.markup import address, anchor, escape, marked, moment, session_path
+from exporter.missioncontrol.web.markup import address, anchor, counted, escape, marked, moment, session_path
 
 
 def found_events(results: list[dict[str, Any]], words: str, *, with_session: bool, has_more: bool) -> str:
@@ -10,7 +10,7 @@ def found_events(results: list[dict[str, Any]], words: str, *, with_session: boo
     if not results:
         return f'<p class="found quiet" role="status">No event says “{escape(words)}”.</p>'
     items = "".join(_item(result, with_session) for result in results)
-    count = f"the newest {len(results)}" if has_more else "1 event" if len(results) == 1 else f"{len(results)} events"
+    count = f"the newest {len(results)}" if has_more else counted(len(results), "event")
     return f'<section class="found"><h2>In what was said and done <small>{count}</small></h2><ol>{items}</ol></section>'
 
 

@@ -135,9 +135,9 @@ def figure(value: Any) -> str:
     return f"{int(value):,}" if isinstance(value, int | float) else ""
 
 
-def counted(value: Any, noun: str) -> str:
+def counted(value: Any, noun: str, several: str = "") -> str:
     """Return how many there are of something: "1 event", "12 events"."""
-    return f"{figure(value)} {noun}{'s' if value != 1 else ''}"
+    return f"{figure(value)} {noun if value == 1 else several or noun + 's'}"
 
 
 STATES: Final = {

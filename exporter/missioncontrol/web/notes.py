@@ -110,8 +110,8 @@ def _compaction(data: Data) -> list[str]:
     before, after = number_of(data, "preCompactionTokens"), number_of(data, "postCompactionTokens")
     removed = number_of(data, "messagesRemoved")
     return [
-        f"{figure(before)} → {figure(after)} tokens" if before is not None and after is not None else "",
-        f"{figure(removed)} messages removed" if removed is not None else "",
+        f"{figure(before)} → {counted(after, 'token')}" if before is not None and after is not None else "",
+        f"{counted(removed, 'message')} removed" if removed is not None else "",
     ]
 
 
@@ -121,8 +121,10 @@ def _shutdown(data: Data) -> list[str]:
     files = changes.get("filesModified")
     return [
         text_of(data, "shutdownType"),
-        f"{figure(added)} lines added, {figure(removed)} removed" if added is not None and removed is not None else "",
-        f"{len(files)} files" if isinstance(files, list) and files else "",
+        f"{counted(added, 'line')} added, {figure(removed)} removed"
+        if added is not None and removed is not None
+        else "",
+        counted(len(files), "file") if isinstance(files, list) and files else "",
     ]
 
 
