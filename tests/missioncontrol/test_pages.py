@@ -376,6 +376,38 @@ async def test_a_browser_gets_an_error_as_a_page(client: httpx.AsyncClient) -> N
     assert "There is no session none." in answer.text
 
 
+@pytest.mark.parametrize("path", ["/nope", "/sessions", "/sessions/s/nope", "/healthz.html", "/apian"])
+async def test_a_browser_gets_a_page_at_an_address_that_leads_nowhere(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(path, headers={"Accept": "text/html,*/*"})
+
+    assert answer.status_code == 404
+    assert answer.headers["content-type"].startswith("text/html")
+    page = Elements()
+    page.feed(answer.text)
+    assert "There is no such page here." in page.text
+    assert "/" in page.links
+
+
+@pytest.mark.parametrize(
+    ("path", "accept"),
+    [
+        ("/nope", "application/json"),
+        ("/nope", "*/*"),
+        ("/api/v1/nope", "text/html"),
+        ("/agents/nope", "text/html"),
+        ("/metrics/nope", "text/html"),
+        ("/readyz/nope", "text/html"),
+    ],
+)
+async def test_a_program_gets_json_at_an_address_that_leads_nowhere(
+    client: httpx.AsyncClient, path: str, accept: str
+) -> None:
+    answer = await client.get(path, headers={"Accept": accept})
+
+    assert answer.status_code == 404
+    assert answer.json()["error"]["kind"] == "not_found"
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [("compact", "Conversation compacted"), ("resume", "Session resumed"), ("sub_bg", "Sub-agent started")],
