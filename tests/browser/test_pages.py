@@ -78,6 +78,21 @@ def test_a_search_narrows_the_list_while_one_types(paced: Watched) -> None:
     expect(page.locator(".entry.here")).to_have_count(1)
 
 
+def test_what_a_search_did_not_find_is_not_said_of_the_next_one(watched: Watched) -> None:
+    page = watched.open("/?q=nowhere-at-all")
+    expect(page.locator("main")).to_contain_text("No session fits.")
+    expect(page.locator("main")).to_contain_text("No event says “nowhere-at-all”.")
+    page.locator(".live.on").wait_for()
+    page.get_by_role("searchbox").fill('"')
+    expect(page.locator("main")).to_contain_text('There is nothing to look for in “"”')
+    expect(page.locator("main")).not_to_contain_text("No event says")
+    page.get_by_role("searchbox").fill("tide")
+
+    page.locator(".found li a").first.wait_for()
+    for said in ("No session fits.", "No event says", "nothing to look for"):
+        expect(page.locator("main")).not_to_contain_text(said)
+
+
 def test_what_arrives_is_there_without_a_reload(watched: Watched, receiver: Receiver) -> None:
     receiver.post("live", [event(1, "user.message", {"content": "Count the buoys"})])
     page = watched.open("/sessions/live")

@@ -103,6 +103,22 @@ async def test_a_search_finds_sessions_and_what_was_said_in_them(shown: httpx.As
     assert any(link.startswith("/sessions/s?at=") for link in page.links)
 
 
+@pytest.mark.parametrize("words", ['"', "%", "%%%", '" . "', "_"])
+@pytest.mark.parametrize("path", ["/", "/sessions/s"])
+async def test_a_search_for_nothing_that_can_be_found_says_so(client: httpx.AsyncClient, path: str, words: str) -> None:
+    answer = await client.get(path, params={"q": words})
+
+    page = Elements()
+    page.feed(answer.text)
+    assert f"There is nothing to look for in “{words}”" in page.text
+
+
+@pytest.mark.parametrize("path", ["/", "/sessions/s"])
+async def test_without_words_nothing_is_said_of_a_search(client: httpx.AsyncClient, path: str) -> None:
+    for words in ("", "  "):
+        assert 'class="found' not in (await client.get(path, params={"q": words})).text
+
+
 async def test_figures_stand_beside_their_sources_and_are_never_added(
     client: httpx.AsyncClient, make_event: Make, make_body: Make
 ) -> None:

@@ -18,7 +18,7 @@ from exporter.missioncontrol.web import agents, reading
 from exporter.missioncontrol.web.entries import entry_items
 from exporter.missioncontrol.web.entry import Entry
 from exporter.missioncontrol.web.facts import session_head
-from exporter.missioncontrol.web.found import found_events
+from exporter.missioncontrol.web.found import found_events, nothing_to_look_for
 from exporter.missioncontrol.web.markup import address, escape, marked, session_path
 from exporter.missioncontrol.web.page import fragment, is_fragment, page
 from exporter.missioncontrol.web.timeline import tell
@@ -235,8 +235,8 @@ def _choice(link: str, words: str, here: bool) -> str:
 
 async def _found(request: Request, session_id: str) -> str:
     words = request.query_params.get("q", "")
-    query = finding.understand(words) if words else None
+    query = finding.understand(words)
     if query is None:
-        return ""
+        return nothing_to_look_for(words)
     results, following = await receiver_of(request).find(query, None, session_id, _FOUND_MAX)
     return found_events(results, words, with_session=False, has_more=following is not None)
