@@ -28,13 +28,17 @@ class Row(NamedTuple):
     size_bytes: int
 
 
+_END: Final = (1 << 62, 1 << 62)
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A run of a session's events in file order, and whether there are others before and behind it."""
+    """A run of a session's events in file order; others are before and behind it, from the place `until` on."""
 
     rows: list[Row]
     before: bool
     behind: bool
+    until: tuple[int, int] = _END
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ def first_window(database: sqlite3.Connection, session_id: str, scope: Scope, li
 
 def last_window(database: sqlite3.Connection, session_id: str, scope: Scope, limit: int) -> Window:
     """Return the newest events."""
-    return _back(database, number_of(database, session_id), scope, (1 << 62, 1 << 62), limit)
+    return _back(database, number_of(database, session_id), scope, _END, limit)
 
 
 def window_before(database: sqlite3.Connection, place: Place, scope: Scope, limit: int) -> Window:
@@ -109,8 +113,8 @@ def _ahead(database: sqlite3.Connection, session: int, scope: Scope, after: tupl
         f" AND (place, n) > (?, ?) AND {condition} ORDER BY place, n LIMIT ?",
         (session, after[0], *after, *values, limit + 1),
     )
-    rows, has_more = _rows(database, found, limit, frozenset(scope.hints))
-    return Window(rows, after >= (0, 0), has_more)
+    rows, rest = _rows(database, found, limit, frozenset(scope.hints))
+    return Window(rows, after >= (0, 0), rest is not None, rest or _END)
 
 
 def _back(database: sqlite3.Connection, session: int, scope: Scope, before: tuple[int, int], limit: int) -> Window:
@@ -120,8 +124,8 @@ def _back(database: sqlite3.Connection, session: int, scope: Scope, before: tupl
         f" AND (place, n) < (?, ?) AND {condition} ORDER BY place DESC, n DESC LIMIT ?",
         (session, before[0], *before, *values, limit + 1),
     )
-    rows, has_more = _rows(database, found, limit, frozenset(scope.hints))
-    return Window(rows[::-1], has_more, before < (1 << 62, 1 << 62))
+    rows, rest = _rows(database, found, limit, frozenset(scope.hints))
+    return Window(rows[::-1], rest is not None, before < _END, before)
 
 
 def _rows(
@@ -129,18 +133,19 @@ def _rows(
     found: Iterable[tuple[int, int, str | None, bytes, bytes | None]],
     limit: int,
     hints: frozenset[str],
-) -> tuple[list[Row], bool]:
+) -> tuple[list[Row], tuple[int, int] | None]:
+    """Return as many rows as are shown at once, and the place of the next one."""
     rows: list[Row] = []
     size = 0
     for place, n, agent, stored, cuts in found:
         if len(rows) == limit or size > _BYTES_MAX:
-            return rows, True
+            return rows, (place, n)
         body = whole_if_small(database, stored, cuts, _LARGE_BYTES_MAX)
         envelope = decode(body)
         if isinstance(envelope, Envelope):
             rows.append(Row((place, n), as_of(envelope, None if agent in hints else agent), len(body)))
             size += len(body)
-    return rows, False
+    return rows, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +169,12 @@ def rewinds(database: sqlite3.Connection, session_id: str) -> list[Rewind]:
         if places:
             found.append(Rewind(moment, len(ids), min(places)))
     return sorted(found, key=lambda rewind: rewind.place)
+
+
+def rewinds_within(rewinds: list[Rewind], window: Window) -> list[Rewind]:
+    """Return what was taken back within a window or right behind it; of windows that join, each is in one."""
+    first = window.rows[0].place if window.before and window.rows else (-1, -1)
+    return [rewind for rewind in rewinds if first < rewind.place < window.until]
 
 
 def _any_place(database: sqlite3.Connection, session: int, id: str) -> tuple[int, int] | None:

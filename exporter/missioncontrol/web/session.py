@@ -137,7 +137,7 @@ def _window(database: sqlite3.Connection, asked: _Asked, scope: reading.Scope) -
         return reading.window_from(database, place, scope, _WINDOW)
     earlier = reading.window_before(database, place, scope, _CONTEXT)
     later = reading.window_from(database, place, scope, _WINDOW - _CONTEXT)
-    return reading.Window(earlier.rows + later.rows, earlier.before, later.behind)
+    return reading.Window(earlier.rows + later.rows, earlier.before, later.behind, later.until)
 
 
 def _timeline(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> str:
@@ -177,7 +177,7 @@ def _scope(asked: _Asked) -> dict[str, object]:
 
 
 def _entries(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> list[Entry]:
-    rows, taken_back = shown.window.rows, _rewinds_within(shown.rewinds, shown.window)
+    rows, taken_back = shown.window.rows, reading.rewinds_within(shown.rewinds, shown.window)
     model_only = asked.model_only and project is not None
     entries = tell(rows, everything=asked.everything or model_only, taken_back=taken_back, project=project)
     seen = _given_to_model(rows, project)
@@ -196,14 +196,6 @@ def _given_to_model(rows: list[reading.Row], project: ProjectEvent | None) -> se
         return set()
     told = ((row.envelope, project(row.envelope.type, bytes(row.envelope.data), False)) for row in rows)
     return {envelope.id for envelope, meant in told if meant.model_visible}
-
-
-def _rewinds_within(rewinds: list[reading.Rewind], window: reading.Window) -> list[reading.Rewind]:
-    if not window.rows:
-        return rewinds
-    first = window.rows[0].place if window.before else (-1, -1)
-    last = window.rows[-1].place if window.behind else (1 << 62, 0)
-    return [rewind for rewind in rewinds if first < rewind.place <= last]
 
 
 def _bar(request: Request, asked: _Asked, path: str) -> str:
