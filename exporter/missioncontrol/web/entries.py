@@ -19,6 +19,7 @@ from exporter.missioncontrol.web.markup import (
 )
 
 AGENT_COLOURS: Final = 6
+NO_RESULT: Final = "no result"
 CUT: Final = "cut here; all of it is in the session's JSON lines"
 
 
@@ -58,7 +59,7 @@ def _span(entries: Sequence[Entry]) -> Span:
 def _item(entry: Entry, path: str, names: dict[str, str], span: Span) -> str:
     classes = " ".join(
         part
-        for part in ("entry", entry.kind, entry.level, "running" if entry.is_running else "", _colour(entry))
+        for part in ("entry", entry.kind, entry.level, "running" if entry.is_running and path else "", _colour(entry))
         if part
     )
     place = f"#{anchor(entry.id)}"
@@ -93,7 +94,9 @@ def _content(entry: Entry, path: str) -> str:
     took = f'<span class="took">{duration(entry.seconds)}</span>' if entry.seconds is not None else ""
     title = f'<span class="title">{escape(entry.title)}</span>'
     if entry.kind == "tool":
-        running = '<span class="fact">running</span>' if entry.is_running else ""
+        # In a file nothing goes on: what has not ended there has no result.
+        state = "running" if path else NO_RESULT
+        running = f'<span class="fact">{state}</span>' if entry.is_running else ""
         described = f'<p class="quiet">{marked(entry.text)}</p>' if entry.text else ""
         return (
             f'<details><summary>{title}<span class="line">{marked(entry.line)}</span>{running}{facts}{took}</summary>'

@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from exporter.missioncontrol.web.entries import CUT
+from exporter.missioncontrol.web.entries import CUT, NO_RESULT
 from exporter.missioncontrol.web.entry import Entry
 from exporter.missioncontrol.web.facts import SOURCES, exact
 from exporter.missioncontrol.web.markup import duration
@@ -44,6 +44,8 @@ def entry_markdown(entry: Entry, names: dict[str, str]) -> str:
     facts = [fact for fact in entry.facts if fact]
     if entry.seconds is not None:
         facts.append(duration(entry.seconds))
+    if entry.is_running:
+        facts.append(NO_RESULT)
     if entry.level in ("warning", "error"):
         facts.append(entry.level)
     said = f" — {_plain(', '.join(facts))}" if facts else ""

@@ -148,6 +148,17 @@ def _rows(
     return rows, None
 
 
+def later_of_types(database: sqlite3.Connection, place: Place, types: tuple[str, ...], limit: int) -> Iterator[Row]:
+    """Yield the events of these types behind a place, with the beginning of what is large in them."""
+    found = database.execute(
+        "SELECT place, n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND place >= ?"  # noqa: S608  marks only
+        f" AND (place, n) > (?, ?) AND type IN ({','.join('?' * len(types))}) ORDER BY place, n LIMIT ?",
+        (place.session, place.place, place.place, place.n, *types, limit),
+    )
+    for row in found:
+        yield from _rows(database, [row], 1, frozenset())[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Rewind:
     """Events that were taken back: when, how many, and the place of the first."""

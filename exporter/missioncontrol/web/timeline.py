@@ -42,6 +42,10 @@ QUIET: Final = frozenset(
 _TOOL_START: Final = "tool.execution_start"
 
 
+ENDS: Final = (TOOL_END, "assistant.turn_start", "assistant.turn_end", "session.usage_record")
+"""What ends a call or a turn, or is told with it; an agent's next turn ends the one before."""
+
+
 def tell(
     rows: Iterable[Row],
     *,
@@ -53,14 +57,9 @@ def tell(
 
     With `project`, what it says is not for a screen, and for which there are no words here, is for machines too.
     """
-    teller = _Teller(everything, project)
-    waiting = list(taken_back)
-    for row in rows:
-        while waiting and waiting[0].place <= row.place:
-            teller.entries.append(_rewound(waiting.pop(0)))
-        teller.take(row)
-    teller.entries += (_rewound(rewind) for rewind in waiting)
-    return [entry for entry in teller.entries if entry.kind != "turn" or not entry.is_running or entry.ids]
+    teller = Teller(everything, project)
+    teller.tell(rows, taken_back)
+    return teller.entries
 
 
 def _rewound(rewind: Rewind) -> Entry:
@@ -68,15 +67,42 @@ def _rewound(rewind: Rewind) -> Entry:
     return Entry("mark", f"rewind-{rewind.at}", rewind.at, None, rewind.place, "rewind", title, ids=[])
 
 
-class _Teller:
+class Teller:
     """Takes events one by one and keeps what is still open."""
 
-    def __init__(self, everything: bool, project: ProjectEvent | None) -> None:
+    def __init__(self, everything: bool = False, project: ProjectEvent | None = None) -> None:
         self.entries: list[Entry] = []
         self._everything = everything
         self._project = project
         self._calls: dict[str, Entry] = {}
         self._turns: dict[str | None, Entry] = {}
+
+    def tell(self, rows: Iterable[Row], taken_back: Iterable[Rewind] = ()) -> None:
+        """Take the events of a run, with marks where events were taken back."""
+        waiting = list(taken_back)
+        for row in rows:
+            while waiting and waiting[0].place <= row.place:
+                self.entries.append(_rewound(waiting.pop(0)))
+            self.take(row)
+        self.entries += (_rewound(rewind) for rewind in waiting)
+
+    def finish(self, later: Iterable[Row]) -> set[str]:
+        """Give what is still open its end, if it is among later events; return the ids of the ends of calls."""
+        joined: set[str] = set()
+        for row in later:
+            if not self._calls and not self._turns:
+                break
+            envelope = row.envelope
+            if envelope.type == TOOL_END:
+                data = data_of(envelope)
+                if text_of(data, "toolCallId") in self._calls:
+                    self._tool_end(row, data)
+                    joined.add(envelope.id)
+            elif envelope.type == "assistant.turn_start":
+                self._turns.pop(envelope.agentId, None)
+            else:
+                self._quietly(envelope, data_of(envelope))
+        return joined
 
     def take(self, row: Row) -> None:
         envelope, data = row.envelope, data_of(row.envelope)
