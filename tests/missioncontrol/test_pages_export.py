@@ -100,3 +100,18 @@ async def test_a_turn_has_its_tokens_and_its_end_from_the_next_piece(
 
     assert "### Turn 7 — m, 1,234 in / 5 out, 4.0 s" in markdown
     assert "### Turn 8 — 6.0 s" in markdown
+
+
+@pytest.mark.parametrize("taken", [[1], [PIECE - 1, PIECE], [PIECE, PIECE + 1], [PIECE + 100], [PIECE + 199]])
+async def test_what_was_taken_back_leaves_a_mark_in_what_is_saved(
+    client: httpx.AsyncClient, make_body: Make, at: Make, taken: list[int]
+) -> None:
+    await deliver(client, make_body, filling(at, PIECE + 200, "a"))
+    rewound = [f"a-{number}" for number in taken]
+    await client.post("/agents/sessions/s/events", content=make_body(rewound=rewound))
+
+    for form in ("html", "md"):
+        text = (await client.get(f"/sessions/s/export.{form}")).text
+
+        assert text.count("taken back") == 1
+        assert f"{len(taken)} event" in text

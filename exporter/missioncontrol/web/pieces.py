@@ -20,6 +20,7 @@ class Pieces:
         self.has_more = True
         self._session_id = session_id
         self._last: reading.Place | None = None
+        self._rewinds: list[reading.Rewind] = []
         self._joined: set[str] = set()
 
     def next(self, database: sqlite3.Connection) -> list[Entry]:
@@ -27,7 +28,7 @@ class Pieces:
         window = self._window(database)
         teller = Teller()
         rows = [row for row in window.rows if row.envelope.id not in self._joined]
-        teller.tell(rows)
+        teller.tell(rows, reading.rewinds_within(self._rewinds, window))
         self._joined.difference_update(row.envelope.id for row in window.rows)
         self.has_more = window.behind
         if window.behind:
@@ -39,4 +40,5 @@ class Pieces:
         everybody = reading.Scope()
         if self._last is not None:
             return reading.window_after(database, self._last, everybody, _EVENTS)
+        self._rewinds = reading.rewinds(database, self._session_id)
         return reading.first_window(database, self._session_id, everybody, _EVENTS)
