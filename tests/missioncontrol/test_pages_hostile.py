@@ -59,6 +59,7 @@ ALLOWED: Final = frozenset(
         "mark",
         "meta",
         "nav",
+        "noscript",
         "ol",
         "p",
         "pre",

@@ -72,7 +72,7 @@ def _item(entry: Entry, path: str, names: dict[str, str], span: Span) -> str:
     )
     return (
         f'<li id="{anchor(entry.id)}" class="{classes}" data-v="{entry.version}"{_looked_for(entry)} tabindex="-1">'
-        f'<a class="at" href="{link}" title="Link to this event">{moment(entry.at, short=True)}</a>'
+        f'<a class="at" href="{link}" title="Link to this event">{moment(entry.at, short=True, zone=False)}</a>'
         f'<div class="what">{_content(entry, path)}</div>'
         f'<span class="links">{_agent(entry, names)}{_waterfall(entry, path)}{raw}</span>{_bar(entry, span)}</li>'
     )

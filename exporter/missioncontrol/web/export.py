@@ -18,7 +18,7 @@ from exporter.missioncontrol.web.agents import names_of
 from exporter.missioncontrol.web.entries import entry_items
 from exporter.missioncontrol.web.facts import session_head
 from exporter.missioncontrol.web.markdown import entry_markdown, head_markdown
-from exporter.missioncontrol.web.markup import escape
+from exporter.missioncontrol.web.markup import IN_UTC, escape
 from exporter.missioncontrol.web.page import HEADERS, style_sheet
 from exporter.missioncontrol.web.pieces import Pieces
 from exporter.missioncontrol.wire import checked_id
@@ -84,6 +84,7 @@ def _head(database: sqlite3.Connection, session_id: str, is_html: bool) -> bytes
         f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'\">"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(str(session['title'] or session_id))}</title><style>{style.decode()}</style></head>"
-        f'<body class="alone"><main><div class="head">{session_head(session, figures, None)}</div><ol class="timeline">'
+        f'<body class="alone"><main><div class="head">{session_head(session, figures, None)}'
+        f'<p class="quiet">{IN_UTC}</p></div><ol class="timeline">'
     )
     return document.encode("utf-8", "replace")

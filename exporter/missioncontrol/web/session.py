@@ -19,7 +19,7 @@ from exporter.missioncontrol.web.entries import entry_items
 from exporter.missioncontrol.web.entry import Entry
 from exporter.missioncontrol.web.facts import session_head
 from exporter.missioncontrol.web.found import found_events, nothing_to_look_for
-from exporter.missioncontrol.web.markup import address, escape, marked, session_path
+from exporter.missioncontrol.web.markup import IN_UTC, address, escape, marked, session_path
 from exporter.missioncontrol.web.page import fragment, is_fragment, page
 from exporter.missioncontrol.web.timeline import tell
 from exporter.missioncontrol.wire import checked_id
@@ -77,7 +77,8 @@ async def session_page(request: Request) -> Response:
         return fragment(request, timeline)
     found = await _found(request, asked.session_id)
     where = agents.agent_place(path, shown.tree, asked.agent)
-    run = f'<div class="run">{found}{where}{timeline}</div>'
+    zone = f'<noscript><p class="quiet">{IN_UTC}</p></noscript>'
+    run = f'<div class="run">{found}{where}{zone}{timeline}</div>'
     content = f'{head}{_bar(request, asked, path)}<div class="columns">{side}{run}</div>'
     title = str(shown.session["title"] or asked.session_id)
     return page(request, title, content, here="/", body=f' data-session="{escape(asked.session_id)}"')
