@@ -87,8 +87,10 @@ async def _live(app: Starlette) -> AsyncIterator[None]:
     receiver.close()
 
 
-async def _answer_http_error(_: Request, error: Exception) -> Response:
+async def _answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == 404 and request.method == "GET" and pages.is_for_a_person(request):
+        return pages.no_such_page(request)
     kind = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
     return error_answer(ApiError(error.status_code, kind, error.detail, headers=dict(error.headers or {})))
 

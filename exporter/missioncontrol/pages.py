@@ -9,9 +9,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from exporter.missioncontrol.answers import ApiError
-from exporter.missioncontrol.web import event, export, feed, forget, health, page, session, sessions, waterfall
+from exporter.missioncontrol.web import event, export, feed, forget, health, jump, page, session, sessions, waterfall
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+_FOR_PROGRAMS: Final = ("/api", "/agents", "/metrics", "/healthz", "/readyz")
 
 
 def _told(endpoint: Endpoint) -> Endpoint:
@@ -22,11 +23,24 @@ def _told(endpoint: Endpoint) -> Endpoint:
         try:
             return await endpoint(request)
         except ApiError as error:
-            if page.is_fragment(request) or "text/html" not in request.headers.get("accept", ""):
+            if not is_for_a_person(request):
                 raise
             return page.error_page(request, error)
 
     return told
+
+
+def is_for_a_person(request: Request) -> bool:
+    """Tell whether a browser asks for a page to show, and not a program, the script among them."""
+    path, accepted = request.url.path, request.headers.get("accept", "")
+    is_of_programs = any(path == name or path.startswith(f"{name}/") for name in _FOR_PROGRAMS)
+    return "text/html" in accepted and not is_of_programs and not page.is_fragment(request)
+
+
+def no_such_page(request: Request) -> Response:
+    """Return what a person sees at an address that leads nowhere."""
+    hint = "Its address is cut short or misspelt, or it is from another version."
+    return page.error_page(request, ApiError(404, "not_found", "There is no such page here.", hint=hint))
 
 
 _PAGES: Final[dict[str, Endpoint]] = {
@@ -34,7 +48,7 @@ _PAGES: Final[dict[str, Endpoint]] = {
     "/feed": feed.feed_page,
     "/health": health.health_page,
     "/sessions/{id}": session.session_page,
-    "/sessions/{id}/next": session.next_event,
+    "/sessions/{id}/next": jump.next_event,
     "/sessions/{id}/event": event.event_page,
     "/sessions/{id}/forget": forget.forget_page,
     "/sessions/{id}/waterfall": waterfall.waterfall_page,

@@ -40,7 +40,8 @@ DIFFERENCE_MAX = 0.03
 
 def settle(page: Page, path: str) -> None:
     """Wait until nothing more comes by itself: what is live has been fetched, what is drawn is there, nothing moves."""
-    if path.split("?", maxsplit=1)[0] in ("/", "/feed", "/health", "/sessions/demo", "/sessions/waits"):
+    live = ("/", "/feed", "/health", "/sessions/demo", "/sessions/waits", "/sessions/wordy")
+    if path.split("?", maxsplit=1)[0] in live:
         page.locator(".live.on").wait_for()
     if path.startswith(("/sessions/demo", "/sessions/waits")) and not path.endswith("/forget"):
         page.locator(".waterfall").first.wait_for()
@@ -75,6 +76,21 @@ def test_a_search_narrows_the_list_while_one_types(paced: Watched) -> None:
     page.locator(".found li a", has_text="StopIteration").first.click()
     page.wait_for_url("**/sessions/demo?at=*")
     expect(page.locator(".entry.here")).to_have_count(1)
+
+
+def test_what_a_search_did_not_find_is_not_said_of_the_next_one(watched: Watched) -> None:
+    page = watched.open("/?q=nowhere-at-all")
+    expect(page.locator("main")).to_contain_text("No session fits.")
+    expect(page.locator("main")).to_contain_text("No event says “nowhere-at-all”.")
+    page.locator(".live.on").wait_for()
+    page.get_by_role("searchbox").fill('"')
+    expect(page.locator("main")).to_contain_text('There is nothing to look for in “"”')
+    expect(page.locator("main")).not_to_contain_text("No event says")
+    page.get_by_role("searchbox").fill("tide")
+
+    page.locator(".found li a").first.wait_for()
+    for said in ("No session fits.", "No event says", "nothing to look for"):
+        expect(page.locator("main")).not_to_contain_text(said)
 
 
 def test_what_arrives_is_there_without_a_reload(watched: Watched, receiver: Receiver) -> None:
@@ -337,15 +353,41 @@ def test_dark_is_dark_and_can_be_chosen(browser: Browser, receiver: Receiver) ->
     context.close()
 
 
+@pytest.fixture(scope="module")
+def wordy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    """A receiver in which sessions have words in their titles and messages that are wider than a narrow screen."""
+    started = Receiver(tmp_path_factory.mktemp("wordy"))
+    fill(started)
+    word = "Lighthouse" * 12
+    content = {"kind": {"type": word, "status": word}, "content": word}
+    told = [event(1, "user.message", {"content": word}), event(2, "system.notification", content)]
+    for name in ("demo", "waits", "wordy"):
+        started.post(name, told if name == "wordy" else [])
+        started.report(name, title=f"{word} {name}", host=word, repository=word, branch=word)
+    yield started
+    started.close()
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_nothing_is_cut_off_on_a_narrow_screen(watched: Watched, path: str) -> None:
-    watched.page.set_viewport_size({"width": 360, "height": 740})
+    assert fits(watched, path, 360)
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/sessions/wordy?all=1", "/feed?type=" + "x" * 90, MISSING + "x" * 90])
+def test_long_words_are_broken_on_a_narrow_screen(watched: Watched, wordy: Receiver, path: str) -> None:
+    watched.origin = wordy.url
+
+    assert fits(watched, path, 390)
+
+
+def fits(watched: Watched, path: str, width: int) -> bool:
+    """Tell whether a page is no wider than the screen."""
+    watched.page.set_viewport_size({"width": width, "height": 740})
     page = watched.open(path)
     settle(page, path)
-
-    if path == MISSING:
+    if path.startswith(MISSING):
         assert "404" in watched.complaints.pop()
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1360), ("dark", 1360), ("dark", 390)])

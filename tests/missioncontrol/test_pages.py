@@ -103,6 +103,22 @@ async def test_a_search_finds_sessions_and_what_was_said_in_them(shown: httpx.As
     assert any(link.startswith("/sessions/s?at=") for link in page.links)
 
 
+@pytest.mark.parametrize("words", ['"', "%", "%%%", '" . "', "_"])
+@pytest.mark.parametrize("path", ["/", "/sessions/s"])
+async def test_a_search_for_nothing_that_can_be_found_says_so(client: httpx.AsyncClient, path: str, words: str) -> None:
+    answer = await client.get(path, params={"q": words})
+
+    page = Elements()
+    page.feed(answer.text)
+    assert f"There is nothing to look for in “{words}”" in page.text
+
+
+@pytest.mark.parametrize("path", ["/", "/sessions/s"])
+async def test_without_words_nothing_is_said_of_a_search(client: httpx.AsyncClient, path: str) -> None:
+    for words in ("", "  "):
+        assert 'class="found' not in (await client.get(path, params={"q": words})).text
+
+
 async def test_figures_stand_beside_their_sources_and_are_never_added(
     client: httpx.AsyncClient, make_event: Make, make_body: Make
 ) -> None:
@@ -374,6 +390,38 @@ async def test_a_browser_gets_an_error_as_a_page(client: httpx.AsyncClient) -> N
     assert answer.status_code == 404
     assert answer.headers["content-type"].startswith("text/html")
     assert "There is no session none." in answer.text
+
+
+@pytest.mark.parametrize("path", ["/nope", "/sessions", "/sessions/s/nope", "/healthz.html", "/apian"])
+async def test_a_browser_gets_a_page_at_an_address_that_leads_nowhere(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(path, headers={"Accept": "text/html,*/*"})
+
+    assert answer.status_code == 404
+    assert answer.headers["content-type"].startswith("text/html")
+    page = Elements()
+    page.feed(answer.text)
+    assert "There is no such page here." in page.text
+    assert "/" in page.links
+
+
+@pytest.mark.parametrize(
+    ("path", "accept"),
+    [
+        ("/nope", "application/json"),
+        ("/nope", "*/*"),
+        ("/api/v1/nope", "text/html"),
+        ("/agents/nope", "text/html"),
+        ("/metrics/nope", "text/html"),
+        ("/readyz/nope", "text/html"),
+    ],
+)
+async def test_a_program_gets_json_at_an_address_that_leads_nowhere(
+    client: httpx.AsyncClient, path: str, accept: str
+) -> None:
+    answer = await client.get(path, headers={"Accept": accept})
+
+    assert answer.status_code == 404
+    assert answer.json()["error"]["kind"] == "not_found"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from exporter.core.event_types import KNOWN
 from exporter.missioncontrol import tokens, web
 from exporter.missioncontrol.store import Store
-from exporter.missioncontrol.web import timeline
+from exporter.missioncontrol.web import stops, timeline
 from tests.missioncontrol.test_pages import DEMO
 
 pytestmark = pytest.mark.anyio
@@ -59,6 +59,7 @@ ALLOWED: Final = frozenset(
         "mark",
         "meta",
         "nav",
+        "noscript",
         "ol",
         "p",
         "pre",
@@ -100,6 +101,7 @@ ATTRIBUTES: Final = frozenset(
         "data-name",
         "data-part",
         "data-session",
+        "data-stop",
         "data-to",
         "data-took",
         "data-v",
@@ -162,7 +164,7 @@ class Skeleton(HTMLParser):
 def types() -> Iterator[str]:
     """Every type that anything here knows, and one that nobody does."""
     known = {json.loads(line)["type"] for line in DEMO.read_bytes().splitlines()}
-    yield from sorted(known | set(KNOWN) | timeline.QUIET | set(timeline.TROUBLE_TYPES) | {"nobody.knows"})
+    yield from sorted(known.union(KNOWN, timeline.QUIET, *stops.TYPES.values(), ["nobody.knows"]))
 
 
 def spoil(value: Any, payload: str) -> Any:
@@ -181,7 +183,7 @@ FIELDS: Final = tuple(
     "content message error question reason title name toolName mcpToolName command description agentName"  # noqa: SIM905  short
     " agentDisplayName agentDescription agentType model warningType errorType infoType source summaryContent"
     " newModel previousModel newMode previousMode repository branch cwd copilotVersion selectedModel"
-    " shutdownType turnId reasoningText intention transformedContent deltaContent messagesRemoved eventCount"
+    " hookType shutdownType turnId reasoningText intention transformedContent deltaContent messagesRemoved eventCount"
     " preCompactionTokens postCompactionTokens exitCode messageId toolCallId".split()
 )
 NESTED: Final = {
@@ -223,6 +225,8 @@ def spoilt(payload: str) -> list[bytes]:
         data = spoil({**dict.fromkeys(FIELDS, ""), **NESTED}, payload)
         data |= {"toolCallId": payload if number % 2 else f"call-{number}", "requestId": f"{payload}{number}"}
         data |= {"success": bool(number % 2), "messageId": payload}
+        if type == "hook.end":
+            data |= {"success": False, "error": {"message": payload}}
         event = {
             "type": type,
             "data": data,

@@ -19,6 +19,7 @@ from exporter.missioncontrol.web.markup import (
 )
 
 AGENT_COLOURS: Final = 6
+NO_RESULT: Final = "no result"
 CUT: Final = "cut here; all of it is in the session's JSON lines"
 
 
@@ -58,7 +59,7 @@ def _span(entries: Sequence[Entry]) -> Span:
 def _item(entry: Entry, path: str, names: dict[str, str], span: Span) -> str:
     classes = " ".join(
         part
-        for part in ("entry", entry.kind, entry.level, "running" if entry.is_running else "", _colour(entry))
+        for part in ("entry", entry.kind, entry.level, "running" if entry.is_running and path else "", _colour(entry))
         if part
     )
     place = f"#{anchor(entry.id)}"
@@ -70,8 +71,8 @@ def _item(entry: Entry, path: str, names: dict[str, str], span: Span) -> str:
         for number, id in enumerate(entry.ids if path else ())
     )
     return (
-        f'<li id="{anchor(entry.id)}" class="{classes}" data-v="{entry.version}"{_key(entry)} tabindex="-1">'
-        f'<a class="at" href="{link}" title="Link to this event">{moment(entry.at, short=True)}</a>'
+        f'<li id="{anchor(entry.id)}" class="{classes}" data-v="{entry.version}"{_looked_for(entry)} tabindex="-1">'
+        f'<a class="at" href="{link}" title="Link to this event">{moment(entry.at, short=True, zone=False)}</a>'
         f'<div class="what">{_content(entry, path)}</div>'
         f'<span class="links">{_agent(entry, names)}{_waterfall(entry, path)}{raw}</span>{_bar(entry, span)}</li>'
     )
@@ -81,9 +82,10 @@ def _place_of_end(id: str) -> str:
     return f' id="{anchor(id)}"'
 
 
-def _key(entry: Entry) -> str:
-    """Return the id by which text that streams finds its entry."""
-    return f' data-call="{escape(entry.key)}"' if entry.key else ""
+def _looked_for(entry: Entry) -> str:
+    """Return by which id text that streams finds its entry, and which of the keys that jump stop at it."""
+    call = f' data-call="{escape(entry.key)}"' if entry.key else ""
+    return call + (f' data-stop="{" ".join(entry.stops)}"' if entry.stops else "")
 
 
 def _content(entry: Entry, path: str) -> str:
@@ -92,7 +94,9 @@ def _content(entry: Entry, path: str) -> str:
     took = f'<span class="took">{duration(entry.seconds)}</span>' if entry.seconds is not None else ""
     title = f'<span class="title">{escape(entry.title)}</span>'
     if entry.kind == "tool":
-        running = '<span class="fact">running</span>' if entry.is_running else ""
+        # In a file nothing goes on: what has not ended there has no result.
+        state = "running" if path else NO_RESULT
+        running = f'<span class="fact">{state}</span>' if entry.is_running else ""
         described = f'<p class="quiet">{marked(entry.text)}</p>' if entry.text else ""
         return (
             f'<details><summary>{title}<span class="line">{marked(entry.line)}</span>{running}{facts}{took}</summary>'

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from exporter.core.envelope import Envelope
+import msgspec
+
+from exporter.core.envelope import REFUSALS, Envelope
 from exporter.missioncontrol.web.markup import seconds_between
 
 Kind = Literal["user", "assistant", "tool", "turn", "note", "mark", "problem", "wait", "helper", "other"]
@@ -12,6 +14,8 @@ TEXT_MAX: Final = 20_000
 BLOCK_MAX: Final = 4_000
 LINE_MAX: Final = 240
 Data = dict[str, Any]
+Stop = Literal["error", "note"]
+_decode: Final = msgspec.json.Decoder(Data).decode
 
 
 class Large(str):
@@ -28,6 +32,17 @@ def restored(value: object) -> object:
             return Large(stand_in["start"] + "…")
         return {name: restored(one) for name, one in value.items()}
     return [restored(one) for one in value] if isinstance(value, list) else value
+
+
+def data_of(envelope: Envelope) -> Data:
+    """Return the data of an event as far as it can be read."""
+    try:
+        data = _decode(envelope.data)
+        if b'"$large"' in bytes(envelope.data):
+            data = {name: restored(value) for name, value in data.items()}
+        return data
+    except (*REFUSALS, RecursionError):
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +75,7 @@ class Entry:
     end: str | None = None
     is_running: bool = False
     key: str = ""
+    stops: tuple[Stop, ...] = ()
 
     @property
     def seconds(self) -> float | None:

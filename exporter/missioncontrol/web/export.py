@@ -16,12 +16,11 @@ from exporter.missioncontrol.tree import tree as tree_of
 from exporter.missioncontrol.web import reading
 from exporter.missioncontrol.web.agents import names_of
 from exporter.missioncontrol.web.entries import entry_items
-from exporter.missioncontrol.web.entry import Entry
 from exporter.missioncontrol.web.facts import session_head
 from exporter.missioncontrol.web.markdown import entry_markdown, head_markdown
-from exporter.missioncontrol.web.markup import escape
+from exporter.missioncontrol.web.markup import IN_UTC, escape
 from exporter.missioncontrol.web.page import HEADERS, style_sheet
-from exporter.missioncontrol.web.timeline import tell
+from exporter.missioncontrol.web.pieces import Pieces
 from exporter.missioncontrol.wire import checked_id
 
 _PAGE: Final = 2000
@@ -57,38 +56,19 @@ def _page_after(session_id: str, after: str | None) -> Callable[[sqlite3.Connect
 
 
 async def _told(receiver: Receiver, session_id: str, form: str) -> AsyncIterator[bytes]:
-    """Tell the session part by part; a tool call that ends in another part than it began in is told in two."""
     is_html = form == "html"
     names = names_of(await receiver.read(lambda database: tree_of(database, session_id)))
     yield await receiver.read(lambda database: _head(database, session_id, is_html))
-    after: str | None = None
-    while True:
-        entries, after = await receiver.read(_entries_after(session_id, after))
+    pieces = Pieces(session_id)
+    while pieces.has_more:
+        entries = await receiver.read(pieces.next)
         if is_html:
             told = entry_items(session_id, entries, names, alone=True)
         else:
             told = "".join(entry_markdown(entry, names) for entry in entries)
         yield told.encode("utf-8", "replace")
-        if after is None:
-            break
     if is_html:
         yield b"</ol></main></body></html>"
-
-
-def _entries_after(
-    session_id: str, after: str | None
-) -> Callable[[sqlite3.Connection], tuple[list[Entry], str | None]]:
-    def read(database: sqlite3.Connection) -> tuple[list[Entry], str | None]:
-        everybody = reading.Scope()
-        if after is None:
-            window = reading.first_window(database, session_id, everybody, _PAGE)
-        else:
-            place = reading.place_of(database, session_id, after)
-            window = reading.window_after(database, place, everybody, _PAGE)
-        following = window.rows[-1].envelope.id if window.behind and window.rows else None
-        return tell(window.rows), following
-
-    return read
 
 
 def _head(database: sqlite3.Connection, session_id: str, is_html: bool) -> bytes:
@@ -104,6 +84,7 @@ def _head(database: sqlite3.Connection, session_id: str, is_html: bool) -> bytes
         f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'\">"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(str(session['title'] or session_id))}</title><style>{style.decode()}</style></head>"
-        f'<body class="alone"><main><div class="head">{session_head(session, figures, None)}</div><ol class="timeline">'
+        f'<body class="alone"><main><div class="head">{session_head(session, figures, None)}'
+        f'<p class="quiet">{IN_UTC}</p></div><ol class="timeline">'
     )
     return document.encode("utf-8", "replace")

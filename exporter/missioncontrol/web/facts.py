@@ -1,5 +1,7 @@
 """What a session is, in a few facts: its place, and its figures each with the source that tells it."""
 
+from collections import Counter
+from collections.abc import Callable
 from typing import Any, Final
 
 from exporter.missioncontrol.web.markup import badge, counted, duration, escape, figure, moment, short_number
@@ -16,6 +18,8 @@ _TOKENS: Final = {
     "cache_write": "written to cache",
     "reasoning": "reasoning",
 }
+_TOKENS_SHORT: Final = {"input": "in", "output": "out"}
+_DECIMALS: Final = 6
 
 
 def session_head(session: dict[str, Any], figures: Figures, lag: dict[str, Any] | None) -> str:
@@ -46,30 +50,43 @@ def _facts(session: dict[str, Any], figures: Figures, lag: dict[str, Any] | None
 
 def tokens(figures: Figures, *, long: bool = False) -> str:
     """Return tokens by source; sources that say the same are named together, others stand below each other."""
-    names = [name for name in _TOKENS if name in figures] if long else ["input", "output"]
-    told: dict[str, list[str]] = {}
-    for source in SOURCES:
-        values = [
-            f"<b>{short_number(figures[name][source])}</b> {_TOKENS[name].removesuffix('' if long else 'put')}"
-            for name in names
-            if source in figures.get(name, {})
-        ]
-        if values:
-            told.setdefault(" · ".join(values), []).append(source)
-    return "".join(_sourced(values, sources, long) for values, sources in told.items())
+    names = _TOKENS if long else _TOKENS_SHORT
+    return _told({name: figures[name] for name in names if name in figures}, names, short_number, long)
 
 
 def cost(figures: Figures, *, long: bool = False) -> str:
     """Return the cost by source."""
-    told: dict[str, list[str]] = {}
-    for source, value in figures.get("cost", {}).items():
-        told.setdefault(f"<b>{value:,.2f}</b>", []).append(source)
-    return "".join(_sourced(value, sources, long) for value, sources in told.items())
+    return _told({"cost": figures.get("cost", {})}, {"cost": ""}, lambda value: f"{value:,.2f}", long)
 
 
-def _sourced(value: str, sources: list[str], long: bool) -> str:
-    said = " = ".join((SOURCES if long else _SHORT)[source] for source in sources)
-    return f'<span class="figure">{value} <small>{said}</small></span>'
+def _told(figures: Figures, names: dict[str, str], shorten: Callable[[float], str], long: bool) -> str:
+    """Return a line for each source, one line for sources whose numbers are equal to the last digit.
+
+    Where two differ and would look alike when they are shortened, their digits are told.
+    """
+    lines: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for source in SOURCES:
+        values = tuple((name, exact(told[source])) for name, told in figures.items() if source in told)
+        if values:
+            lines.setdefault(values, []).append(source)
+    shown = {(name, exact(value)): shorten(value) for name, told in figures.items() for value in told.values()}
+    looks = Counter((name, short) for (name, _), short in shown.items())
+    said = {one: one[1] if looks[one[0], short] > 1 else short for one, short in shown.items()}
+    return "".join(
+        _sourced([f'<b title="{one[1]}">{said[one]}</b> {names[one[0]]}'.rstrip() for one in values], sources, long)
+        for values, sources in lines.items()
+    )
+
+
+def _sourced(values: list[str], sources: list[str], long: bool) -> str:
+    named = " = ".join((SOURCES if long else _SHORT)[source] for source in sources)
+    return f'<span class="figure">{" · ".join(values)} <small>{named}</small></span>'
+
+
+def exact(value: float) -> str:
+    """Return all digits of a number, with its thousands apart; a sum of fractions has some that nobody has told."""
+    rounded = round(value, _DECIMALS)
+    return f"{int(rounded):,}" if rounded == int(rounded) else f"{rounded:,.{_DECIMALS}f}".rstrip("0")
 
 
 def lag_of(lag: dict[str, Any] | None) -> str:

@@ -104,7 +104,8 @@ def _sink(sink: dict[str, Any]) -> str:
     seconds, events = sink.get("lag_seconds"), sink.get("lag_events")
     lag = f"{duration(seconds)} behind" if isinstance(seconds, int | float) and seconds >= 1 else "up to date"
     waiting = f", {counted(events, 'event')}" if isinstance(events, int) and events else ""
-    retries = f", {figure(sink['retries'])} retries" if isinstance(sink.get("retries"), int) and sink["retries"] else ""
+    tried = sink.get("retries")
+    retries = f", {counted(tried, 'retry', 'retries')}" if isinstance(tried, int) and tried else ""
     error = f'<span class="error">{escape(sink["last_error"])}</span>' if sink.get("last_error") else ""
     return f"<li><b>{escape(sink.get('name') or '')}</b> {lag}{waiting}{retries} {error}</li>"
 
@@ -123,7 +124,8 @@ def _quarantine(exporters: list[dict[str, Any]]) -> str:
     names = "".join(f'<th scope="col">{name}</th>' for name in ("Reason", "Events", "Exporter"))
     table = f'<table class="sessions"><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>' if rows else ""
     return (
-        f"<p><b>{figure(total)}</b> events are held back where they were read; they never left that machine. There,"
+        f"<p><b>{figure(total)}</b> {'event is' if total == 1 else 'events are'} held back where"
+        f" {'it was read; it' if total == 1 else 'they were read; they'} never left that machine. There,"
         f" <code>exporter quarantine list</code> tells each with its reason.</p>{table}"
     )
 
@@ -133,7 +135,7 @@ def _store(size_bytes: int, totals: queries.Totals, kept: Retention) -> list[tup
         ("Sessions", figure(sum(totals.sessions.values()))),
         ("Events", figure(totals.events)),
         ("Space used", size(size_bytes)),
-        ("Kept for", f"{kept.days_max:,} days" if kept.days_max is not None else "ever"),
+        ("Kept for", counted(kept.days_max, "day") if kept.days_max is not None else "ever"),
         ("Kept up to", size(kept.bytes_max) if kept.bytes_max is not None else "what the disk holds"),
     ]
 

@@ -3,10 +3,10 @@
 import re
 from typing import Any, Final
 
-from exporter.missioncontrol.web.entries import CUT
+from exporter.missioncontrol.web.entries import CUT, NO_RESULT
 from exporter.missioncontrol.web.entry import Entry
-from exporter.missioncontrol.web.facts import SOURCES
-from exporter.missioncontrol.web.markup import duration
+from exporter.missioncontrol.web.facts import SOURCES, exact
+from exporter.missioncontrol.web.markup import IN_UTC, clock, duration
 from exporter.missioncontrol.web.reading import Figures
 
 _SPECIAL: Final = str.maketrans(
@@ -34,9 +34,9 @@ def head_markdown(session: dict[str, Any], figures: Figures) -> str:
         if session.get(name):
             lines.append(f"- {name.replace('_', ' ')}: {_plain(str(session[name]))}")
     for name, told in figures.items():
-        values = ", ".join(f"{value:,.10g} ({SOURCES[source]})" for source, value in told.items())
+        values = ", ".join(f"{exact(value)} ({SOURCES[source]})" for source, value in told.items())
         lines.append(f"- {name.replace('_', ' ')}{'' if name == 'cost' else ' tokens'}: {values}")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", IN_UTC]) + "\n"
 
 
 def entry_markdown(entry: Entry, names: dict[str, str]) -> str:
@@ -44,12 +44,14 @@ def entry_markdown(entry: Entry, names: dict[str, str]) -> str:
     facts = [fact for fact in entry.facts if fact]
     if entry.seconds is not None:
         facts.append(duration(entry.seconds))
+    if entry.is_running:
+        facts.append(NO_RESULT)
     if entry.level in ("warning", "error"):
         facts.append(entry.level)
     said = f" — {_plain(', '.join(facts))}" if facts else ""
     who = "" if entry.agent is None else f"({names.get(entry.agent) or entry.agent}) "
     head = f"{_plain(who)}{_plain(entry.title or entry.type)}"
-    at = _plain(entry.at[11:19])
+    at = _plain(clock(entry.at))
     if entry.kind == "turn":
         return f"\n### {head}{said} · {at}\n"
     if entry.kind in ("user", "assistant"):

@@ -1,7 +1,7 @@
 """HTML out of untrusted text: whatever goes through here is escaped, and only then given structure."""
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from html import escape as _escape
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -14,6 +14,7 @@ _INLINE: Final = re.compile(
     r"\[REDACTED:(?P<rule>[a-z0-9.-]{1,48}):(?P<tag>[0-9a-f]{8})\]"
     r"|`(?P<code>[^`\n]{1,400})`|\*\*(?P<bold>[^*\n]{1,400})\*\*"
 )
+IN_UTC: Final = "All times are in UTC."
 _FENCE: Final = re.compile(r"^```[^\n]*\n(.*?)(?:^```[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
@@ -74,12 +75,33 @@ def anchor(event_id: str) -> str:
     return "e-" + _escape(quote(event_id, safe="", errors="replace"))
 
 
-def moment(timestamp: str | None, *, short: bool = False) -> str:
-    """Return a time element; the script turns it into the reader's own time."""
-    text = timestamp or ""
-    shown = text[11:19] if short else text[:19].replace("T", " ")
-    kind = "clock" if short else "when"
-    return f'<time class="{kind}" datetime="{escape(text)}">{escape(shown)}</time>'
+def moment(timestamp: str | None, *, short: bool = False, zone: bool = True) -> str:
+    """Return a time element; the script turns it into the reader's own time, and until then it is in UTC and says so.
+
+    Without `zone` it does not say so, which is for places where something else does.
+    """
+    at = utc(timestamp)
+    if short:
+        shown, kind = clock(timestamp), "clock"
+    else:
+        shown, kind = f"{at:%Y-%m-%d %H:%M:%S}" if at else (timestamp or "")[:19].replace("T", " "), "when"
+    said = f"{shown} UTC" if zone and at else shown
+    return f'<time class="{kind}" datetime="{escape(timestamp or "")}">{escape(said)}</time>'
+
+
+def clock(timestamp: str | None) -> str:
+    """Return the time of day, in UTC."""
+    at = utc(timestamp)
+    return f"{at:%H:%M:%S}" if at else (timestamp or "")[11:19]
+
+
+def utc(timestamp: str | None) -> datetime | None:
+    """Return the moment that a timestamp means, in UTC; None when it does not tell its zone, or is none."""
+    try:
+        at = parsed(timestamp)
+        return at.astimezone(UTC) if at is not None and at.tzinfo is not None else None
+    except OverflowError:
+        return None
 
 
 def parsed(timestamp: str | None) -> datetime | None:
@@ -135,9 +157,9 @@ def figure(value: Any) -> str:
     return f"{int(value):,}" if isinstance(value, int | float) else ""
 
 
-def counted(value: Any, noun: str) -> str:
+def counted(value: Any, noun: str, several: str = "") -> str:
     """Return how many there are of something: "1 event", "12 events"."""
-    return f"{figure(value)} {noun}{'s' if value != 1 else ''}"
+    return f"{figure(value)} {noun if value == 1 else several or noun + 's'}"
 
 
 STATES: Final = {

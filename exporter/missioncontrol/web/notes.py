@@ -39,6 +39,7 @@ _TITLES: Final[dict[str, tuple[Kind, Level, str]]] = {
     "session.error": ("problem", "error", "Error"),
     "model.call_failure": ("problem", "error", "Model call failed"),
     "abort": ("problem", "warning", "Aborted"),
+    "hook.end": ("problem", "error", "Hook failed"),
     "permission.requested": ("wait", "warning", "Waits for permission"),
     "permission.completed": ("wait", "", "Permission answered"),
     "user_input.requested": ("wait", "warning", "Waits for an answer"),
@@ -61,7 +62,7 @@ def told(event_type: str, data: Data) -> tuple[Kind, Level, str, str, list[str]]
     if event_type == "system.notification":
         return _notification(data)
     known = _TITLES.get(event_type)
-    if known is None:
+    if known is None or (event_type == "hook.end" and data.get("success") is not False):
         return None
     kind, level, title = known
     facts = _FACTS[event_type](data) if event_type in _FACTS else []
@@ -72,7 +73,8 @@ def told(event_type: str, data: Data) -> tuple[Kind, Level, str, str, list[str]]
     if event_type == "session.compaction_complete" and data.get("success") is False:
         level, title = "error", "Compaction failed"
     text = words(event_type, data) if event_type in _ASKED else ""
-    return kind, level, title, text or text_of(data, *_WORDS), [fact for fact in facts if fact]
+    text = text or text_of(data, *_WORDS) or text_of(inner(data, "error"), "message")
+    return kind, level, title, text, [fact for fact in facts if fact]
 
 
 def _notification(data: Data) -> tuple[Kind, Level, str, str, list[str]]:
@@ -108,8 +110,8 @@ def _compaction(data: Data) -> list[str]:
     before, after = number_of(data, "preCompactionTokens"), number_of(data, "postCompactionTokens")
     removed = number_of(data, "messagesRemoved")
     return [
-        f"{figure(before)} → {figure(after)} tokens" if before is not None and after is not None else "",
-        f"{figure(removed)} messages removed" if removed is not None else "",
+        f"{figure(before)} → {counted(after, 'token')}" if before is not None and after is not None else "",
+        f"{counted(removed, 'message')} removed" if removed is not None else "",
     ]
 
 
@@ -119,8 +121,10 @@ def _shutdown(data: Data) -> list[str]:
     files = changes.get("filesModified")
     return [
         text_of(data, "shutdownType"),
-        f"{figure(added)} lines added, {figure(removed)} removed" if added is not None and removed is not None else "",
-        f"{len(files)} files" if isinstance(files, list) and files else "",
+        f"{counted(added, 'line')} added, {figure(removed)} removed"
+        if added is not None and removed is not None
+        else "",
+        counted(len(files), "file") if isinstance(files, list) and files else "",
     ]
 
 
@@ -167,6 +171,7 @@ _FACTS: Final = {
     "session.error": lambda data: [text_of(data, "errorType")],
     "session.info": lambda data: [text_of(data, "infoType")],
     "abort": lambda data: [text_of(data, "reason")],
+    "hook.end": lambda data: [text_of(data, "hookType")],
     "subagent.started": _agent,
     "subagent.completed": _agent,
     "subagent.failed": _agent,

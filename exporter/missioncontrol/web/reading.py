@@ -2,12 +2,12 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from exporter.core.envelope import REFUSALS, Envelope, decode
+from exporter.core.envelope import Envelope, decode
 from exporter.core.summary import Summary
 from exporter.missioncontrol.batch import key_of
 from exporter.missioncontrol.belonging import as_of
@@ -16,13 +16,8 @@ from exporter.missioncontrol.session_row import BadCursorError, number_of
 
 _IDS_PER_QUERY: Final = 500
 _BYTES_MAX: Final = 8 << 20
-_ENDS_MAX: Final = 2000
-"""How many ends of calls are looked through for those of calls that began in a window."""
 _LARGE_BYTES_MAX: Final = 64 << 10
 """How much of an event that is kept apart is read for a window; of more the beginning is shown."""
-
-
-TOOL_START, TOOL_END = "tool.execution_start", "tool.execution_complete"
 
 
 class Row(NamedTuple):
@@ -33,13 +28,17 @@ class Row(NamedTuple):
     size_bytes: int
 
 
+_END: Final = (1 << 62, 1 << 62)
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A run of a session's events in file order, and whether there are others before and behind it."""
+    """A run of a session's events in file order; others are before and behind it, from the place `until` on."""
 
     rows: list[Row]
     before: bool
     behind: bool
+    until: tuple[int, int] = _END
     ends: tuple[Row, ...] = ()
     """The ends, behind it, of tool calls that began in it."""
 
@@ -91,7 +90,7 @@ def first_window(database: sqlite3.Connection, session_id: str, scope: Scope, li
 
 def last_window(database: sqlite3.Connection, session_id: str, scope: Scope, limit: int) -> Window:
     """Return the newest events."""
-    return _back(database, number_of(database, session_id), scope, (1 << 62, 1 << 62), limit)
+    return _back(database, number_of(database, session_id), scope, _END, limit)
 
 
 def window_before(database: sqlite3.Connection, place: Place, scope: Scope, limit: int) -> Window:
@@ -109,48 +108,6 @@ def window_after(database: sqlite3.Connection, place: Place, scope: Scope, limit
     return _ahead(database, place.session, scope, (place.place, place.n), limit)
 
 
-class _Call(msgspec.Struct):
-    toolCallId: str = ""  # noqa: N815  the wire's own name
-
-
-_decode_call: Final = msgspec.json.Decoder(_Call).decode
-
-
-def _call_of(row: Row) -> str:
-    try:
-        return _decode_call(row.envelope.data).toolCallId
-    except REFUSALS:
-        return ""
-
-
-def with_ends(database: sqlite3.Connection, session_id: str, window: Window) -> Window:
-    """Return the window with the ends of the tool calls that are still open where it ends."""
-    open_calls: set[str] = set()
-    for row in window.rows if window.behind else ():
-        if row.envelope.type == TOOL_START:
-            open_calls.add(_call_of(row))
-        elif row.envelope.type == TOOL_END:
-            open_calls.discard(_call_of(row))
-    open_calls.discard("")
-    if not open_calls:
-        return window
-    found = database.execute(
-        "SELECT place, n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND place >= ?"
-        " AND (place, n) > (?, ?) AND type = ? ORDER BY place, n LIMIT ?",
-        (number_of(database, session_id), window.rows[-1].place[0], *window.rows[-1].place, TOOL_END, _ENDS_MAX),
-    )
-    ends: list[Row] = []
-    for stored in found:
-        if not open_calls:
-            break
-        if any(call.encode("utf-8", "replace") in stored[3] for call in open_calls):
-            for row in _rows(database, [stored], 1, frozenset())[0]:
-                if (call := _call_of(row)) in open_calls:
-                    open_calls.discard(call)
-                    ends.append(row)
-    return replace(window, ends=tuple(ends))
-
-
 def _ahead(database: sqlite3.Connection, session: int, scope: Scope, after: tuple[int, int], limit: int) -> Window:
     condition, values = scope.condition()
     found = database.execute(
@@ -158,8 +115,8 @@ def _ahead(database: sqlite3.Connection, session: int, scope: Scope, after: tupl
         f" AND (place, n) > (?, ?) AND {condition} ORDER BY place, n LIMIT ?",
         (session, after[0], *after, *values, limit + 1),
     )
-    rows, has_more = _rows(database, found, limit, frozenset(scope.hints))
-    return Window(rows, after >= (0, 0), has_more)
+    rows, rest = _rows(database, found, limit, frozenset(scope.hints))
+    return Window(rows, after >= (0, 0), rest is not None, rest or _END)
 
 
 def _back(database: sqlite3.Connection, session: int, scope: Scope, before: tuple[int, int], limit: int) -> Window:
@@ -169,8 +126,8 @@ def _back(database: sqlite3.Connection, session: int, scope: Scope, before: tupl
         f" AND (place, n) < (?, ?) AND {condition} ORDER BY place DESC, n DESC LIMIT ?",
         (session, before[0], *before, *values, limit + 1),
     )
-    rows, has_more = _rows(database, found, limit, frozenset(scope.hints))
-    return Window(rows[::-1], has_more, before < (1 << 62, 1 << 62))
+    rows, rest = _rows(database, found, limit, frozenset(scope.hints))
+    return Window(rows[::-1], rest is not None, before < _END, before)
 
 
 def _rows(
@@ -178,18 +135,30 @@ def _rows(
     found: Iterable[tuple[int, int, str | None, bytes, bytes | None]],
     limit: int,
     hints: frozenset[str],
-) -> tuple[list[Row], bool]:
+) -> tuple[list[Row], tuple[int, int] | None]:
+    """Return as many rows as are shown at once, and the place of the next one."""
     rows: list[Row] = []
     size = 0
     for place, n, agent, stored, cuts in found:
         if len(rows) == limit or size > _BYTES_MAX:
-            return rows, True
+            return rows, (place, n)
         body = whole_if_small(database, stored, cuts, _LARGE_BYTES_MAX)
         envelope = decode(body)
         if isinstance(envelope, Envelope):
             rows.append(Row((place, n), as_of(envelope, None if agent in hints else agent), len(body)))
             size += len(body)
-    return rows, False
+    return rows, None
+
+
+def later_of_types(database: sqlite3.Connection, place: Place, types: tuple[str, ...], limit: int) -> Iterator[Row]:
+    """Yield the events of these types behind a place, with the beginning of what is large in them."""
+    found = database.execute(
+        "SELECT place, n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND place >= ?"  # noqa: S608  marks only
+        f" AND (place, n) > (?, ?) AND type IN ({','.join('?' * len(types))}) ORDER BY place, n LIMIT ?",
+        (place.session, place.place, place.place, place.n, *types, limit),
+    )
+    for row in found:
+        yield from _rows(database, [row], 1, frozenset())[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +182,12 @@ def rewinds(database: sqlite3.Connection, session_id: str) -> list[Rewind]:
         if places:
             found.append(Rewind(moment, len(ids), min(places)))
     return sorted(found, key=lambda rewind: rewind.place)
+
+
+def rewinds_within(rewinds: list[Rewind], window: Window) -> list[Rewind]:
+    """Return what was taken back within a window or right behind it; of windows that join, each is in one."""
+    first = window.rows[0].place if window.before and window.rows else (-1, -1)
+    return [rewind for rewind in rewinds if first < rewind.place < window.until]
 
 
 def _any_place(database: sqlite3.Connection, session: int, id: str) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from exporter.core.projected import ProjectEvent
 from exporter.missioncontrol import finding, queries
@@ -15,13 +15,14 @@ from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.session_row import BadCursorError
 from exporter.missioncontrol.tree import tree as tree_of
 from exporter.missioncontrol.web import agents, reading
+from exporter.missioncontrol.web.calls import with_ends
 from exporter.missioncontrol.web.entries import entry_items
 from exporter.missioncontrol.web.entry import Entry
 from exporter.missioncontrol.web.facts import session_head
-from exporter.missioncontrol.web.found import found_events
-from exporter.missioncontrol.web.markup import address, anchor, escape, marked, session_path
+from exporter.missioncontrol.web.found import found_events, nothing_to_look_for
+from exporter.missioncontrol.web.markup import IN_UTC, address, escape, marked, session_path
 from exporter.missioncontrol.web.page import fragment, is_fragment, page
-from exporter.missioncontrol.web.timeline import NOTICE_TYPES, TROUBLE_TYPES, is_trouble, tell
+from exporter.missioncontrol.web.timeline import tell
 from exporter.missioncontrol.wire import checked_id
 
 _WINDOW: Final = 400
@@ -80,7 +81,8 @@ async def session_page(request: Request) -> Response:
         return fragment(request, timeline)
     found = await _found(request, asked.session_id)
     where = agents.agent_place(path, shown.tree, asked.agent)
-    run = f'<div class="run">{found}{where}{timeline}</div>'
+    zone = f'<noscript><p class="quiet">{IN_UTC}</p></noscript>'
+    run = f'<div class="run">{found}{where}{zone}{timeline}</div>'
     content = f'{head}{_bar(request, asked, path)}<div class="columns">{side}{run}</div>'
     title = str(shown.session["title"] or asked.session_id)
     return page(request, title, content, here="/", body=f' data-session="{escape(asked.session_id)}"')
@@ -119,7 +121,7 @@ def _read(database: sqlite3.Connection, asked: _Asked) -> _Shown:
         figures=reading.figures(database, [asked.session_id]).get(asked.session_id, {}),
         lag=reading.lags(queries.exporters(database)).of(session),
         tree=tree,
-        window=reading.with_ends(database, asked.session_id, _window(database, asked, scope)),
+        window=with_ends(database, asked.session_id, _window(database, asked, scope)),
         rewinds=reading.rewinds(database, asked.session_id),
     )
 
@@ -141,7 +143,7 @@ def _window(database: sqlite3.Connection, asked: _Asked, scope: reading.Scope) -
         return reading.window_from(database, place, scope, asked.limit)
     earlier = reading.window_before(database, place, scope, _CONTEXT)
     later = reading.window_from(database, place, scope, _WINDOW - _CONTEXT)
-    return reading.Window(earlier.rows + later.rows, earlier.before, later.behind)
+    return reading.Window(earlier.rows + later.rows, earlier.before, later.behind, later.until)
 
 
 def _timeline(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> str:
@@ -184,7 +186,7 @@ def _scope(asked: _Asked) -> dict[str, object]:
 
 def _entries(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> tuple[list[Entry], bool]:
     """Return what is shown of the window; True when that is every event because the one asked for is for machines."""
-    rows, taken_back = shown.window.rows, _rewinds_within(shown.rewinds, shown.window)
+    rows, taken_back = shown.window.rows, reading.rewinds_within(shown.rewinds, shown.window)
     model_only = asked.model_only and project is not None
     everything, ends = asked.everything or model_only, shown.window.ends
     entries = tell(rows, ends=ends, everything=everything, taken_back=taken_back, project=project)
@@ -206,28 +208,21 @@ def _given_to_model(rows: list[reading.Row], project: ProjectEvent | None) -> se
     return {envelope.id for envelope, meant in told if meant.model_visible}
 
 
-def _rewinds_within(rewinds: list[reading.Rewind], window: reading.Window) -> list[reading.Rewind]:
-    if not window.rows:
-        return rewinds
-    first = window.rows[0].place if window.before else (-1, -1)
-    last = window.rows[-1].place if window.behind else (1 << 62, 0)
-    return [rewind for rewind in rewinds if first < rewind.place <= last]
-
-
 def _bar(request: Request, asked: _Asked, path: str) -> str:
     """Return what can be done with the timeline: look for words, jump, show everything, take it away."""
     words = escape(request.query_params.get("q", ""))
     scope = {name: value for name, value in _scope(asked).items() if name not in ("all", "model")}
     everything = _choice(address(path, **scope, all=None if asked.everything else 1), "Every event", asked.everything)
     model_only = _choice(address(path, **scope, model=None if asked.model_only else 1), _MODEL, asked.model_only)
+    # Without the script these links alone lead on from one to the next.
+    here = asked.place[1] if asked.place is not None and asked.place[0] == "at" else None
+    error, note = (address(path + "/next", kind=kind, after=here) for kind in ("error", "note"))
     return (
         f'<div class="bar-of-actions"><form role="search" action="{escape(path)}"><label>'
         '<span class="hidden">Search in this session</span>'
         f'<input type="search" name="q" value="{words}" placeholder="Search in this session"></label></form>'
-        f'<a class="button jump" data-kind="error" href="{address(path + "/next", kind="error")}">Next error'
-        " <kbd>e</kbd></a>"
-        f'<a class="button jump" data-kind="note" href="{address(path + "/next", kind="note")}">Next notification'
-        " <kbd>n</kbd></a>"
+        f'<a class="button jump" data-kind="error" href="{error}">Next error <kbd>e</kbd></a>'
+        f'<a class="button jump" data-kind="note" href="{note}">Next notification <kbd>n</kbd></a>'
         f"{everything}{model_only if receiver_of(request).project is not None else ''}"
         f'<span class="exports">Save as <a href="{escape(path)}/export.md" download>Markdown</a>'
         f' <a href="{escape(path)}/export.html" download>HTML</a>'
@@ -242,33 +237,8 @@ def _choice(link: str, words: str, here: bool) -> str:
 
 async def _found(request: Request, session_id: str) -> str:
     words = request.query_params.get("q", "")
-    query = finding.understand(words) if words else None
+    query = finding.understand(words)
     if query is None:
-        return ""
+        return nothing_to_look_for(words)
     results, following = await receiver_of(request).find(query, None, session_id, _FOUND_MAX)
     return found_events(results, words, with_session=False, has_more=following is not None)
-
-
-async def next_event(request: Request) -> Response:
-    """Send the reader to the next event of a kind, going round at the end."""
-    session_id = checked_id(request.path_params["id"])
-    kind, after = request.query_params.get("kind", ""), request.query_params.get("after")
-    is_back = request.query_params.get("back") == "1"
-    if kind not in ("error", "note"):
-        raise ApiError(400, "bad_kind", "`kind` is neither error nor note.")
-    try:
-        id = await receiver_of(request).read(lambda database: _next(database, session_id, kind, after, is_back))
-    except BadCursorError as error:
-        raise bad_cursor() from error
-    path = session_path(session_id)
-    target = f"{path}#none" if id is None else f"{address(path, at=id)}#{anchor(id)}".replace("&amp;", "&")
-    return RedirectResponse(target, status_code=303)
-
-
-def _next(database: sqlite3.Connection, session_id: str, kind: str, after: str | None, is_back: bool) -> str | None:
-    place = reading.place_of(database, session_id, after) if after else None
-    types = TROUBLE_TYPES if kind == "error" else NOTICE_TYPES
-    for envelope in reading.events_of_types(database, session_id, types, place, is_back=is_back):
-        if envelope.id != after and (kind == "note" or is_trouble(envelope)):
-            return envelope.id
-    return None

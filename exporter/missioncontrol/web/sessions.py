@@ -11,7 +11,7 @@ from exporter.missioncontrol.api import read_sessions
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.web import reading
 from exporter.missioncontrol.web.facts import COST, cost, lag_of, tokens
-from exporter.missioncontrol.web.found import found_events
+from exporter.missioncontrol.web.found import found_events, nothing_to_look_for
 from exporter.missioncontrol.web.markup import STATES, address, badge, escape, figure, moment, session_path
 from exporter.missioncontrol.web.page import fragment, is_fragment, more, page
 
@@ -106,8 +106,10 @@ def _row(session: dict[str, Any], figures: reading.Figures, lags: reading.Lags) 
 async def _found(request: Request) -> str:
     """Return what the words are found in, beside the sessions whose facts have them."""
     words = request.query_params.get("q", "")
-    query = finding.understand(words) if len(words) >= _FOUND_LENGTH_MIN else None
-    if query is None or request.query_params.get("cursor"):
+    query = finding.understand(words)
+    if request.query_params.get("cursor") or (query is not None and len(words) < _FOUND_LENGTH_MIN):
         return ""
+    if query is None:
+        return nothing_to_look_for(words)
     results, following = await receiver_of(request).find(query, None, None, _FOUND_MAX)
     return found_events(results, words, with_session=True, has_more=following is not None)

@@ -1,13 +1,12 @@
 """A run of events told as entries: turns with what was said, tool calls with their ends, and what happened beside."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from exporter.core.envelope import REFUSALS, Envelope
+from exporter.core.envelope import Envelope
 from exporter.core.projected import ProjectEvent
 from exporter.missioncontrol.web import notes, tools
+from exporter.missioncontrol.web.calls import TOOL_START
 from exporter.missioncontrol.web.entry import (
     TEXT_MAX,
     Data,
@@ -15,13 +14,14 @@ from exporter.missioncontrol.web.entry import (
     Large,
     begin,
     block,
+    data_of,
     inner,
     number_of,
-    restored,
     text_of,
 )
 from exporter.missioncontrol.web.markup import counted, figure
-from exporter.missioncontrol.web.reading import TOOL_END, TOOL_START, Rewind, Row
+from exporter.missioncontrol.web.reading import Rewind, Row
+from exporter.missioncontrol.web.stops import TOOL_END, stops_of
 
 QUIET: Final = frozenset(
     (
@@ -40,18 +40,9 @@ QUIET: Final = frozenset(
 )
 """Events for machines: they are taken in where they belong, and shown by themselves only when everything is wanted."""
 
-_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
-
-def data_of(envelope: Envelope) -> Data:
-    """Return the data of an event as far as it can be read."""
-    try:
-        data = _decode(envelope.data)
-        if b'"$large"' in bytes(envelope.data):
-            data = {name: restored(value) for name, value in data.items()}
-        return data
-    except (*REFUSALS, RecursionError):
-        return {}
+ENDS: Final = (TOOL_END, "assistant.turn_start", "assistant.turn_end", "session.usage_record")
+"""What ends a call or a turn, or is told with it; an agent's next turn ends the one before."""
 
 
 def tell(
@@ -67,16 +58,10 @@ def tell(
     `ends` are those, further on, of calls that began here.
     With `project`, what it says is not for a screen, and for which there are no words here, is for machines too.
     """
-    teller = _Teller(everything, project)
-    waiting = list(taken_back)
-    for row in rows:
-        while waiting and waiting[0].place <= row.place:
-            teller.entries.append(_rewound(waiting.pop(0)))
-        teller.take(row)
-    for row in ends:
-        teller.take(row)
-    teller.entries += (_rewound(rewind) for rewind in waiting)
-    return [entry for entry in teller.entries if entry.kind != "turn" or not entry.is_running or entry.ids]
+    teller = Teller(everything, project)
+    teller.tell(rows, taken_back)
+    teller.finish(ends)
+    return teller.entries
 
 
 def _rewound(rewind: Rewind) -> Entry:
@@ -84,15 +69,42 @@ def _rewound(rewind: Rewind) -> Entry:
     return Entry("mark", f"rewind-{rewind.at}", rewind.at, None, rewind.place, "rewind", title, ids=[])
 
 
-class _Teller:
+class Teller:
     """Takes events one by one and keeps what is still open."""
 
-    def __init__(self, everything: bool, project: ProjectEvent | None) -> None:
+    def __init__(self, everything: bool = False, project: ProjectEvent | None = None) -> None:
         self.entries: list[Entry] = []
         self._everything = everything
         self._project = project
         self._calls: dict[str, Entry] = {}
         self._turns: dict[str | None, Entry] = {}
+
+    def tell(self, rows: Iterable[Row], taken_back: Iterable[Rewind] = ()) -> None:
+        """Take the events of a run, with marks where events were taken back."""
+        waiting = list(taken_back)
+        for row in rows:
+            while waiting and waiting[0].place <= row.place:
+                self.entries.append(_rewound(waiting.pop(0)))
+            self.take(row)
+        self.entries += (_rewound(rewind) for rewind in waiting)
+
+    def finish(self, later: Iterable[Row]) -> set[str]:
+        """Give what is still open its end, if it is among later events; return the ids of the ends of calls."""
+        joined: set[str] = set()
+        for row in later:
+            if not self._calls and not self._turns:
+                break
+            envelope = row.envelope
+            if envelope.type == TOOL_END:
+                data = data_of(envelope)
+                if text_of(data, "toolCallId") in self._calls:
+                    self._tool_end(row, data)
+                    joined.add(envelope.id)
+            elif envelope.type == "assistant.turn_start":
+                self._turns.pop(envelope.agentId, None)
+            else:
+                self._quietly(envelope, data_of(envelope))
+        return joined
 
     def take(self, row: Row) -> None:
         envelope, data = row.envelope, data_of(row.envelope)
@@ -153,9 +165,11 @@ class _Teller:
     def _tool_end(self, row: Row, data: Data) -> None:
         entry = self._calls.pop(text_of(data, "toolCallId"), None)
         if entry is None:
-            self.entries.append(tools.without_start(row.envelope, data, row.place))
+            entry = tools.without_start(row.envelope, data, row.place)
+            self.entries.append(entry)
         else:
             tools.completed(entry, row.envelope, data)
+        entry.stops = stops_of(row.envelope.type, data)
 
     def _quietly(self, envelope: Envelope, data: Data) -> None:
         """Give a turn its end and its tokens."""
@@ -197,32 +211,5 @@ def _other(row: Row, data: Data) -> Entry:
     kind, level, title, text, facts = told
     entry = begin(kind, envelope, row.place, title)
     entry.level, entry.text, entry.facts = level, text[:TEXT_MAX], facts
+    entry.stops = stops_of(envelope.type, data)
     return entry
-
-
-def is_trouble(envelope: Envelope) -> bool:
-    """Tell whether a person who looks for errors wants to see this event."""
-    data = data_of(envelope)
-    if envelope.type == TOOL_END:
-        return tools.is_trouble(data)
-    if envelope.type == "system.notification":
-        told = notes.told(envelope.type, data)
-        return told is not None and told[1] in ("warning", "error")
-    if envelope.type in ("session.error", "subagent.failed", "model.call_failure"):
-        return True
-    if envelope.type == "session.shutdown":
-        return data.get("shutdownType") == "error"
-    return envelope.type in ("hook.end", "session.compaction_complete") and data.get("success") is False
-
-
-TROUBLE_TYPES: Final = (
-    TOOL_END,
-    "system.notification",
-    "session.error",
-    "subagent.failed",
-    "model.call_failure",
-    "session.shutdown",
-    "hook.end",
-    "session.compaction_complete",
-)
-NOTICE_TYPES: Final = ("system.notification", "session.custom_notification", "session.warning")

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from exporter.missioncontrol import queries
 from exporter.missioncontrol.receiver import receiver_of
-from exporter.missioncontrol.web.markup import address, anchor, duration, escape, session_path
+from exporter.missioncontrol.web.markup import address, anchor, counted, duration, escape, session_path
 from exporter.missioncontrol.web.page import fragment, is_fragment, page
 from exporter.missioncontrol.wire import checked_id
 
@@ -123,9 +123,8 @@ def _drawn(spans: list[_Span], path: str) -> str:
         for _, (node, depth) in zip(range(_SPANS_MAX), _walk(roots), strict=False)
     )
     ticks = "".join(f"<span>{duration(length * part / 4 / _NANOSECONDS)}</span>" for part in range(5))
-    rest = (
-        f'<p class="quiet">{len(spans) - _SPANS_MAX:,} more spans are not drawn.</p>' if len(spans) > _SPANS_MAX else ""
-    )
+    hidden = len(spans) - _SPANS_MAX
+    rest = f'<p class="quiet">Not drawn: {counted(hidden, "more span")}.</p>' if hidden > 0 else ""
     axis = f' data-from="{start / _MILLISECOND:.3f}" data-to="{(start + length) / _MILLISECOND:.3f}"'
     return _boxed(f'<div class="axis" aria-hidden="true">{ticks}</div><ol>{rows}</ol>{rest}', axis)
 

@@ -1,0 +1,44 @@
+"""A whole session told piece by piece, so that one of any length is never held at once."""
+
+import sqlite3
+from typing import Final
+
+from exporter.missioncontrol.session_row import number_of
+from exporter.missioncontrol.web import reading
+from exporter.missioncontrol.web.entry import Entry
+from exporter.missioncontrol.web.timeline import ENDS, Teller
+
+_EVENTS: Final = 2000
+_AHEAD_MAX: Final = 50_000
+"""How many later ends are looked through for those of what is open where a piece ends."""
+
+
+class Pieces:
+    """Tells one session. What is open where a piece ends gets its end from further on, which is not told once more."""
+
+    def __init__(self, session_id: str) -> None:
+        self.has_more = True
+        self._session_id = session_id
+        self._last: reading.Place | None = None
+        self._rewinds: list[reading.Rewind] = []
+        self._joined: set[str] = set()
+
+    def next(self, database: sqlite3.Connection) -> list[Entry]:
+        """Return the entries of the next piece."""
+        window = self._window(database)
+        teller = Teller()
+        rows = [row for row in window.rows if row.envelope.id not in self._joined]
+        teller.tell(rows, reading.rewinds_within(self._rewinds, window))
+        self._joined.difference_update(row.envelope.id for row in window.rows)
+        self.has_more = window.behind
+        if window.behind:
+            self._last = reading.Place(number_of(database, self._session_id), *window.rows[-1].place)
+            self._joined |= teller.finish(reading.later_of_types(database, self._last, ENDS, _AHEAD_MAX))
+        return teller.entries
+
+    def _window(self, database: sqlite3.Connection) -> reading.Window:
+        everybody = reading.Scope()
+        if self._last is not None:
+            return reading.window_after(database, self._last, everybody, _EVENTS)
+        self._rewinds = reading.rewinds(database, self._session_id)
+        return reading.first_window(database, self._session_id, everybody, _EVENTS)
