@@ -42,8 +42,21 @@ async def test_without_the_script_the_buttons_go_on_from_where_one_is(
     failed = [line for number in range(3) for line in call(number, success=False)]
     await tell(client, make_body, *failed, *notes)
 
-    assert await walk(client, "error", 4) == ["end-0", "end-1", "end-2", "end-0"]
+    assert await walk(client, "error", 4) == ["start-0", "start-1", "start-2", "start-0"]
     assert await walk(client, "note", 3) == ["note-0", "note-1", "note-0"]
+
+
+async def test_a_call_that_ends_behind_those_within_it_is_come_to_once(
+    client: httpx.AsyncClient, make_event: Make, make_body: Make
+) -> None:
+    def failing(name: str, *inside: bytes) -> list[bytes]:
+        start = make_event(f"start-{name}", "tool.execution_start", data={"toolCallId": name})
+        end = make_event(f"end-{name}", "tool.execution_complete", data={"toolCallId": name, "success": False})
+        return [start, *inside, end]
+
+    await tell(client, make_body, *failing("outer", *failing("inner")), *failing("later"))
+
+    assert await walk(client, "error", 6) == ["start-outer", "start-inner", "start-later"] * 2
 
 
 def shell(code: int) -> dict[str, Any]:

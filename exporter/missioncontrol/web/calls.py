@@ -6,12 +6,12 @@ from typing import Final
 
 from exporter.missioncontrol.session_row import number_of
 from exporter.missioncontrol.web.entry import data_of, text_of
-from exporter.missioncontrol.web.reading import Place, Row, Window, later_of_types
+from exporter.missioncontrol.web.reading import Place, Row, Window, further_of_types
 from exporter.missioncontrol.web.stops import TOOL_END
 
 TOOL_START: Final = "tool.execution_start"
-_ENDS_MAX: Final = 2000
-"""How many ends of calls are looked through for those of calls that began in a window."""
+_LOOKED_THROUGH_MAX: Final = 2000
+"""How many ends, or beginnings, of calls are looked through for those of some."""
 
 
 def with_ends(database: sqlite3.Connection, session_id: str, window: Window) -> Window:
@@ -25,13 +25,22 @@ def with_ends(database: sqlite3.Connection, session_id: str, window: Window) -> 
     ends: list[Row] = []
     if open_calls:
         last = Place(number_of(database, session_id), *window.rows[-1].place)
-        for row in later_of_types(database, last, (TOOL_END,), _ENDS_MAX):
+        for row in further_of_types(database, last, (TOOL_END,), _LOOKED_THROUGH_MAX):
             if (call := _call_of(row)) in open_calls:
                 open_calls.discard(call)
                 ends.append(row)
                 if not open_calls:
                     break
     return replace(window, ends=tuple(ends))
+
+
+def beginning_of(database: sqlite3.Connection, session_id: str, call: str, end: Row) -> Row | None:
+    """Return the event that began the call with this end, or None."""
+    if not call:
+        return None
+    place = Place(number_of(database, session_id), *end.place)
+    starts = further_of_types(database, place, (TOOL_START,), _LOOKED_THROUGH_MAX, is_back=True)
+    return next((row for row in starts if _call_of(row) == call), None)
 
 
 def _call_of(row: Row) -> str:

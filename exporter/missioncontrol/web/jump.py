@@ -6,16 +6,15 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from exporter.core.envelope import Envelope, decode
-from exporter.missioncontrol import queries
 from exporter.missioncontrol.answers import ApiError
 from exporter.missioncontrol.asked import bad_cursor
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.session_row import BadCursorError
 from exporter.missioncontrol.web import reading
+from exporter.missioncontrol.web.calls import beginning_of
 from exporter.missioncontrol.web.entry import Stop, data_of, text_of
 from exporter.missioncontrol.web.markup import address, anchor, session_path
-from exporter.missioncontrol.web.stops import TYPES, stops_of
+from exporter.missioncontrol.web.stops import TOOL_END, TYPES, stops_of
 from exporter.missioncontrol.wire import checked_id
 
 _KINDS: Final[dict[str, Stop]] = {"error": "error", "note": "note"}
@@ -38,18 +37,27 @@ async def next_event(request: Request) -> Response:
 
 
 def _next(database: sqlite3.Connection, session_id: str, kind: Stop, after: str | None, is_back: bool) -> str | None:
-    place = reading.place_of(database, session_id, after) if after else None
-    call = _call_of(database, session_id, after) if after else ""
-    for envelope in reading.events_of_types(database, session_id, TYPES[kind], place, is_back=is_back):
-        data = data_of(envelope)
-        # A call and its end are one entry, so who is at the call is at its end.
-        is_here = envelope.id == after or (call and text_of(data, "toolCallId") == call)
-        if not is_here and kind in stops_of(envelope.type, data):
-            return envelope.id
-    return None
+    stops = [stop for stop in _stops(database, session_id, kind) if stop[1] != after]
+    if after is None or not stops:
+        return stops[-1 if is_back else 0][1] if stops else None
+    at = reading.place_of(database, session_id, after)
+    here = (at.place, at.n)
+    if is_back:
+        return next((id for place, id in reversed(stops) if place < here), stops[-1][1])
+    return next((id for place, id in stops if place > here), stops[0][1])
 
 
-def _call_of(database: sqlite3.Connection, session_id: str, event_id: str) -> str:
-    found = queries.event_of_agent(database, session_id, event_id)
-    envelope = decode(found[0]) if found is not None else None
-    return text_of(data_of(envelope), "toolCallId") if isinstance(envelope, Envelope) else ""
+def _stops(database: sqlite3.Connection, session_id: str, kind: Stop) -> list[tuple[tuple[int, int], str]]:
+    """Return where the entries of a kind are and their events, in the order of the timeline.
+
+    A call and its end are one entry, which stands where the call began.
+    """
+    stops: list[tuple[tuple[int, int], str]] = []
+    for row in reading.all_of_types(database, session_id, TYPES[kind]):
+        data = data_of(row.envelope)
+        if kind in stops_of(row.envelope.type, data):
+            is_end = row.envelope.type == TOOL_END
+            begun = beginning_of(database, session_id, text_of(data, "toolCallId"), row) if is_end else None
+            entry = begun or row
+            stops.append((entry.place, entry.envelope.id))
+    return sorted(stops)

@@ -33,7 +33,7 @@ class Pieces:
         self.has_more = window.behind
         if window.behind:
             self._last = reading.Place(number_of(database, self._session_id), *window.rows[-1].place)
-            self._joined |= teller.finish(reading.later_of_types(database, self._last, ENDS, _AHEAD_MAX))
+            self._joined |= teller.finish(reading.further_of_types(database, self._last, ENDS, _AHEAD_MAX))
         return teller.entries
 
     def _window(self, database: sqlite3.Connection) -> reading.Window:

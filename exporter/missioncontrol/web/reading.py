@@ -11,7 +11,7 @@ from exporter.core.envelope import Envelope, decode
 from exporter.core.summary import Summary
 from exporter.missioncontrol.batch import key_of
 from exporter.missioncontrol.belonging import as_of
-from exporter.missioncontrol.payloads import whole, whole_if_small
+from exporter.missioncontrol.payloads import whole_if_small
 from exporter.missioncontrol.session_row import BadCursorError, number_of
 
 _IDS_PER_QUERY: Final = 500
@@ -150,11 +150,15 @@ def _rows(
     return rows, None
 
 
-def later_of_types(database: sqlite3.Connection, place: Place, types: tuple[str, ...], limit: int) -> Iterator[Row]:
-    """Yield the events of these types behind a place, with the beginning of what is large in them."""
+def further_of_types(
+    database: sqlite3.Connection, place: Place, types: tuple[str, ...], limit: int, *, is_back: bool = False
+) -> Iterator[Row]:
+    """Yield the events of these types behind a place (before it, newest first), with the beginning of what is large."""
+    comparison, order = ("<", " DESC") if is_back else (">", "")
     found = database.execute(
-        "SELECT place, n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND place >= ?"  # noqa: S608  marks only
-        f" AND (place, n) > (?, ?) AND type IN ({','.join('?' * len(types))}) ORDER BY place, n LIMIT ?",
+        "SELECT place, n, agent_id, body, cuts FROM events"  # noqa: S608  constants and marks
+        f" WHERE session = ? AND hidden = 0 AND place {comparison}= ? AND (place, n) {comparison} (?, ?)"
+        f" AND type IN ({','.join('?' * len(types))}) ORDER BY place{order}, n{order} LIMIT ?",
         (place.session, place.place, place.place, place.n, *types, limit),
     )
     for row in found:
@@ -259,21 +263,14 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def events_of_types(
-    database: sqlite3.Connection, session_id: str, types: tuple[str, ...], place: Place | None, *, is_back: bool
-) -> Iterator[Envelope]:
-    """Yield the events of these types, from a place on to the end of the session and round again to the place."""
-    session = number_of(database, session_id)
-    marks = ",".join("?" * len(types))
-    start = (place.place, place.n) if place is not None else ((1 << 62, 0) if is_back else (-1, 0))
-    order = "place DESC, n DESC" if is_back else "place, n"
-    for comparison in ("<", ">=") if is_back else (">", "<="):
-        found = database.execute(
-            f"SELECT body, cuts FROM events WHERE session = ? AND hidden = 0 AND type IN ({marks})"  # noqa: S608  constants
-            f" AND (place, n) {comparison} (?, ?) ORDER BY {order}",
-            (session, *types, *start),
-        )
-        for stored, cuts in found:
-            envelope = decode(whole(database, stored, cuts))
-            if isinstance(envelope, Envelope):
-                yield envelope
+def all_of_types(database: sqlite3.Connection, session_id: str, types: tuple[str, ...]) -> Iterator[Row]:
+    """Yield a session's events of these types in file order, without what is large in them."""
+    found = database.execute(
+        "SELECT place, n, body FROM events WHERE session = ? AND hidden = 0"  # noqa: S608  marks only
+        f" AND type IN ({','.join('?' * len(types))}) ORDER BY place, n",
+        (number_of(database, session_id), *types),
+    )
+    for place, n, stored in found:
+        envelope = decode(stored)
+        if isinstance(envelope, Envelope):
+            yield Row((place, n), envelope, len(stored))

@@ -481,14 +481,13 @@
       const at = from ? shown.indexOf(from) + direction : shown.findIndex((entry) => entry.getBoundingClientRect().top > 110);
       if (shown[at]) go(shown[at]);
     }
-    const kinds = { error: ".error, .tool.warning, .note.warning", note: ".note, .problem.warning" };
     function jump(kind, back) {
       const shown = entries(), from = here() || shown.at(back ? 0 : -1), start = shown.indexOf(here());
       const order = back ? shown.slice(0, Math.max(0, start)).reverse() : shown.slice(start + 1);
-      const found = order.find((entry) => entry.matches(kinds[kind]));
+      const found = order.find((entry) => entry.matches("[data-stop~=" + kind + "]"));
       if (found) return go(found, kind === "error");
       const whole = atEnd() && !one(".more.earlier");
-      const round = whole && (back ? [...shown].reverse() : shown).find((entry) => entry.matches(kinds[kind]));
+      const round = whole && (back ? [...shown].reverse() : shown).find((entry) => entry.matches("[data-stop~=" + kind + "]"));
       if (round) return go(round, kind === "error");
       if (whole) return note(kind === "error" ? "no error here" : "no notification here");
       const to = new URL(location.pathname + "/next", location.href);

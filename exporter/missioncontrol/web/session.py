@@ -212,6 +212,11 @@ def _bar(request: Request, asked: _Asked, path: str) -> str:
     """Return what can be done with the timeline: look for words, jump, show everything, take it away."""
     words = escape(request.query_params.get("q", ""))
     scope = {name: value for name, value in _scope(asked).items() if name not in ("all", "model")}
+    kept = "".join(
+        f'<input type="hidden" name="{name}" value="{escape(str(value))}">'
+        for name, value in _scope(asked).items()
+        if value is not None
+    )
     everything = _choice(address(path, **scope, all=None if asked.everything else 1), "Every event", asked.everything)
     model_only = _choice(address(path, **scope, model=None if asked.model_only else 1), _MODEL, asked.model_only)
     # Without the script these links alone lead on from one to the next.
@@ -220,7 +225,7 @@ def _bar(request: Request, asked: _Asked, path: str) -> str:
     return (
         f'<div class="bar-of-actions"><form role="search" action="{escape(path)}"><label>'
         '<span class="hidden">Search in this session</span>'
-        f'<input type="search" name="q" value="{words}" placeholder="Search in this session"></label></form>'
+        f'<input type="search" name="q" value="{words}" placeholder="Search in this session"></label>{kept}</form>'
         f'<a class="button jump" data-kind="error" href="{error}">Next error <kbd>e</kbd></a>'
         f'<a class="button jump" data-kind="note" href="{note}">Next notification <kbd>n</kbd></a>'
         f"{everything}{model_only if receiver_of(request).project is not None else ''}"
