@@ -265,7 +265,7 @@
       await finish();
       for (const back of BACK) {
         const shown = entries(), from = shown.slice(Math.max(0, shown.length - back)).find(isPlace);
-        if (from && await goOn(from)) { await finish(); fall().catch(() => {}); side(); return; }
+        if (from && await goOn(from)) { await finish(); fall(); side(); return; }
       }
       replaceAll(await part(address()));
       side();
@@ -338,17 +338,14 @@
       finished();
     }
     // The waterfall of what still goes on grows, as often as a tenth of the time that drawing it takes allows.
-    let fell = 0;
-    async function fall() {
+    const FALL_MS = 1500;
+    const fall = once(async () => {
       const entry = all(".entry.user:not(.child)", line()).at(-1), open = entry && one(".waterfall", entry);
-      if (!open || performance.now() < fell) return;
-      const began = performance.now();
-      fell = Infinity;
-      try {
-        const fresh = one(".waterfall", await part(one(".spans", entry).href));
-        if (open.isConnected && !open.isEqualNode(fresh)) { swap(open, document.adoptNode(fresh)); draw(); }
-      } finally { fell = performance.now() + Math.max(1500, 10 * (performance.now() - began)); }
-    }
+      if (!open) return;
+      const began = performance.now(), fresh = one(".waterfall", await part(one(".spans", entry).href));
+      if (open.isConnected && !open.isEqualNode(fresh)) { swap(open, document.adoptNode(fresh)); draw(); }
+      await new Promise((done) => setTimeout(done, 10 * (performance.now() - began) - FALL_MS));
+    }, FALL_MS);
 
     // ---- text that is being written, and output of commands that run
     const typing = new Map();
