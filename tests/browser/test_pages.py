@@ -438,6 +438,25 @@ def test_pages_read_well_without_javascript(browser: Browser, receiver: Receiver
     context.close()
 
 
+@pytest.mark.parametrize("width", [1360, 390])
+@pytest.mark.parametrize("path", ["/", "/feed", "/health", "/sessions/demo", "/?q=StopIteration"])
+def test_a_time_that_says_its_zone_has_its_place(browser: Browser, receiver: Receiver, path: str, width: int) -> None:
+    context = browser.new_context(java_script_enabled=False, viewport={"width": width, "height": 900})
+    page = context.new_page()
+    page.goto(receiver.url + path)
+
+    assert "UTC" in page.inner_text("main")
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    told = """times => times.filter((time) => {
+      const text = document.createRange();
+      text.selectNodeContents(time);
+      const place = text.getBoundingClientRect(), next = time.nextElementSibling?.getBoundingClientRect();
+      return next && next.left < place.right - 1 && next.top < place.bottom - 1;
+    }).map((time) => time.textContent)"""
+    assert page.locator("main time").evaluate_all(told) == []
+    context.close()
+
+
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
     """A receiver that no other test has put anything into."""
