@@ -40,7 +40,12 @@ def head_markdown(session: dict[str, Any], figures: Figures) -> str:
 
 
 def entry_markdown(entry: Entry, names: dict[str, str]) -> str:
-    """Return one entry."""
+    """Return one entry, under the day that begins with it."""
+    day = f"\n## {_plain(entry.day)}\n" if entry.day else ""
+    return day + _entry(entry, names)
+
+
+def _entry(entry: Entry, names: dict[str, str]) -> str:
     facts = [fact for fact in entry.facts if fact]
     if entry.seconds is not None:
         facts.append(duration(entry.seconds))
