@@ -55,7 +55,7 @@ def _entry(entry: Entry, names: dict[str, str]) -> str:
         facts.append(entry.level)
     said = f" — {_plain(', '.join(facts))}" if facts else ""
     who = "" if entry.agent is None else f"({names.get(entry.agent) or entry.agent}) "
-    head = f"{_plain(who)}{_plain(entry.title or entry.type)}"
+    head = _plain(f"{who}{entry.title or entry.type}")
     at = _plain(clock(entry.at))
     if entry.kind == "turn":
         return f"\n### {head}{said} · {at}\n"
