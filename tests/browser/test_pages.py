@@ -114,6 +114,31 @@ def test_what_arrives_is_there_without_a_reload(watched: Watched, receiver: Rece
     assert sorted(took)[len(took) * 9 // 10] < 0.8, took
 
 
+@pytest.mark.parametrize("width", [1360, 390])
+def test_a_day_stands_above_its_first_entry_and_stays_while_others_arrive(
+    watched: Watched, receiver: Receiver, width: int
+) -> None:
+    midnight, session = 15 * 3600, f"nights-{width}"
+    told = [event(midnight - 5, "user.message", {"content": "Look"})]
+    told += [event(midnight + number, "assistant.message", {"content": f"buoy {number}"}) for number in range(9)]
+    receiver.post(session, told)
+    watched.page.set_viewport_size({"width": width, "height": 900})
+    page = watched.open(f"/sessions/{session}")
+    page.locator(".live.on").wait_for()
+    days = page.locator(".timeline > li > h2.day")
+    expect(days).to_have_count(2)
+    expect(page.locator(f"#e-event-{midnight} > .day")).to_have_count(1)
+    receiver.post(session, [event(midnight + 10, "assistant.message", {"content": "buoy 10"})])
+    page.locator(f"#e-event-{midnight + 10}").wait_for()
+
+    expect(days).to_have_count(2)
+    below = """all => all.every((day) => {
+      const bottom = day.getBoundingClientRect().bottom, others = [...day.parentElement.children].slice(1);
+      return others.every((other) => bottom <= other.getBoundingClientRect().top + 1);
+    })"""
+    assert days.evaluate_all(below)
+
+
 def test_a_folded_call_stays_open_while_others_arrive(paced: Watched, receiver: Receiver) -> None:
     call = {"toolCallId": "x", "toolName": "view", "arguments": {"path": "buoys.py"}}
     receiver.post("open", [event(1, "user.message", {"content": "Look"}), event(2, "tool.execution_start", call)])
@@ -435,6 +460,25 @@ def test_pages_read_well_without_javascript(browser: Browser, receiver: Receiver
         assert address.startswith(("/", "#"))
         if "export" not in address and address.startswith("/"):
             assert context.request.get(receiver.url + address).ok, address
+    context.close()
+
+
+@pytest.mark.parametrize("width", [1360, 390])
+@pytest.mark.parametrize("path", ["/", "/feed", "/health", "/sessions/demo", "/?q=StopIteration"])
+def test_a_time_that_says_its_zone_has_its_place(browser: Browser, receiver: Receiver, path: str, width: int) -> None:
+    context = browser.new_context(java_script_enabled=False, viewport={"width": width, "height": 900})
+    page = context.new_page()
+    page.goto(receiver.url + path)
+
+    assert "UTC" in page.inner_text("main")
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    told = """times => times.filter((time) => {
+      const text = document.createRange();
+      text.selectNodeContents(time);
+      const place = text.getBoundingClientRect(), next = time.nextElementSibling?.getBoundingClientRect();
+      return next && next.left < place.right - 1 && next.top < place.bottom - 1;
+    }).map((time) => time.textContent)"""
+    assert page.locator("main time").evaluate_all(told) == []
     context.close()
 
 

@@ -115,3 +115,12 @@ async def test_what_was_taken_back_leaves_a_mark_in_what_is_saved(
 
         assert text.count("taken back") == 1
         assert f"{len(taken)} event" in text
+
+
+async def test_markdown_keeps_an_agent_apart_from_what_it_did(
+    client: httpx.AsyncClient, make_event: Make, make_body: Make
+) -> None:
+    event = make_event("a", "assistant.message", data={"content": "x"}, agentId="kid")
+    await deliver(client, make_body, [event])
+
+    assert "## (kid) Sub-agent ·" in (await client.get("/sessions/s/export.md")).text

@@ -5,6 +5,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Final
 
+from exporter.missioncontrol.web.days import heading
 from exporter.missioncontrol.web.entry import Block, Entry
 from exporter.missioncontrol.web.markup import (
     address,
@@ -72,6 +73,7 @@ def _item(entry: Entry, path: str, names: dict[str, str], span: Span) -> str:
     )
     return (
         f'<li id="{anchor(entry.id)}" class="{classes}" data-v="{entry.version}"{_looked_for(entry)} tabindex="-1">'
+        f"{heading(entry)}"
         f'<a class="at" href="{link}" title="Link to this event">{moment(entry.at, short=True, zone=False)}</a>'
         f'<div class="what">{_content(entry, path)}</div>'
         f'<span class="links">{_agent(entry, names)}{_waterfall(entry, path)}{raw}</span>{_bar(entry, span)}</li>'

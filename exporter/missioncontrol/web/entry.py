@@ -76,6 +76,7 @@ class Entry:
     is_running: bool = False
     key: str = ""
     stops: tuple[Stop, ...] = ()
+    day: str = ""
 
     @property
     def seconds(self) -> float | None:

@@ -40,7 +40,12 @@ def head_markdown(session: dict[str, Any], figures: Figures) -> str:
 
 
 def entry_markdown(entry: Entry, names: dict[str, str]) -> str:
-    """Return one entry."""
+    """Return one entry, under the day that begins with it."""
+    day = f"\n## {_plain(entry.day)}\n" if entry.day else ""
+    return day + _entry(entry, names)
+
+
+def _entry(entry: Entry, names: dict[str, str]) -> str:
     facts = [fact for fact in entry.facts if fact]
     if entry.seconds is not None:
         facts.append(duration(entry.seconds))
@@ -50,7 +55,7 @@ def entry_markdown(entry: Entry, names: dict[str, str]) -> str:
         facts.append(entry.level)
     said = f" — {_plain(', '.join(facts))}" if facts else ""
     who = "" if entry.agent is None else f"({names.get(entry.agent) or entry.agent}) "
-    head = f"{_plain(who)}{_plain(entry.title or entry.type)}"
+    head = _plain(f"{who}{entry.title or entry.type}")
     at = _plain(clock(entry.at))
     if entry.kind == "turn":
         return f"\n### {head}{said} · {at}\n"

@@ -5,6 +5,7 @@ from typing import Final
 
 from exporter.missioncontrol.session_row import number_of
 from exporter.missioncontrol.web import reading
+from exporter.missioncontrol.web.days import mark_days
 from exporter.missioncontrol.web.entry import Entry
 from exporter.missioncontrol.web.timeline import ENDS, Teller
 
@@ -22,6 +23,7 @@ class Pieces:
         self._last: reading.Place | None = None
         self._rewinds: list[reading.Rewind] = []
         self._joined: set[str] = set()
+        self._day = ""
 
     def next(self, database: sqlite3.Connection) -> list[Entry]:
         """Return the entries of the next piece."""
@@ -34,6 +36,7 @@ class Pieces:
         if window.behind:
             self._last = reading.Place(number_of(database, self._session_id), *window.rows[-1].place)
             self._joined |= teller.finish(reading.further_of_types(database, self._last, ENDS, _AHEAD_MAX))
+        self._day = mark_days(teller.entries, self._day)
         return teller.entries
 
     def _window(self, database: sqlite3.Connection) -> reading.Window:

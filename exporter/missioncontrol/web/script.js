@@ -313,8 +313,23 @@
     }, 900);
     function catchUp() { for (const entry of entries()) if (entry.matches(".running")) due.add(entry.id); run(); }
 
+    // The day stands above the first entry of it, by the reader's own clock.
+    const weekday = new Intl.DateTimeFormat(undefined, { weekday: "long", year: "numeric", month: "long", day: "numeric" });
+    function tellDays() {
+      let above = "";
+      for (const entry of entries()) {
+        const at = new Date(one(".at time", entry)?.dateTime), heading = one(".day", entry);
+        if (isNaN(at)) continue;
+        const day = weekday.format(at);
+        if (day === above) heading?.remove();
+        else if (!heading) entry.prepend(make("h2", "day", day));
+        else if (heading.textContent !== day) heading.textContent = day;
+        above = day;
+      }
+    }
+    function draw() { tellDays(); drawBars(); }
     // ---- bars: when something was and how long it took, on the axis of its interaction's waterfall
-    function draw() {
+    function drawBars() {
       let bars = [], from = Infinity, to = -Infinity, falls = null;
       const finished = () => {
         const start = falls ? Number(falls.dataset.from) : from, length = (falls ? Number(falls.dataset.to) : to) - start;
@@ -329,7 +344,7 @@
       for (const entry of entries()) {
         if (entry.matches(".user:not(.child)")) { finished(); falls = one(".waterfall[data-from]", entry); }
         if (!entry.matches(".user, .assistant, .tool, .turn")) continue;
-        const at = Date.parse(one("time", entry).dateTime), bar = one(".bar", entry), took = Number(bar?.dataset.took || 0);
+        const at = Date.parse(one(".at time", entry)?.dateTime), bar = one(".bar", entry), took = Number(bar?.dataset.took || 0);
         if (isNaN(at)) continue;
         from = Math.min(from, at);
         to = Math.max(to, at + took);

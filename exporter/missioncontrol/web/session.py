@@ -16,6 +16,7 @@ from exporter.missioncontrol.session_row import BadCursorError
 from exporter.missioncontrol.tree import tree as tree_of
 from exporter.missioncontrol.web import agents, reading
 from exporter.missioncontrol.web.calls import with_ends
+from exporter.missioncontrol.web.days import day_of, mark_days
 from exporter.missioncontrol.web.entries import entry_items
 from exporter.missioncontrol.web.entry import Entry
 from exporter.missioncontrol.web.facts import session_head
@@ -41,6 +42,7 @@ class _Shown:
     tree: dict[str, Any]
     window: reading.Window
     rewinds: list[reading.Rewind]
+    day_above: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,18 @@ def _read(database: sqlite3.Connection, asked: _Asked) -> _Shown:
         tree=tree,
         window=with_ends(database, asked.session_id, _window(database, asked, scope)),
         rewinds=reading.rewinds(database, asked.session_id),
+        day_above=_day_above(database, asked, scope),
     )
+
+
+def _day_above(database: sqlite3.Connection, asked: _Asked, scope: reading.Scope) -> str:
+    """Return the day of the event above a window that the script puts below another one."""
+    if not asked.is_part or asked.is_side or asked.place is None or asked.place[0] not in ("from", "after"):
+        return ""
+    kind, id = asked.place
+    place = reading.place_of(database, asked.session_id, id)
+    above = reading.window_before(database, place if kind == "from" else place._replace(n=place.n + 1), scope, 1)
+    return day_of(above.rows[0].envelope.timestamp) if above.rows else ""
 
 
 def _window(database: sqlite3.Connection, asked: _Asked, scope: reading.Scope) -> reading.Window:
@@ -188,7 +201,7 @@ def _entries(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> tupl
     """Return what is shown of the window; True when that is every event because the one asked for is for machines."""
     rows, taken_back = shown.window.rows, reading.rewinds_within(shown.rewinds, shown.window)
     model_only = asked.model_only and project is not None
-    everything, ends = asked.everything or model_only, shown.window.ends
+    everything, ends, is_all = asked.everything or model_only, shown.window.ends, False
     entries = tell(rows, ends=ends, everything=everything, taken_back=taken_back, project=project)
     seen = _given_to_model(rows, project)
     for entry in entries:
@@ -197,8 +210,9 @@ def _entries(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> tupl
     if model_only:
         entries = [entry for entry in entries if not entry.ids or not seen.isdisjoint(entry.ids)]
     if asked.place is not None and asked.place[0] == "at" and not any(asked.place[1] in entry.ids for entry in entries):
-        return tell(rows, ends=ends, everything=True, taken_back=taken_back), True
-    return entries, False
+        entries, is_all = tell(rows, ends=ends, everything=True, taken_back=taken_back), True
+    mark_days(entries, shown.day_above)
+    return entries, is_all
 
 
 def _given_to_model(rows: list[reading.Row], project: ProjectEvent | None) -> set[str]:
