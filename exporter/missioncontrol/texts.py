@@ -5,8 +5,9 @@ from typing import Any, Final
 import msgspec
 
 from exporter.core.envelope import REFUSALS, Envelope, decode
+from exporter.core.event_data import read_object
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Raised whenever `text_of` answers differently for the same bytes; an index of another format is built anew."""
 
 LENGTH_MAX: Final = 256 * 1024
@@ -22,7 +23,6 @@ class _Content(msgspec.Struct):
 
 
 _decode: Final = msgspec.json.Decoder(_Content).decode
-_decode_data: Final = msgspec.json.Decoder(Any).decode
 
 
 def text_of(body: bytes) -> str:
@@ -55,7 +55,11 @@ def _collect(value: Any, found: list[str]) -> None:
 
 
 def _collect_leniently(body: bytes, found: list[str]) -> None:
-    """Take the raw data of what msgspec does not read (lone surrogates, deep nesting): its words are in there too."""
+    """Take what can be had of data that msgspec does not read, and as they stand where that is nothing."""
     envelope = decode(body)
-    if isinstance(envelope, Envelope):
+    if not isinstance(envelope, Envelope):
+        return
+    found.clear()
+    _collect(read_object(envelope.data), found)
+    if not found:
         found.append(bytes(envelope.data).decode("utf-8", "replace"))

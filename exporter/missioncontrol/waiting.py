@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
-
-from exporter.core.envelope import REFUSALS, Envelope, decode
+from exporter.core.envelope import Envelope, decode
+from exporter.core.event_data import read_object
 from exporter.missioncontrol.asking import ASKING, words
 
 SESSIONS_MAX: Final = 1000
@@ -20,7 +19,6 @@ _ANSWERED: Final = frozenset(f"{name}.completed" for name in ASKING)
 _MARKS: Final = (b'.requested"', b'.completed"')
 _OVER: Final = frozenset(("session.resume", "session.shutdown", "abort", "user.message", "assistant.turn_end"))
 _TOOL_END: Final = "tool.execution_complete"
-_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class Waiting:
             if envelope.type in _OVER and envelope.agentId is None:
                 waits.clear()
             elif envelope.type == _TOOL_END:
-                call = _data(envelope).get("toolCallId")
+                call = read_object(envelope.data).get("toolCallId")
                 for request in [key for key, wait in waits.items() if call is not None and wait.tool_call == call]:
                     del waits[request]
         if not waits:
@@ -96,7 +94,7 @@ class Waiting:
         name = _ASKED.get(envelope.type)
         if name is None and envelope.type not in _ANSWERED:
             return
-        data = _data(envelope)
+        data = read_object(envelope.data)
         request = data.get("requestId")
         request = request if isinstance(request, str) else envelope.id
         waits = self._waits.setdefault(session, {})
@@ -111,10 +109,3 @@ class Waiting:
             del waits[next(iter(waits))]
         if len(self._waits) > SESSIONS_MAX:
             del self._waits[next(iter(self._waits))]
-
-
-def _data(envelope: Envelope) -> dict[str, Any]:
-    try:
-        return _decode(envelope.data)
-    except REFUSALS:
-        return {}

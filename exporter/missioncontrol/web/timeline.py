@@ -1,11 +1,10 @@
 """A run of events told as entries: turns with what was said, tool calls with their ends, and what happened beside."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from exporter.core.envelope import REFUSALS, Envelope
+from exporter.core.envelope import Envelope
+from exporter.core.event_data import read_object
 from exporter.core.projected import ProjectEvent
 from exporter.missioncontrol.web import notes, tools
 from exporter.missioncontrol.web.entry import (
@@ -41,17 +40,16 @@ QUIET: Final = frozenset(
 """Events for machines: they are taken in where they belong, and shown by themselves only when everything is wanted."""
 
 _TOOL_START, _TOOL_END = "tool.execution_start", "tool.execution_complete"
-_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def data_of(envelope: Envelope) -> Data:
     """Return the data of an event as far as it can be read."""
-    try:
-        data = _decode(envelope.data)
-        if b'"$large"' in bytes(envelope.data):
-            data = {name: restored(value) for name, value in data.items()}
+    data = read_object(envelope.data)
+    if b'"$large"' not in bytes(envelope.data):
         return data
-    except (*REFUSALS, RecursionError):
+    try:
+        return {name: restored(value) for name, value in data.items()}
+    except RecursionError:
         return {}
 
 
