@@ -43,7 +43,9 @@ def understand(text: str) -> Query | None:
         # A single character begins too many words for the index to look through.
         tokens.append(f'"{found[-1]}"' + ("" if quoted or len(found[-1]) < 2 else "*"))
         middle = r"\s+".join(re.escape(part) for part in (quoted or plain).strip("\"'.,;:!?()[]{}<>`").split())
-        patterns.append(re.compile(rf"(?<![^\W_]){middle}", re.IGNORECASE))
+        # What begins with a letter begins a word; what begins with a sign may stand anywhere.
+        begin = r"(?<![^\W_])" if _TOKEN.match(middle) else ""
+        patterns.append(re.compile(begin + middle, re.IGNORECASE))
     return Query(" AND ".join(dict.fromkeys(tokens)), tuple(patterns)) if tokens else None
 
 
