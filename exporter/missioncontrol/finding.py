@@ -11,7 +11,7 @@ from exporter.core.envelope import Envelope, decode
 from exporter.missioncontrol.index import matches
 from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.session_row import number_of
-from exporter.missioncontrol.texts import text_of
+from exporter.missioncontrol.texts import folded, text_of
 
 _WORD: Final = re.compile(r'"([^"]+)"|(\S+)')
 _TOKEN: Final = re.compile(r"[^\W_]+")
@@ -35,8 +35,8 @@ def understand(text: str) -> Query | None:
     """
     tokens: list[str] = []
     patterns: list[re.Pattern[str]] = []
-    for quoted, plain in _WORD.findall(text[:_QUERY_LENGTH_MAX])[:_WORDS_MAX]:
-        found = _TOKEN.findall((quoted or plain).lower())
+    for quoted, plain in _WORD.findall(folded(text[:_QUERY_LENGTH_MAX]))[:_WORDS_MAX]:
+        found = _TOKEN.findall(quoted or plain)
         if not found:
             continue
         tokens += [f'"{token}"' for token in found[:-1]]
@@ -45,7 +45,7 @@ def understand(text: str) -> Query | None:
         middle = r"\s+".join(re.escape(part) for part in (quoted or plain).strip("\"'.,;:!?()[]{}<>`").split())
         # What begins with a letter begins a word; what begins with a sign may stand anywhere.
         begin = r"(?<![^\W_])" if _TOKEN.match(middle) else ""
-        patterns.append(re.compile(begin + middle, re.IGNORECASE))
+        patterns.append(re.compile(begin + middle))
     return Query(" AND ".join(dict.fromkeys(tokens)), tuple(patterns)) if tokens else None
 
 
@@ -104,7 +104,8 @@ def _row(database: sqlite3.Connection, number: int) -> tuple[str, str | None, st
 
 def _result(query: Query, session_id: str, title: str | None, agent: str | None, body: bytes) -> dict[str, Any] | None:
     text = text_of(body)
-    marks = [match.span() for pattern in query.patterns if (match := pattern.search(text))]
+    looked_at = folded(text)
+    marks = [match.span() for pattern in query.patterns if (match := pattern.search(looked_at))]
     envelope = decode(body)
     if len(marks) < len(query.patterns) or not isinstance(envelope, Envelope):
         return None

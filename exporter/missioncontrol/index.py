@@ -16,14 +16,14 @@ from typing import Final, TypeAlias, TypeVar
 from exporter.missioncontrol import bulk
 from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.schema import connect
-from exporter.missioncontrol.texts import FORMAT, text_of
+from exporter.missioncontrol.texts import FORMAT, words_of
 
 Result = TypeVar("Result")
 Row: TypeAlias = tuple[int, int, bytes]
 ReadStore: TypeAlias = Callable[[Callable[[sqlite3.Connection], Result]], Result]
 _ROWS_MAX, _BYTES_MAX = 2000, 4 << 20
 _PART_BITS: Final = 18
-_FORMAT: Final = (2 << 16) + FORMAT
+_FORMAT: Final = (3 << 16) + FORMAT
 _BUSY_SECONDS: Final = 10
 
 _SCHEMA: Final = (
@@ -31,9 +31,9 @@ _SCHEMA: Final = (
     "CREATE TABLE indexed (until INTEGER NOT NULL, store INTEGER NOT NULL, format INTEGER NOT NULL)",
     "CREATE TABLE forgotten (session INTEGER PRIMARY KEY)",
 )
+# For this tokenizer all that is not ASCII is a letter, so that `words_of` alone decides what is one.
 _PART: Final = (
-    "CREATE VIRTUAL TABLE {0} USING fts5(text, content='', detail=none, columnsize=0,"
-    " tokenize='unicode61 remove_diacritics 0')",
+    "CREATE VIRTUAL TABLE {0} USING fts5(text, content='', detail=none, columnsize=0, tokenize='ascii')",
     "INSERT INTO {0} ({0}, rank) VALUES ('hashsize', 8388608)",
 )
 
@@ -82,7 +82,7 @@ def read_on(index: sqlite3.Connection, read_store: ReadStore[list[Row]]) -> Text
     if not rows:
         return None
     skipped = {session for (session,) in index.execute("SELECT session FROM forgotten")}
-    return Texts(after, rows[-1][0], [(n, text_of(body)) for n, session, body in rows if session not in skipped])
+    return Texts(after, rows[-1][0], [(n, words_of(body)) for n, session, body in rows if session not in skipped])
 
 
 def put(index: sqlite3.Connection, texts: Texts) -> None:
@@ -126,7 +126,7 @@ def take_out(index: sqlite3.Connection, read_store: ReadStore[list[Row]], sessio
             parts.add(part)
             if not is_out:
                 remove = f"INSERT INTO {_name(part)} ({_name(part)}, rowid, text) VALUES ('delete', ?, ?)"  # noqa: S608
-                index.executemany(remove, ((n, text_of(body)) for n, _, body in some))
+                index.executemany(remove, ((n, words_of(body)) for n, _, body in some))
         last = rows[-1][0]
     index.execute("INSERT OR IGNORE INTO forgotten (session) VALUES (?)", (session,))
     index.execute("COMMIT")
