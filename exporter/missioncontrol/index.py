@@ -40,11 +40,13 @@ _PART: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The words of the events after one number and up to another."""
+    """The words of the events after one number and up to another, without those of sessions forgotten by then."""
 
     after: int
     until: int
     rows: list[tuple[int, str]]
+    forgotten: int = 0
+    """How many sessions were."""
 
 
 def path_beside(store: Path) -> Path:
@@ -82,14 +84,16 @@ def read_on(index: sqlite3.Connection, read_store: ReadStore[list[Row]]) -> Text
     if not rows:
         return None
     skipped = {session for (session,) in index.execute("SELECT session FROM forgotten")}
-    return Texts(after, rows[-1][0], [(n, words_of(body)) for n, session, body in rows if session not in skipped])
+    texts = [(n, words_of(body)) for n, session, body in rows if session not in skipped]
+    return Texts(after, rows[-1][0], texts, len(skipped))
 
 
 def put(index: sqlite3.Connection, texts: Texts) -> None:
-    """Take texts in, unless somebody has done so."""
+    """Take texts in, unless somebody has done so, or a session was forgotten meanwhile."""
     index.execute("BEGIN IMMEDIATE")
     try:
-        if reached(index) == texts.after:
+        (forgotten,) = index.execute("SELECT count(*) FROM forgotten").fetchone()
+        if (reached(index), forgotten) == (texts.after, texts.forgotten):
             for part, rows in groupby(texts.rows, lambda row: row[0] >> _PART_BITS):
                 bulk.insert(index, _begun(index, part), "rowid, text", list(rows))
             index.execute("UPDATE indexed SET until = ?", (texts.until,))
@@ -118,9 +122,10 @@ def matches(index: sqlite3.Connection, expression: str, below: int) -> Iterator[
 
 def take_out(index: sqlite3.Connection, read_store: ReadStore[list[Row]], session: int) -> None:
     """Take a session's words out, so that no word of it stays in the file, and skip what of it is still to be read."""
-    last, until, parts = 0, reached(index), set[int]()
-    is_out = index.execute("SELECT 1 FROM forgotten WHERE session = ?", (session,)).fetchone() is not None
+    last, parts = 0, set[int]()
     index.execute("BEGIN IMMEDIATE")
+    until = reached(index)  # not before: another process may fill the index, even one that outlived who started it
+    is_out = index.execute("SELECT 1 FROM forgotten WHERE session = ?", (session,)).fetchone() is not None
     while rows := read_store(lambda database, after=last: _indexed_of(database, session, after, until)):  # type: ignore[misc]
         for part, some in groupby(rows, lambda row: row[0] >> _PART_BITS):
             parts.add(part)
