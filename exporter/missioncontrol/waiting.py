@@ -5,7 +5,7 @@ agent goes on or stops; an answer may be lost, since live events are dropped whe
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from exporter.core.envelope import Envelope, decode
@@ -31,6 +31,13 @@ class Wait:
     agent: str | None
     text: str
     tool_call: object
+    number: int = field(default=0, compare=False)
+    """How many there had been before it."""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Where it is among all waits; no two are in the same place."""
+        return self.timestamp, self.number
 
     def entry(self, title: str | None) -> dict[str, Any]:
         """Return it as the feed shows what waits; there is no stored event."""
@@ -52,6 +59,7 @@ class Waiting:
 
     def __init__(self) -> None:
         self._waits: dict[str, dict[object, Wait]] = {}
+        self._count = 0
 
     def take(self, session: str, events: Iterable[bytes]) -> bool:
         """Take live events; tell whether somebody is waited for now who was not before, or the other way."""
@@ -88,7 +96,7 @@ class Waiting:
     def all(self) -> list[Wait]:
         """Return every wait, the newest first."""
         waits = [wait for of_session in self._waits.values() for wait in of_session.values()]
-        return sorted(waits, key=lambda wait: wait.timestamp, reverse=True)
+        return sorted(waits, key=lambda wait: wait.place, reverse=True)
 
     def _take(self, session: str, envelope: Envelope) -> None:
         name = _ASKED.get(envelope.type)
@@ -102,7 +110,9 @@ class Waiting:
             waits.pop(request, None)
         else:
             text = words(envelope.type, data).encode("utf-8", "replace").decode()
-            waits[request] = Wait(session, name, envelope.timestamp, envelope.agentId, text, data.get("toolCallId"))
+            told = (envelope.timestamp, envelope.agentId, text, data.get("toolCallId"))
+            self._count += 1
+            waits[request] = Wait(session, name, *told, self._count)
         if not waits:
             del self._waits[session]
         elif len(waits) > WAITS_MAX:
