@@ -7,9 +7,8 @@ names it in the envelope's `agentId`, which in 1.0.48 is the id of the tool call
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
-from exporter.core.envelope import ID_LENGTH_MAX, REFUSALS, Envelope, usable_id
+from exporter.core.envelope import ID_LENGTH_MAX, Envelope, usable_id
+from exporter.core.event_data import read_object
 
 STARTED: Final = "subagent.started"
 ENDED: Final = frozenset(("subagent.completed", "subagent.failed"))
@@ -18,7 +17,6 @@ _HOOK_START: Final = "hook.start"
 _HOOK_END: Final = "hook.end"
 _TOOL_START: Final = "tool.execution_start"
 _PARENT_TOOL_CALL: Final = b'"parentToolCallId"'
-_decode: Final = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +45,26 @@ def read_claim(envelope: Envelope) -> Claim:
     if family == "subagent":
         return _of_agent(envelope, agent)
     if family == "hook":
-        data = read_data(envelope)
+        data = read_object(envelope.data)
         inside = data.get("input")
         hook = usable(data.get("hookInvocationId"))
         is_end = envelope.type == _HOOK_END
         session = None if is_end or not isinstance(inside, dict) else usable(inside.get("sessionId"))
         return Claim(agent, session, _parent_call(data), hook=hook, ends_hook=is_end)
     if family == "external_tool":
-        data = read_data(envelope)
+        data = read_object(envelope.data)
         return Claim(agent, usable(data.get("sessionId")), _parent_call(data))
     if agent is not None:
-        own = usable(read_data(envelope).get("toolCallId")) if envelope.type == _TOOL_START else None
+        own = usable(read_object(envelope.data).get("toolCallId")) if envelope.type == _TOOL_START else None
         return Claim(agent, own_tool_call=own)
     # The word is looked for first: nearly no event of a root has it, and most of what flows are events of roots.
     if _PARENT_TOOL_CALL in bytes(envelope.data):
-        return Claim(tool_call=_parent_call(read_data(envelope)))
+        return Claim(tool_call=_parent_call(read_object(envelope.data)))
     return NOTHING
 
 
 def _of_agent(envelope: Envelope, agent: str | None) -> Claim:
-    data = read_data(envelope)
+    data = read_object(envelope.data)
     tool_call = usable(data.get("toolCallId"))
     if envelope.type != STARTED:
         return Claim(agent, tool_call=tool_call)
@@ -78,15 +76,6 @@ def _of_agent(envelope: Envelope, agent: str | None) -> Claim:
         display_name=_name(data.get("agentDisplayName")),
         kind=_name(data.get("agentType")),
     )
-
-
-def read_data(envelope: Envelope) -> dict[str, object]:
-    """Return the data of an event as far as it can be read, empty when it cannot."""
-    try:
-        data = _decode(envelope.data)
-    except REFUSALS:
-        return {}
-    return data if isinstance(data, dict) else {}
 
 
 def usable(value: object) -> str | None:

@@ -15,11 +15,12 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from exporter.core.envelope import REFUSALS, Envelope
+from exporter.core.event_data import read_object
 
 TEXTS_MAX: Final = 2048
 BEGINNINGS_MAX: Final = 8192
@@ -72,7 +73,6 @@ _TURNS: Final = frozenset(
 _CALL_BEGINS: Final = "tool.execution_start"
 _read: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _read_text: Final = msgspec.json.Decoder(str).decode
-_read_values: Final = msgspec.json.Decoder(dict[str, Any]).decode
 _write: Final = msgspec.json.Encoder().encode
 
 
@@ -152,10 +152,7 @@ class LiveText:
         if envelope.type in _TURNS:
             self._note(session, f"agent {envelope.agentId or ''}")
         elif envelope.type == _CALL_BEGINS:
-            try:
-                self._note(session, f"call {_read_values(envelope.data).get('toolCallId')}")
-            except REFUSALS:
-                return
+            self._note(session, f"call {read_object(envelope.data).get('toolCallId')}")
 
     def missed(self, session: str) -> None:
         """Note that events of a session may have passed unseen: what comes may be the middle of a text."""
@@ -186,10 +183,7 @@ class LiveText:
 
     def rest(self, session: str, exit: bytes) -> list[bytes]:
         """Return what was held back of a shell whose exit this is, each as the data of a last output."""
-        try:
-            process = _read_values(exit).get("processId")
-        except REFUSALS:
-            return []
+        process = read_object(exit).get("processId")
         keys = [key for key in self._texts if key[:3] == (session, _SHELL_OUTPUT, str(process))]
         rests = [(key[3], self._texts.pop(key).rest()) for key in keys]
         told = {"sessionId": session, "processId": process}

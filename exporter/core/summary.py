@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from exporter.core.envelope import REFUSALS
+from exporter.core.event_data import read_object
 
 TITLE_LENGTH_MAX: Final = 120
 _WAITING_MAX: Final = 256
@@ -74,7 +74,7 @@ class Summary(msgspec.Struct, kw_only=True, omit_defaults=True):
                 self.last_activity = timestamp[:_TEXT_LENGTH_MAX]
         change = _CHANGES.get(event.type)
         if change is not None:
-            change(self, _object(event.data), event.agentId is None)
+            change(self, read_object(event.data), event.agentId is None)
             if self.started is not None and self.started > now:
                 self.started = instead or now
 
@@ -118,16 +118,6 @@ class Summary(msgspec.Struct, kw_only=True, omit_defaults=True):
     def from_dict(stored: _Data) -> "Summary":
         """Return the summary that `to_dict` wrote."""
         return msgspec.convert(stored, Summary)
-
-
-_decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
-
-
-def _object(data: msgspec.Raw) -> _Data:
-    try:
-        return _decode_object(data)
-    except REFUSALS:
-        return {}
 
 
 def _text(value: object) -> str | None:

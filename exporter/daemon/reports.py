@@ -1,6 +1,7 @@
 """What receivers that take reports are told about sessions and about this exporter."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ _EXPORTER_SECONDS: Final = 10.0
 _ASK_AGAIN_SECONDS: Final = 600.0
 _BEHIND_MAX: Final = 200
 _COUNT_BYTES_MAX: Final = 1 << 20
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_FIRST_DAY: Final = "1970-01-01"
 _REPORTED_NAMES: Final = ("title", "repository", "branch")
 
 
@@ -117,7 +120,7 @@ class Reports:
         report: dict[str, Any] = {name: self._redact_text(facts[name]) for name in _REPORTED_NAMES if name in facts}
         if self._host is not None:
             report["host"] = self._redact_text(self._host)
-        report["redactions"] = run.outlet.store.masked(session, run.outlet.sink_id)
+        report["redactions"] = _dated(run.outlet.store.masked(session, run.outlet.sink_id))
         key = (run.name, session)
         crashed, before = session in self._crashed, self._sent.get(key)
         if crashed:
@@ -154,6 +157,16 @@ class Reports:
             "behind": _behind(run),
         }
         await run.outlet.sink.report(f"/exporters/{self._exporter_id}", "POST", report)
+
+
+def _dated(days: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """Return counts by day for a receiver, which takes days only; what is of events without one is of the first."""
+    found: dict[str, dict[str, int]] = {}
+    for day, rules in days.items():
+        counts = found.setdefault(day if _DAY.fullmatch(day) else _FIRST_DAY, {})
+        for rule, count in rules.items():
+            counts[rule] = counts.get(rule, 0) + count
+    return found
 
 
 def _behind(run: SinkRun) -> dict[str, dict[str, float]]:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from exporter.core.envelope import Envelope, decode
+from exporter.core.event_data import read_object
 from exporter.core.event_types import KNOWN, type_name
 from exporter.core.names import JOURNALS
 from exporter.doctor.check import Check, counted, described
@@ -113,11 +112,7 @@ def _version_of(path: Path) -> str:
         return "unknown"
     if not isinstance(event, Envelope) or event.type != "session.start":
         return "unknown"
-    try:
-        data = msgspec.json.decode(event.data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return "unknown"
-    version = data.get("copilotVersion") if isinstance(data, dict) else None
+    version = read_object(event.data).get("copilotVersion")
     return version if isinstance(version, str) and _VERSION.fullmatch(version) else "unknown"
 
 

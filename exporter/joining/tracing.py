@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from exporter.core.envelope import REFUSALS
+from exporter.core.event_data import read_object
 from exporter.core.projected import Projected
 from exporter.version import VERSION
 
@@ -20,13 +20,7 @@ def project(event_type: str, data: bytes, ephemeral: bool, /) -> Projected:
     """Return what an event means; only a notification's data are looked into, for nothing else depends on them."""
     from otel import projection
 
-    told = projection.project(event_type, _read(data) if event_type == projection.NOTIFICATION else None, ephemeral)
+    told = projection.project(
+        event_type, read_object(data) if event_type == projection.NOTIFICATION else None, ephemeral
+    )
     return Projected(told.model_visible, told.ui_visible, told.durable, projection.is_known(event_type))
-
-
-def _read(data: bytes) -> dict[str, object]:
-    try:
-        read = msgspec.json.decode(data)
-    except REFUSALS:
-        return {}
-    return read if isinstance(read, dict) else {}

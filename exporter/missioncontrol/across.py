@@ -1,8 +1,9 @@
 """The side of `/api/v1` that looks across sessions: search, the feed, what was masked, who uploads."""
 
 import sqlite3
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 from starlette.requests import Request
@@ -19,6 +20,7 @@ from exporter.missioncontrol.wire import checked_id
 
 _RESULTS_DEFAULT, _RESULTS_MAX = 50, 200
 _LIST_DEFAULT, _LIST_MAX = 100, 1000
+_WaitCursor = tuple[Literal["wait"], str, int]
 
 
 async def search(request: Request) -> Response:
@@ -44,24 +46,44 @@ async def notifications(request: Request) -> Response:
 async def read_notifications(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
     """Return the page of the feed that the request's query asks for, and the cursor of the next one.
 
-    The first page begins with what only live events tell of.
+    First comes what only live events tell of, on as many pages as it takes.
     """
-    asked = request.query_params
-    waits = receiver_of(request).waiting.all() if not asked.get("cursor") else []
+    asked, cursor = request.query_params, request.query_params.get("cursor") or None
+    last = _read_wait_cursor(cursor) if cursor else None
+    cursor = None if last is not None else cursor
+    waits = [] if cursor else [wait for wait in receiver_of(request).waiting.all() if _is_asked_for(request, wait)]
+    if last is not None:
+        waits = [wait for wait in waits if wait.place < last]
 
     def read(database: sqlite3.Connection) -> tuple[list[dict[str, Any]], str | None]:
-        live = [wait.entry(queries.title(database, wait.session)) for wait in waits if _is_asked_for(request, wait)]
+        live = [wait.entry(queries.title(database, wait.session)) for wait in waits[:limit]]
+        room = limit - len(live)
         page, following = feed.notifications(
             database,
             type=asked.get("type"),
             status=asked.get("status"),
             session_id=asked.get("session"),
-            limit=max(1, limit - len(live)),
-            cursor=asked.get("cursor"),
+            limit=max(1, room),
+            cursor=cursor,
         )
-        return [*live, *page], following
+        if room > 0:
+            return [*live, *page], following
+        return live, _wait_cursor(waits[limit - 1]) if page or len(waits) > limit else None
 
     return await read_page(request, read)
+
+
+def _wait_cursor(wait: Wait) -> str:
+    return urlsafe_b64encode(msgspec.json.encode(("wait", *wait.place))).decode()
+
+
+def _read_wait_cursor(cursor: str) -> tuple[str, int] | None:
+    """Return the place of a wait that a cursor names; None when it names none, but perhaps an entry of the feed."""
+    try:
+        _, timestamp, number = msgspec.json.decode(urlsafe_b64decode(cursor.encode()), type=_WaitCursor)
+    except (ValueError, msgspec.MsgspecError):
+        return None
+    return timestamp, number
 
 
 def _is_asked_for(request: Request, wait: Wait) -> bool:

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, Final
 
-_VALUES_MAX: Final = 6500  # a batch of 500 events; SQLite takes 32,766, and did not before 3.32
+_VALUES_MAX: Final = 6500  # a batch of 500 events
 
 
 def insert(
@@ -24,7 +24,8 @@ def insert(
     """Insert the rows, each with a value for every column named; `unless_there`: only those that are not yet."""
     verb = "INSERT OR IGNORE" if unless_there else "INSERT"
     width = columns.count(",") + 1
-    first, together = 0, _VALUES_MAX // width
+    values_max = min(_VALUES_MAX, database.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER))  # 999 before SQLite 3.32
+    first, together = 0, values_max // width
     while first < len(rows):
         while together > len(rows) - first:
             together //= 2  # so that what is left takes few statements, and few of different lengths

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from exporter.core.envelope import REFUSALS, Envelope, decode
+from exporter.core.envelope import Envelope, decode
+from exporter.core.event_data import read_object
 from exporter.missioncontrol.asking import ASKING, words
 from exporter.missioncontrol.belonging import as_of
 from exporter.missioncontrol.payloads import whole
@@ -25,7 +26,6 @@ _ERRORS: Final = {"session.error": "errorType", "model.call_failure": "errorType
 FEED_TYPES: Final = frozenset(("system.notification", "session.warning", *_ERRORS, *_ASKED, *_ANSWERED, *_OVER))
 """The types of events that the feed is made of."""
 
-_decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
 _INSERT: Final = (
     "INSERT OR REPLACE INTO notices (event, session, category, type, status, timestamp, id, agent, text, request)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -40,7 +40,7 @@ def follow(database: sqlite3.Connection, session: int, events: Iterable[tuple[in
         if envelope.type in _ANSWERED:
             database.execute(
                 "UPDATE notices SET status = 'answered' WHERE session = ? AND request = ? AND status = 'waiting'",
-                (session, _word(_data(envelope).get("requestId"))),
+                (session, _word(read_object(envelope.data).get("requestId"))),
             )
         elif envelope.type in _OVER:
             if envelope.agentId is None:
@@ -48,7 +48,7 @@ def follow(database: sqlite3.Connection, session: int, events: Iterable[tuple[in
                     "UPDATE notices SET status = 'dropped' WHERE session = ? AND status = 'waiting'", (session,)
                 )
         else:
-            told = _told(envelope.type, _data(envelope))
+            told = _told(envelope.type, read_object(envelope.data))
             at = (envelope.timestamp, envelope.id, envelope.agentId)
             database.execute(_INSERT, (number, session, *told[:3], *at, *told[3:]))
 
@@ -151,13 +151,6 @@ def _word(value: object) -> str | None:
 
 def _plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
-
-
-def _data(envelope: Envelope) -> dict[str, Any]:
-    try:
-        return _decode_object(envelope.data)
-    except REFUSALS:
-        return {}
 
 
 def _read_cursor(cursor: str) -> tuple[str, int]:

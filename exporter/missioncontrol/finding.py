@@ -11,10 +11,14 @@ from exporter.core.envelope import Envelope, decode
 from exporter.missioncontrol.index import matches
 from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.session_row import number_of
-from exporter.missioncontrol.texts import text_of
+from exporter.missioncontrol.texts import folded, text_of
 
 _WORD: Final = re.compile(r'"([^"]+)"|(\S+)')
 _TOKEN: Final = re.compile(r"[^\W_]+")
+_BEGIN, _END = r"(?<![^\W_])", r"(?![^\W_])"
+_AROUND: Final = " \"'.,;:!?()[]{}<>`"
+# From here on a single character is a word, or as good as one.
+_IDEOGRAPHS: Final = "\u2e80"
 _WORDS_MAX, _QUERY_LENGTH_MAX = 16, 400
 _BEFORE, _AFTER = 80, 160
 _SECONDS: Final = 0.2
@@ -29,27 +33,46 @@ class Query:
 
 
 def understand(text: str) -> Query | None:
-    """Return what a person means: all words, each the beginning of one, "several in a row" as they stand.
+    """Return what a person means: all words, each the beginning of one, and "several in a row" as they stand.
 
-    None when there is no letter or digit in the query.
+    The last one in a row may be the beginning of a word too. A single letter finds words that begin with it beside
+    others only: by itself it would begin too many for the index to look through, and stands for a whole word. None
+    when there is no letter or digit in the query.
     """
-    tokens: list[str] = []
-    patterns: list[re.Pattern[str]] = []
-    for quoted, plain in _WORD.findall(text[:_QUERY_LENGTH_MAX])[:_WORDS_MAX]:
-        found = _TOKEN.findall((quoted or plain).lower())
-        if not found:
-            continue
-        tokens += [f'"{token}"' for token in found[:-1]]
-        # A single character begins too many words for the index to look through.
-        tokens.append(f'"{found[-1]}"' + ("" if quoted or len(found[-1]) < 2 else "*"))
-        middle = r"\s+".join(re.escape(part) for part in (quoted or plain).strip("\"'.,;:!?()[]{}<>`").split())
-        patterns.append(re.compile(rf"(?<![^\W_]){middle}", re.IGNORECASE))
-    return Query(" AND ".join(dict.fromkeys(tokens)), tuple(patterns)) if tokens else None
+    words = [quoted or plain for quoted, plain in _WORD.findall(folded(text[:_QUERY_LENGTH_MAX]))[:_WORDS_MAX]]
+    words = [" ".join(word.split()).strip(_AROUND) for word in words if _TOKEN.search(word)]
+    parts = [part for word in words for part in _expressions(word)]
+    if parts:
+        return Query(" AND ".join(dict.fromkeys(parts)), tuple(_pattern(word) for word in words))
+    letters = dict.fromkeys(f'"{letter}"' for word in words for letter in _TOKEN.findall(word))
+    return Query(" AND ".join(letters), tuple(_pattern(word, _END) for word in words)) if letters else None
+
+
+def _expressions(word: str) -> list[str]:
+    """Return what the index has of an event that holds this; nothing of a last letter, which may go on."""
+    *tokens, last = _TOKEN.findall(word)
+    found = [f'"{token}"' for token in tokens]
+    if not word.endswith(last):
+        return [*found, f'"{last}"']
+    return found if len(last) == 1 and last < _IDEOGRAPHS else [*found, f'"{last}"*']
+
+
+def _pattern(word: str, end: str = "") -> re.Pattern[str]:
+    # What begins with a letter begins a word; what begins with a sign may stand anywhere.
+    begin = _BEGIN if _TOKEN.match(word) else ""
+    return re.compile(begin + r"\s+".join(re.escape(part) for part in word.split()) + end)
 
 
 def numbers(index: sqlite3.Connection, query: Query, below: int | None) -> Iterator[int]:
     """Yield the numbers of events that may match, newest first."""
     return matches(index, query.expression, (1 << 62) if below is None else below)
+
+
+def places(query: Query, text: str) -> list[tuple[int, int]]:
+    """Return where in a text of `text_of` the words are, the first place of each; none unless all are there."""
+    looked_at = folded(text)
+    marks = [match.span() for pattern in query.patterns if (match := pattern.search(looked_at))]
+    return sorted(marks) if len(marks) == len(query.patterns) else []
 
 
 def results(
@@ -102,9 +125,8 @@ def _row(database: sqlite3.Connection, number: int) -> tuple[str, str | None, st
 
 def _result(query: Query, session_id: str, title: str | None, agent: str | None, body: bytes) -> dict[str, Any] | None:
     text = text_of(body)
-    marks = [match.span() for pattern in query.patterns if (match := pattern.search(text))]
-    envelope = decode(body)
-    if len(marks) < len(query.patterns) or not isinstance(envelope, Envelope):
+    marks, envelope = places(query, text), decode(body)
+    if not marks or not isinstance(envelope, Envelope):
         return None
     return {
         "session": session_id,
@@ -113,7 +135,7 @@ def _result(query: Query, session_id: str, title: str | None, agent: str | None,
         "type": envelope.type,
         "timestamp": envelope.timestamp,
         "agent": agent,
-        "snippet": _snippet(text, sorted(marks)),
+        "snippet": _snippet(text, marks),
     }
 
 

@@ -16,14 +16,14 @@ from typing import Final, TypeAlias, TypeVar
 from exporter.missioncontrol import bulk
 from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.schema import connect
-from exporter.missioncontrol.texts import FORMAT, text_of
+from exporter.missioncontrol.texts import FORMAT, words_of
 
 Result = TypeVar("Result")
 Row: TypeAlias = tuple[int, int, bytes]
 ReadStore: TypeAlias = Callable[[Callable[[sqlite3.Connection], Result]], Result]
 _ROWS_MAX, _BYTES_MAX = 2000, 4 << 20
 _PART_BITS: Final = 18
-_FORMAT: Final = (2 << 16) + FORMAT
+_FORMAT: Final = (3 << 16) + FORMAT
 _BUSY_SECONDS: Final = 10
 
 _SCHEMA: Final = (
@@ -31,20 +31,22 @@ _SCHEMA: Final = (
     "CREATE TABLE indexed (until INTEGER NOT NULL, store INTEGER NOT NULL, format INTEGER NOT NULL)",
     "CREATE TABLE forgotten (session INTEGER PRIMARY KEY)",
 )
+# For this tokenizer all that is not ASCII is a letter, so that `words_of` alone decides what is one.
 _PART: Final = (
-    "CREATE VIRTUAL TABLE {0} USING fts5(text, content='', detail=none, columnsize=0,"
-    " tokenize='unicode61 remove_diacritics 0')",
+    "CREATE VIRTUAL TABLE {0} USING fts5(text, content='', detail=none, columnsize=0, tokenize='ascii')",
     "INSERT INTO {0} ({0}, rank) VALUES ('hashsize', 8388608)",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The words of the events after one number and up to another."""
+    """The words of the events after one number and up to another, without those of sessions forgotten by then."""
 
     after: int
     until: int
     rows: list[tuple[int, str]]
+    forgotten: int = 0
+    """How many sessions were."""
 
 
 def path_beside(store: Path) -> Path:
@@ -82,14 +84,16 @@ def read_on(index: sqlite3.Connection, read_store: ReadStore[list[Row]]) -> Text
     if not rows:
         return None
     skipped = {session for (session,) in index.execute("SELECT session FROM forgotten")}
-    return Texts(after, rows[-1][0], [(n, text_of(body)) for n, session, body in rows if session not in skipped])
+    texts = [(n, words_of(body)) for n, session, body in rows if session not in skipped]
+    return Texts(after, rows[-1][0], texts, len(skipped))
 
 
 def put(index: sqlite3.Connection, texts: Texts) -> None:
-    """Take texts in, unless somebody has done so."""
+    """Take texts in, unless somebody has done so, or a session was forgotten meanwhile."""
     index.execute("BEGIN IMMEDIATE")
     try:
-        if reached(index) == texts.after:
+        (forgotten,) = index.execute("SELECT count(*) FROM forgotten").fetchone()
+        if (reached(index), forgotten) == (texts.after, texts.forgotten):
             for part, rows in groupby(texts.rows, lambda row: row[0] >> _PART_BITS):
                 bulk.insert(index, _begun(index, part), "rowid, text", list(rows))
             index.execute("UPDATE indexed SET until = ?", (texts.until,))
@@ -118,15 +122,16 @@ def matches(index: sqlite3.Connection, expression: str, below: int) -> Iterator[
 
 def take_out(index: sqlite3.Connection, read_store: ReadStore[list[Row]], session: int) -> None:
     """Take a session's words out, so that no word of it stays in the file, and skip what of it is still to be read."""
-    last, until, parts = 0, reached(index), set[int]()
-    is_out = index.execute("SELECT 1 FROM forgotten WHERE session = ?", (session,)).fetchone() is not None
+    last, parts = 0, set[int]()
     index.execute("BEGIN IMMEDIATE")
+    until = reached(index)  # not before: another process may fill the index, even one that outlived who started it
+    is_out = index.execute("SELECT 1 FROM forgotten WHERE session = ?", (session,)).fetchone() is not None
     while rows := read_store(lambda database, after=last: _indexed_of(database, session, after, until)):  # type: ignore[misc]
         for part, some in groupby(rows, lambda row: row[0] >> _PART_BITS):
             parts.add(part)
             if not is_out:
                 remove = f"INSERT INTO {_name(part)} ({_name(part)}, rowid, text) VALUES ('delete', ?, ?)"  # noqa: S608
-                index.executemany(remove, ((n, text_of(body)) for n, _, body in some))
+                index.executemany(remove, ((n, words_of(body)) for n, _, body in some))
         last = rows[-1][0]
     index.execute("INSERT OR IGNORE INTO forgotten (session) VALUES (?)", (session,))
     index.execute("COMMIT")

@@ -16,6 +16,12 @@ def next_number(database: sqlite3.Connection, table: Table) -> int:
     return int(number)
 
 
+def last_number(database: sqlite3.Connection, table: Table) -> int:
+    """Return the highest number that the table has now, 0 when it is empty."""
+    (number,) = database.execute(f"SELECT coalesce(max(n), 0) FROM {table}").fetchone()  # noqa: S608  one of two names
+    return int(number)
+
+
 def raise_floor(database: sqlite3.Connection, table: Table) -> None:
     """Remember the highest number, because rows are about to be deleted."""
     database.execute(

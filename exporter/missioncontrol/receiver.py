@@ -20,7 +20,7 @@ from exporter.missioncontrol.batch import BadBodyError, Batch, Elements, read_el
 from exporter.missioncontrol.body import Room, read_body
 from exporter.missioncontrol.finding import Query, results
 from exporter.missioncontrol.live import Live
-from exporter.missioncontrol.numbers import next_number
+from exporter.missioncontrol.numbers import last_number
 from exporter.missioncontrol.refusals import translated
 from exporter.missioncontrol.retention import Retention, due
 from exporter.missioncontrol.search import Search
@@ -153,7 +153,7 @@ class Receiver:
                 lambda index: results(database, index, query, below, session_id=session_id, limit=limit)
             )
 
-        newest = await self.read(lambda database: next_number(database, "events") - 1)
+        newest = await self.read(lambda database: last_number(database, "events"))
         await asyncio.to_thread(self.search.catch_up, newest, _FRESH_SECONDS)
         return await self.read(look)
 

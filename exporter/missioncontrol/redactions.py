@@ -9,6 +9,11 @@ REPORTED: Final = "reported"
 HERE: Final = "here"
 """Counts of what was masked on arrival, because the client had not declared that it redacts."""
 
+COUNT_MAX: Final = 2**53
+"""The highest number that a report may hold: every reader of JSON reads it as it is."""
+
+# Where `sum` fails because there is no such integer, this says the highest.
+_SUM: Final = "CAST(total({}) AS INTEGER)"
 _COLUMNS: Final = {"rule": "redactions.rule", "session": "sessions.id", "day": "redactions.day"}
 
 
@@ -40,9 +45,8 @@ def redactions(
     columns = ", ".join(_COLUMNS[name] for name in names)
     order = ("redactions.day DESC, " if "day" in names else "") + f"4 DESC, {columns}"
     rows = database.execute(
-        "SELECT count(DISTINCT sessions.n), sum(redactions.count * (source = ?)),"  # noqa: S608  constants only
-        " sum(redactions.count * (source = ?)),"
-        f" sum(redactions.count), {columns}"
+        f"SELECT count(DISTINCT sessions.n), {_SUM.format('redactions.count * (source = ?)')},"  # noqa: S608  constants only
+        f" {_SUM.format('redactions.count * (source = ?)')}, {_SUM.format('redactions.count')}, {columns}"
         " FROM redactions JOIN sessions ON sessions.n = redactions.session"
         f" GROUP BY {columns} ORDER BY {order} LIMIT ? OFFSET ?",
         (REPORTED, HERE, limit + 1, offset),

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from exporter.missioncontrol import indexing
 from exporter.missioncontrol.index import identity_of, open_index, path_beside, put, reached, read_on, take_out
-from exporter.missioncontrol.numbers import next_number
+from exporter.missioncontrol.numbers import last_number
 from exporter.missioncontrol.schema import connect, truncate_log
 from exporter.missioncontrol.store import Store
 
@@ -168,7 +168,7 @@ class Search:
     def _is_far_behind(self) -> bool:
         if self._path is None or time.monotonic() < self._apart_after:
             return False
-        return self._store.read_now(lambda database: next_number(database, "events")) - self._until > _APART_EVENTS
+        return self._store.read_now(lambda database: last_number(database, "events")) - self._until > _APART_EVENTS
 
     def _fill_apart(self, index: sqlite3.Connection) -> None:
         """Let another process fill the index until it is done, or there is something that only we can do."""

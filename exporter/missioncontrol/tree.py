@@ -1,12 +1,11 @@
 """The sub-agents of a session, as a tree: who started whom, with which tool call, and how it ended."""
 
 import sqlite3
-from typing import Any, Final
-
-import msgspec
+from typing import Any, Final, TypeGuard
 
 from exporter.core.agents import Agent
-from exporter.core.envelope import REFUSALS
+from exporter.core.envelope import Envelope, decode
+from exporter.core.event_data import read_object
 from exporter.missioncontrol.belonging import Kin, kin
 from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.session_row import number_of
@@ -19,21 +18,8 @@ _STATES: Final = {
 }
 
 
-class _Data(msgspec.Struct):
-    agentName: str | None = None  # noqa: N815  the wire's own names
-    agentDisplayName: str | None = None  # noqa: N815
-    executionMode: str | None = None  # noqa: N815
-    error: object = None
-    model: str | None = None
-    durationMs: float | None = None  # noqa: N815
-    totalTokens: int | None = None  # noqa: N815
-
-
-class _Line(msgspec.Struct):
-    data: _Data = msgspec.field(default_factory=_Data)
-
-
-_decode: Final = msgspec.json.Decoder(_Line).decode
+_TEXTS: Final = {"name": "agentName", "display_name": "agentDisplayName", "mode": "executionMode", "model": "model"}
+_NUMBER_MAX: Final = 2**53
 
 
 def tree(database: sqlite3.Connection, session_id: str) -> dict[str, Any]:
@@ -119,20 +105,17 @@ def _described(database: sqlite3.Connection, session: int, nodes: dict[str, dict
             continue
         data = _read(whole(database, body, cuts))
         node["state"] = _STATES[type]
-        for name, value in (
-            ("name", data.agentName),
-            ("display_name", data.agentDisplayName),
-            ("mode", data.executionMode),
-            ("model", data.model),
-            ("duration_ms", data.durationMs),
-            ("tokens", data.totalTokens),
-        ):
-            node[name] = value if value is not None else node[name]
-        node["error"] = data.error if type == "subagent.failed" and isinstance(data.error, str) else None
+        node |= {name: data[field] for name, field in _TEXTS.items() if isinstance(data.get(field), str)}
+        duration, tokens, error = (data.get(field) for field in ("durationMs", "totalTokens", "error"))
+        node["duration_ms"] = float(duration) if _is_number(duration) else node["duration_ms"]
+        node["tokens"] = int(tokens) if _is_number(tokens) else node["tokens"]
+        node["error"] = error if type == "subagent.failed" and isinstance(error, str) else None
 
 
-def _read(body: bytes) -> _Data:
-    try:
-        return _decode(body).data
-    except REFUSALS:
-        return _Data()
+def _read(body: bytes) -> dict[str, Any]:
+    envelope = decode(body)
+    return read_object(envelope.data) if isinstance(envelope, Envelope) else {}
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _NUMBER_MAX

@@ -5,12 +5,11 @@ agent goes on or stops; an answer may be lost, since live events are dropped whe
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgspec
-
-from exporter.core.envelope import REFUSALS, Envelope, decode
+from exporter.core.envelope import Envelope, decode
+from exporter.core.event_data import read_object
 from exporter.missioncontrol.asking import ASKING, words
 
 SESSIONS_MAX: Final = 1000
@@ -20,7 +19,6 @@ _ANSWERED: Final = frozenset(f"{name}.completed" for name in ASKING)
 _MARKS: Final = (b'.requested"', b'.completed"')
 _OVER: Final = frozenset(("session.resume", "session.shutdown", "abort", "user.message", "assistant.turn_end"))
 _TOOL_END: Final = "tool.execution_complete"
-_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +31,13 @@ class Wait:
     agent: str | None
     text: str
     tool_call: object
+    number: int = field(default=0, compare=False)
+    """How many there had been before it."""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Where it is among all waits; no two are in the same place."""
+        return self.timestamp, self.number
 
     def entry(self, title: str | None) -> dict[str, Any]:
         """Return it as the feed shows what waits; there is no stored event."""
@@ -54,6 +59,7 @@ class Waiting:
 
     def __init__(self) -> None:
         self._waits: dict[str, dict[object, Wait]] = {}
+        self._count = 0
 
     def take(self, session: str, events: Iterable[bytes]) -> bool:
         """Take live events; tell whether somebody is waited for now who was not before, or the other way."""
@@ -72,7 +78,7 @@ class Waiting:
             if envelope.type in _OVER and envelope.agentId is None:
                 waits.clear()
             elif envelope.type == _TOOL_END:
-                call = _data(envelope).get("toolCallId")
+                call = read_object(envelope.data).get("toolCallId")
                 for request in [key for key, wait in waits.items() if call is not None and wait.tool_call == call]:
                     del waits[request]
         if not waits:
@@ -90,13 +96,13 @@ class Waiting:
     def all(self) -> list[Wait]:
         """Return every wait, the newest first."""
         waits = [wait for of_session in self._waits.values() for wait in of_session.values()]
-        return sorted(waits, key=lambda wait: wait.timestamp, reverse=True)
+        return sorted(waits, key=lambda wait: wait.place, reverse=True)
 
     def _take(self, session: str, envelope: Envelope) -> None:
         name = _ASKED.get(envelope.type)
         if name is None and envelope.type not in _ANSWERED:
             return
-        data = _data(envelope)
+        data = read_object(envelope.data)
         request = data.get("requestId")
         request = request if isinstance(request, str) else envelope.id
         waits = self._waits.setdefault(session, {})
@@ -104,17 +110,12 @@ class Waiting:
             waits.pop(request, None)
         else:
             text = words(envelope.type, data).encode("utf-8", "replace").decode()
-            waits[request] = Wait(session, name, envelope.timestamp, envelope.agentId, text, data.get("toolCallId"))
+            told = (envelope.timestamp, envelope.agentId, text, data.get("toolCallId"))
+            self._count += 1
+            waits[request] = Wait(session, name, *told, self._count)
         if not waits:
             del self._waits[session]
         elif len(waits) > WAITS_MAX:
             del waits[next(iter(waits))]
         if len(self._waits) > SESSIONS_MAX:
             del self._waits[next(iter(self._waits))]
-
-
-def _data(envelope: Envelope) -> dict[str, Any]:
-    try:
-        return _decode(envelope.data)
-    except REFUSALS:
-        return {}

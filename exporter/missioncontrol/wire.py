@@ -1,10 +1,11 @@
 """The uploaders' side, below `/agents`: what the CLI's own uploader speaks, and our capabilities above it."""
 
 import re
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import uuid4
 
 import msgspec
+from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -16,9 +17,15 @@ from exporter.missioncontrol.asked import STATES
 from exporter.missioncontrol.body import ENCODINGS
 from exporter.missioncontrol.guard import HOLDER
 from exporter.missioncontrol.receiver import DECLARATION, Receiver, receiver_of
+from exporter.missioncontrol.redactions import COUNT_MAX
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,199}")
 _REPORT_BYTES_MAX: Final = 1 << 20
+_REPORT_LEVELS_MAX: Final = 8
+_Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
+_Rule = Annotated[str, Meta(min_length=1, max_length=200)]
+_Day = Annotated[str, Meta(pattern=r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")]
+_Rules = Annotated[dict[_Rule, _Count], Meta(max_length=5000)]
 
 
 class _Registration(msgspec.Struct):
@@ -36,7 +43,7 @@ class _SessionReport(msgspec.Struct, omit_defaults=True):
     branch: str | None = None
     host: str | None = None
     state: str | msgspec.UnsetType | None = msgspec.UNSET  # null: what its events say
-    redactions: dict[str, dict[str, int]] | None = None
+    redactions: Annotated[dict[_Day, _Rules], Meta(max_length=4000)] | None = None
 
 
 def checked_id(text: str) -> str:
@@ -105,6 +112,9 @@ async def report_exporter(request: Request) -> Response:
     _needs_declaration(request)
     exporter_id = checked_id(request.path_params["id"])
     report = _decoded(await receiver.read_body(request, _REPORT_BYTES_MAX), dict[str, Any])
+    if not _is_bounded(report, _REPORT_LEVELS_MAX):
+        hint = f"Numbers are at most {COUNT_MAX}, and at most {_REPORT_LEVELS_MAX} values stand in each other."
+        raise ApiError(400, "bad_report", "The report holds what cannot be shown.", hint=hint)
     report["token"] = getattr(request.state, HOLDER, None)
     now = receiver.now()
     await receiver.write(lambda database: ingest.report_exporter(database, exporter_id, report, now))
@@ -148,6 +158,14 @@ def _needs_declaration(request: Request) -> None:
         raise ApiError(
             403, "not_declared", "Reports are taken from clients that redact only.", hint="Send Session-Exporter."
         )
+
+
+def _is_bounded(value: object, levels: int) -> bool:
+    """Tell whether a report can be kept and shown: what it says of whom is its own affair."""
+    if isinstance(value, int | float):
+        return abs(value) <= COUNT_MAX
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_is_bounded(one, levels - 1) for one in inside)
 
 
 def _decoded(body: bytes, type: Any) -> Any:

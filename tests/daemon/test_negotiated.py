@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from exporter.core.redacted import Masked
 from exporter.daemon.reports import Reports
+from exporter.daemon.running import Redaction
 from exporter.errors import Exit
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
@@ -217,6 +219,21 @@ async def test_a_session_is_reported_with_its_title_redacted(station: Station, f
     report = _reported(full, "PUT", "/agents/sessions/s")[-1]
     assert (report["title"], report["branch"], report["host"]) == ("fix the *** bug", "main", "laptop")
     assert not any(b"hunter2" in request.body for request in full.requests)
+
+
+async def test_what_was_masked_in_events_without_a_day_is_reported_of_the_first_day(
+    station: Station, full: Peer, fast_clock: float
+) -> None:
+    session = station.session()
+    stamps = ("2026-11-18T10:00:00.000Z", "yesterday at noon", "")
+    session.append(*(event(f"e{n}").replace(b"2026-11-18T10:00:00.000Z", at.encode()) for n, at in enumerate(stamps)))
+    masking = Redaction(lambda line, /: Masked(line, ("password",)), lambda text: text)
+    exporter = station.exporter(full, redaction=masking)
+
+    async with _reporting(exporter, PASS_THROUGH.text):
+        await exporter.idle()
+        told = {"1970-01-01": {"password": 2}, "2026-11-18": {"password": 1}}
+        await until(lambda: any(one["redactions"] == told for one in _reported(full, "PUT", "/agents/sessions/s")))
 
 
 async def test_the_exporter_reports_on_its_sinks(station: Station, full: Peer, fast_clock: float) -> None:

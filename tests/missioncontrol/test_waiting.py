@@ -130,6 +130,50 @@ async def test_live_events_of_an_unknown_or_deleted_session_are_shown_to_nobody(
     assert await waits(working) == []
 
 
+async def pages(client: httpx.AsyncClient, limit: int, **query: str) -> list[list[str]]:
+    """The texts of every page of the feed."""
+    found: list[list[str]] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        answer = await client.get("/api/v1/notifications", params={"limit": limit, "cursor": cursor, **query})
+        found.append([one["text"] for one in answer.json()["notifications"]])
+        cursor = answer.json()["next"]
+    return found
+
+
+@pytest.mark.parametrize("limit", range(1, 9))
+async def test_pages_are_no_longer_than_asked_and_go_on_without_gap_or_repeat(
+    working: httpx.AsyncClient, asked: Make, make_event: Make, make_body: Make, limit: int
+) -> None:
+    stored = [make_event(f"w{n}", "session.warning", data={"message": f"warning {n}"}) for n in range(3)]
+    await working.post("/agents/sessions/s/events", content=make_body(*stored))
+    await live(working, make_body(*(asked(f"r{n}", question=f"question {n}") for n in range(4))))
+
+    found = await pages(working, limit)
+
+    assert all(len(page) == limit for page in found[:-1])
+    assert 0 < len(found[-1]) <= limit
+    told = [*(f"question {n}" for n in (3, 2, 1, 0)), *(f"warning {n}" for n in (2, 1, 0))]
+    assert [text for page in found for text in page] == told
+    waits_only = await pages(working, limit, status="waiting")
+    assert [text for page in waits_only for text in page] == told[:4]
+    assert len(waits_only) == -(-4 // limit)
+
+
+async def test_an_answer_between_two_pages_makes_no_gap(
+    working: httpx.AsyncClient, asked: Make, make_event: Make, make_body: Make
+) -> None:
+    await live(working, make_body(*(asked(f"r{n}", question=f"question {n}") for n in range(4))))
+    first = (await working.get("/api/v1/notifications?limit=2")).json()
+    done = make_event("d", "user_input.completed", ephemeral=True, data={"requestId": "r2"})
+    await live(working, make_body(done, asked("r4", question="new")))
+
+    rest = (await working.get(f"/api/v1/notifications?limit=9&cursor={first['next']}")).json()
+
+    assert [one["text"] for one in first["notifications"]] == ["question 3", "question 2"]
+    assert [one["text"] for one in rest["notifications"]] == ["question 1", "question 0"]
+
+
 def test_what_is_waited_for_is_bounded(asked: Make) -> None:
     waiting = Waiting()
     for number in range(SESSIONS_MAX + 10):

@@ -3,9 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-import msgspec
-
-from exporter.core.envelope import REFUSALS, Envelope
+from exporter.core.envelope import Envelope
+from exporter.core.event_data import read_object
 from exporter.missioncontrol.web.markup import seconds_between
 
 Kind = Literal["user", "assistant", "tool", "turn", "note", "mark", "problem", "wait", "helper", "other"]
@@ -15,7 +14,6 @@ BLOCK_MAX: Final = 4_000
 LINE_MAX: Final = 240
 Data = dict[str, Any]
 Stop = Literal["error", "note"]
-_decode: Final = msgspec.json.Decoder(Data).decode
 
 
 class Large(str):
@@ -36,12 +34,12 @@ def restored(value: object) -> object:
 
 def data_of(envelope: Envelope) -> Data:
     """Return the data of an event as far as it can be read."""
-    try:
-        data = _decode(envelope.data)
-        if b'"$large"' in bytes(envelope.data):
-            data = {name: restored(value) for name, value in data.items()}
+    data = read_object(envelope.data)
+    if b'"$large"' not in bytes(envelope.data):
         return data
-    except (*REFUSALS, RecursionError):
+    try:
+        return {name: restored(value) for name, value in data.items()}
+    except RecursionError:
         return {}
 
 
