@@ -22,7 +22,7 @@ HOLDER: Final = "token_holder"
 
 FindHolder: TypeAlias = Callable[[str], Awaitable[Holder | None]]
 
-_LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1", "testserver"})
+_LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _NETLOC: Final = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip")
 

@@ -57,7 +57,7 @@ async def test_known_host_names_are_served(ask: Callable[..., Any], host: str) -
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil", "evil@localhost:x", "", "["]
+    "host", ["evil.example", "testserver", "localhost.evil.example", "127.0.0.1.evil", "evil@localhost:x", "", "["]
 )
 @pytest.mark.parametrize("path", ["/", "/api/v1/sessions"])
 async def test_a_foreign_host_is_refused(ask: Callable[..., Any], path: str, host: str) -> None:
