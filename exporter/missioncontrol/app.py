@@ -55,7 +55,11 @@ def create_app(
     receiver = Receiver(
         store, redactor, clock=clock, limits=limits, make_trace=make_trace, project=project, retention=retention
     )
-    entrance = make_entrance(token, receiver.find_holder)
+
+    async def is_in_force(hashed: bytes) -> bool:
+        return await store.read(lambda database: tokens.is_in_force(database, hashed))
+
+    entrance = make_entrance(token, receiver.find_holder, is_in_force)
     app = Starlette(
         routes=[*wire.ROUTES, *api.ROUTES, *across.ROUTES, *ENTRANCE, *pages.ROUTES],
         middleware=[

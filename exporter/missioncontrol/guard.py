@@ -1,9 +1,9 @@
 """Who may speak to the receiver: the right Host and Origin, and a token or the same user on loopback."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from hmac import compare_digest
-from typing import Final, TypeAlias
+from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
@@ -11,16 +11,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from exporter.missioncontrol.answers import ApiError, error_answer
-from exporter.missioncontrol.entrance import COOKIE, PATH, Entrance
-from exporter.missioncontrol.tokens import PREFIX, Holder
+from exporter.missioncontrol.entrance import COOKIE, PATH, Entrance, FindHolder
+from exporter.missioncontrol.tokens import PREFIX
 
 PEER: Final = "peer"
 """The key in the scope's state for who is at the other end of a connection; absent in process. Set by `server`."""
 
 HOLDER: Final = "token_holder"
 """The key in the scope's state for the name of the token that was presented; absent without one."""
-
-FindHolder: TypeAlias = Callable[[str], Awaitable[Holder | None]]
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _NETLOC: Final = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
@@ -68,7 +66,7 @@ class Guard:
             scope.setdefault("state", {})[HOLDER] = holder.name
             if holder.scope == "upload" and not scope["path"].startswith("/agents/"):
                 return ApiError(403, "upload_only", "This token is for uploading.", hint="Use one that may read.")
-        has_token = has_token or holder is not None or self._is_visitor(scope)
+        has_token = has_token or holder is not None or await self._is_visitor(scope)
         if (foreign := self._foreign(headers, has_token=has_token)) is not None:
             return foreign
         return None if has_token else self._stranger(scope, headers)
@@ -80,11 +78,11 @@ class Guard:
         is_for_a_team = self._token is not None or scope.get("state", {}).get(PEER) == "remote"
         return refusal.kind == "no_token" or (refusal.kind == "foreign_host" and is_for_a_team)
 
-    def _is_visitor(self, scope: Scope) -> bool:
+    async def _is_visitor(self, scope: Scope) -> bool:
         """Tell whether a browser has come in, or is at the door; its cookie goes to no other host, nor from one."""
         if self._entrance is None:
             return False
-        return scope["path"] == PATH or self._entrance.knows(HTTPConnection(scope).cookies.get(COOKIE, ""))
+        return scope["path"] == PATH or await self._entrance.knows(HTTPConnection(scope).cookies.get(COOKIE, ""))
 
     def _foreign(self, headers: Headers, *, has_token: bool) -> ApiError | None:
         """A page elsewhere cannot send our token, so only who lacks it is bound to the known host names."""
