@@ -21,7 +21,8 @@ HOLDER: Final = "token_holder"
 """The key in the scope's state for the name of the token that was presented; absent without one."""
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-_NETLOC: Final = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_NETLOC: Final = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?")
+_PORTS: Final = {"http": 80, "https": 443}
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
@@ -42,7 +43,6 @@ class Guard:
         self._find_holder = find_holder
         self._token = token.encode() if token else None
         self._hosts = _LOOPBACK_NAMES | {host.lower() for host in trusted_hosts}
-        self._named = self._hosts - _LOOPBACK_NAMES
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] != "/healthz":
@@ -67,7 +67,7 @@ class Guard:
             if holder.scope == "upload" and not scope["path"].startswith("/agents/"):
                 return ApiError(403, "upload_only", "This token is for uploading.", hint="Use one that may read.")
         has_token = has_token or holder is not None or await self._is_visitor(scope)
-        if (foreign := self._foreign(headers, has_token=has_token)) is not None:
+        if (foreign := self._foreign(scope, headers, has_token=has_token)) is not None:
             return foreign
         return None if has_token else self._stranger(scope, headers)
 
@@ -84,7 +84,7 @@ class Guard:
             return False
         return scope["path"] == PATH or await self._entrance.knows(HTTPConnection(scope).cookies.get(COOKIE, ""))
 
-    def _foreign(self, headers: Headers, *, has_token: bool) -> ApiError | None:
+    def _foreign(self, scope: Scope, headers: Headers, *, has_token: bool) -> ApiError | None:
         """A page elsewhere cannot send our token, so only who lacks it is bound to the known host names."""
         host = _host_name(headers.get("host", ""))
         if host not in self._hosts and not has_token:
@@ -92,13 +92,9 @@ class Guard:
                 403, "foreign_host", "This Host is not served here.", hint="Use localhost, or name it as trusted."
             )
         origin = headers.get("origin")
-        if origin is not None and not self._is_ours(origin.partition("://")[2], headers.get("host", "")):
-            return ApiError(403, "foreign_origin", "Requests from another site are not served.")
+        if origin is not None and not _is_ours(origin, scope.get("scheme", "http"), headers.get("host", "")):
+            return _foreign_site()
         return None
-
-    def _is_ours(self, origin: str, host: str) -> bool:
-        """Another port of this machine is another site: whoever serves it may be no friend of this user."""
-        return bool(origin) and (origin.lower() == host.lower() or _host_name(origin) in self._named)
 
     def _stranger(self, scope: Scope, headers: Headers) -> ApiError | None:
         peer = scope.get("state", {}).get(PEER)
@@ -117,8 +113,36 @@ class Guard:
         )
 
 
+def _foreign_site() -> ApiError:
+    return ApiError(
+        403,
+        "foreign_origin",
+        "Requests from another site are not served.",
+        hint="Open the page itself, or send the request from a program.",
+    )
+
+
 def _is_page(scope: Scope) -> bool:
     return scope["method"] == "GET" and "text/html" in Headers(scope=scope).get("accept", "")
+
+
+def _is_ours(origin: str, scheme: str, netloc: str) -> bool:
+    """Tell whether a page is ours: another port of this machine is another site, and may be another user's.
+
+    What is http here may be https to a browser, behind a proxy; but no proxy stands before this machine's own names.
+    """
+    outer = {scheme} if _host_name(netloc) in _LOOPBACK_NAMES else {scheme, "https"}
+    theirs, _, place = origin.partition("://")
+    site = _site(theirs, place)
+    return site is not None and any(site == _site(one, netloc) for one in outer)
+
+
+def _site(scheme: str, netloc: str) -> tuple[str, str, int] | None:
+    """Return scheme, name and port, so that what is one site compares equal; None when it is none."""
+    match = _NETLOC.fullmatch(netloc)
+    if match is None or scheme not in _PORTS:
+        return None
+    return scheme, _host_name(netloc), int(match.group(2) or _PORTS[scheme])
 
 
 def _host_name(netloc: str) -> str:

@@ -81,6 +81,13 @@ FOREIGN = [
     "http://localhost:3000",
     "http://127.0.0.1:1",
     "http://[",
+    "https://localhost",
+    "https://localhost:80",
+    "xx://localhost",
+    "localhost",
+    "://localhost",
+    "http://localhost/",
+    "http://localhost:99999",
 ]
 
 
@@ -120,6 +127,37 @@ async def test_who_is_at_the_other_end_decides_without_a_token(
         answer = await client.get("/", headers=headers)
 
     assert (answer.json()["error"]["kind"] if answer.status_code != 200 else None) == kind
+
+
+NAMED = "10.9.8.7:8411"
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "status"),
+    [
+        ("http://10.9.8.7:8411", NAMED, 200),
+        ("https://10.9.8.7:8411", NAMED, 200),
+        ("http://10.9.8.7:9999", NAMED, 403),
+        ("http://10.9.8.7", NAMED, 403),
+        ("https://10.9.8.7", NAMED, 403),
+        ("ftp://10.9.8.7:8411", NAMED, 403),
+        ("http://10.9.8.7:80", "10.9.8.7", 200),
+        ("https://10.9.8.7", "10.9.8.7", 200),
+        ("http://10.9.8.7", "localhost", 403),
+    ],
+)
+async def test_of_a_named_address_only_the_same_port_is_ours(
+    ask: Callable[..., Any], origin: str, host: str, status: int
+) -> None:
+    answer = await ask(trusted_hosts=["10.9.8.7"], headers={"Host": host, "Origin": origin})
+
+    assert answer.status_code == status
+
+
+async def test_behind_a_proxy_with_a_certificate_a_page_that_came_in_is_ours(ask: Callable[..., Any]) -> None:
+    headers = {"Host": "mc.team.example", "Origin": "https://mc.team.example", "Authorization": "Bearer right"}
+
+    assert (await ask(token="right", headers=headers)).status_code == 200
 
 
 async def test_our_own_pages_are_served(ask: Callable[..., Any]) -> None:
