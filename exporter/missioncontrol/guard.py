@@ -94,7 +94,7 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and not _is_ours(origin, scope.get("scheme", "http"), headers.get("host", "")):
             return _foreign_site()
-        return None
+        return None if _is_asked_by_us(scope, headers) else _foreign_site()
 
     def _stranger(self, scope: Scope, headers: Headers) -> ApiError | None:
         peer = scope.get("state", {}).get(PEER)
@@ -124,6 +124,14 @@ def _foreign_site() -> ApiError:
 
 def _is_page(scope: Scope) -> bool:
     return scope["method"] == "GET" and "text/html" in Headers(scope=scope).get("accept", "")
+
+
+def _is_asked_by_us(scope: Scope, headers: Headers) -> bool:
+    """Tell whether the browser, if it says so, was sent by a page of ours or by its user, who may follow a link."""
+    if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
+        return True
+    kind = scope["method"], headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
+    return kind == ("GET", "navigate", "document")
 
 
 def _is_ours(origin: str, scheme: str, netloc: str) -> bool:

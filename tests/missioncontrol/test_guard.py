@@ -160,6 +160,34 @@ async def test_behind_a_proxy_with_a_certificate_a_page_that_came_in_is_ours(ask
     assert (await ask(token="right", headers=headers)).status_code == 200
 
 
+LINK = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+@pytest.mark.parametrize(
+    ("site", "headers", "method", "status"),
+    [
+        ("cross-site", {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, "GET", 403),
+        ("same-site", {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "empty"}, "GET", 403),
+        ("cross-site", {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, "GET", 403),
+        ("cross-site", {}, "GET", 403),
+        ("something-new", {}, "GET", 403),
+        ("cross-site", LINK, "DELETE", 403),
+        ("cross-site", LINK, "GET", 200),
+        ("same-site", LINK, "GET", 200),
+        ("same-origin", {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}, "GET", 200),
+        ("none", LINK, "GET", 200),
+    ],
+)
+async def test_a_browser_is_served_for_our_pages_and_for_links_to_them(
+    open_client: Callable[..., Any], site: str, headers: dict[str, str], method: str, status: int
+) -> None:
+    with Store(":memory:") as store:
+        async with open_client(store) as client:
+            answer = await client.request(method, "/api/v1/sessions", headers={**headers, "Sec-Fetch-Site": site})
+
+    assert answer.status_code == status
+
+
 async def test_our_own_pages_are_served(ask: Callable[..., Any]) -> None:
     headers = {"Host": "127.0.0.1:8411", "Origin": "http://127.0.0.1:8411"}
 
