@@ -33,6 +33,7 @@ _KEPT_SECONDS: Final = 30 * 86_400
 _ENTRIES_MAX: Final = 1000
 _FORM_BYTES_MAX: Final = 4096
 _WRONG_TOKEN_SECONDS: Final = 0.5
+_FORM_SECONDS: Final = 10.0
 _STYLE: Final = (
     ":root{color-scheme:light dark}body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1rem;"
     "box-sizing:border-box;font:15px/1.5 system-ui,sans-serif;background:light-dark(#f6f6f4,#131518);"
@@ -155,14 +156,23 @@ async def form(request: Request) -> Response:
 async def enter(request: Request) -> Response:
     """Take the token from the form and answer with a cookie."""
     entrance: Entrance = request.app.state.entrance
+    try:
+        async with asyncio.timeout(_FORM_SECONDS):
+            body = await _form_of(request)
+    except TimeoutError as error:
+        raise ApiError(408, "slow_body", "The form did not arrive in time.", hint="Send it again.") from error
+    given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
+    cookie = await entrance.admit(given.strip())
+    return _refused("This token opens nothing here.") if cookie is None else _entered(request, cookie)
+
+
+async def _form_of(request: Request) -> bytes:
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > _FORM_BYTES_MAX:
             raise ApiError(413, "too_large", "This is no token.", hint="Send the token alone.")
-    given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
-    cookie = await entrance.admit(given.strip())
-    return _refused("This token opens nothing here.") if cookie is None else _entered(request, cookie)
+    return body
 
 
 def _refused(why: str) -> Response:

@@ -15,7 +15,10 @@ from exporter.missioncontrol.entrance import COOKIE, PATH, Entrance, FindHolder
 from exporter.missioncontrol.tokens import PREFIX
 
 PEER: Final = "peer"
-"""The key in the scope's state for who is at the other end of a connection; absent in process. Set by `server`."""
+"""The key in the scope's state for who is at the other end of a connection; absent in process. Set by `connection`."""
+
+ADMITTED: Final = "admitted"
+"""The key in the scope's state of who presented a token or a cookie; absent for others. Read by `connection`."""
 
 HOLDER: Final = "token_holder"
 """The key in the scope's state for the name of the token that was presented; absent without one."""
@@ -67,6 +70,9 @@ class Guard:
             if holder.scope == "upload" and not scope["path"].startswith("/agents/"):
                 return ApiError(403, "upload_only", "This token is for uploading.", hint="Use one that may read.")
         has_token = has_token or holder is not None or await self._is_visitor(scope)
+        if has_token:
+            scope.setdefault("state", {})[ADMITTED] = True
+        has_token = has_token or (self._entrance is not None and scope["path"] == PATH)
         if (foreign := self._foreign(scope, headers, has_token=has_token)) is not None:
             return foreign
         return None if has_token else self._stranger(scope, headers)
@@ -79,10 +85,9 @@ class Guard:
         return refusal.kind == "no_token" or (refusal.kind == "foreign_host" and is_for_a_team)
 
     async def _is_visitor(self, scope: Scope) -> bool:
-        """Tell whether a browser has come in, or is at the door; its cookie goes to no other host, nor from one."""
-        if self._entrance is None:
-            return False
-        return scope["path"] == PATH or await self._entrance.knows(HTTPConnection(scope).cookies.get(COOKIE, ""))
+        """Tell whether a browser has come in; its cookie goes to no other host, nor from one."""
+        cookie = HTTPConnection(scope).cookies.get(COOKIE)
+        return self._entrance is not None and cookie is not None and await self._entrance.knows(cookie)
 
     def _foreign(self, scope: Scope, headers: Headers, *, has_token: bool) -> ApiError | None:
         """A page elsewhere cannot send our token, so only who lacks it is bound to the known host names."""
