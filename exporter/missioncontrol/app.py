@@ -33,6 +33,10 @@ _HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+_REFUSALS: Final = {
+    404: ("not_found", "Look at the address; docs/mission-control.md lists what is served."),
+    405: ("method_not_allowed", "Use a method that the header Allow names."),
+}
 
 
 def create_app(
@@ -93,8 +97,9 @@ async def _live(app: Starlette) -> AsyncIterator[None]:
 
 async def _answer_http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    kind = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
-    return error_answer(ApiError(error.status_code, kind, error.detail, headers=dict(error.headers or {})))
+    kind, hint = _REFUSALS.get(error.status_code, ("refused", "docs/mission-control.md says what may be asked."))
+    headers = dict(error.headers or {})
+    return error_answer(ApiError(error.status_code, kind, error.detail, hint=hint, headers=headers))
 
 
 class _FinishAnswers:

@@ -1,4 +1,4 @@
-"""One connection to the receiver: whose it is, and how long it may say nothing.
+"""One connection to the receiver: whose it is, how long it may say nothing, and what is no HTTP.
 
 Whoever is not the same user must not be able to keep that user out by connections that are held open: they are few, and
 an end comes to each that nobody with a token is behind.
@@ -12,6 +12,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from exporter.missioncontrol.answers import ApiError, error_answer
 from exporter.missioncontrol.guard import ADMITTED, PEER
 from exporter.missioncontrol.peer import Peer, peer_of
 
@@ -21,6 +22,20 @@ _REST_SECONDS: Final = 30.0
 _STRANGER_SECONDS: Final = 5
 _OTHERS_MAX: Final = 256
 """How many connections each of "other", "unknown" and "remote" may have; the same user has no limit."""
+_REFUSAL: Final = bytes(
+    error_answer(
+        ApiError(
+            400,
+            "bad_http",
+            "This is no valid HTTP request.",
+            hint="Send one Host, one length or whole chunks, and a head below 16 KiB, as every HTTP library does.",
+        )
+    ).body
+)
+_BAD_REQUEST: Final = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n"
+    b"Cache-Control: no-store\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(_REFUSAL), _REFUSAL)
+)
 
 
 class Connection(H11Protocol):
@@ -59,6 +74,15 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._watch()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP as everything else is answered, unless an answer is on its way already."""
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            self.transport.write(_BAD_REQUEST)
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.close()
 
     def _is_one_too_many(self) -> bool:
         if self.peer == "same":

@@ -1,6 +1,7 @@
-"""Connections that say nothing or too little."""
+"""Connections that say nothing, too little, or what is no HTTP."""
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -22,6 +23,18 @@ SECONDS_MAX = 15
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose a connection is")
 as_root = pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="needs to become another user")
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+POST = b"POST /agents/sessions HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+NO_HTTP = {
+    "TLS": b"\x16\x03\x01\r\n\r\n",
+    "two hosts": HEAD + b"Host: localhost\r\n\r\n",
+    "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
+    "a long head": HEAD + b"X: " + b"x" * 40_000,
+    "a length that is none": POST + b"Content-Length: x\r\n\r\n",
+    "two lengths": POST + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    "a chunk that is none": POST + CHUNKED + b"\r\nzz\r\nx",
+    "a chunk that is none, for HEAD": b"HEAD" + POST.removeprefix(b"POST") + CHUNKED + b"\r\nzz\r\nx",
+}
 # With sockets alone, because another user may not be able to read the modules of this Python.
 AS_OTHER_USER = """
 import encodings.idna, os, socket, sys
@@ -63,6 +76,26 @@ async def said_to(server: ServerHandle, *pieces: bytes) -> bytes:
             answer += await reader.read()
     writer.close()
     return answer
+
+
+@pytest.mark.parametrize("request_bytes", NO_HTTP.values(), ids=NO_HTTP)
+async def test_what_is_no_http_is_refused_in_the_words_of_every_error(
+    server: ServerHandle, request_bytes: bytes
+) -> None:
+    head, _, body = (await said_to(server, request_bytes)).partition(b"\r\n\r\n")
+
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"application/json" in head
+    error = json.loads(body)["error"]
+    assert error["kind"] == "bad_http"
+    assert error["message"]
+    assert error["hint"]
+
+
+async def test_a_second_request_that_is_none_is_refused_too(server: ServerHandle) -> None:
+    answer = await said_to(server, HEAD + b"\r\n", b"no http\r\n\r\n")
+
+    assert [answer.count(b"HTTP/1.1 200 "), answer.count(b"HTTP/1.1 400 ")] == [1, 1]
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", HEAD])
