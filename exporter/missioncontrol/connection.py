@@ -38,6 +38,18 @@ _BAD_REQUEST: Final = (
 )
 
 
+class _Parser(h11.Connection):
+    """Refuses two lengths for one body: a proxy before us may believe the other one, and see two requests in it."""
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if {b"content-length", b"transfer-encoding"} <= names:
+                raise h11.RemoteProtocolError("Content-Length with Transfer-Encoding")
+        return event
+
+
 class Connection(H11Protocol):
     """Finds out once per connection whose it is, because the kernel takes milliseconds to say."""
 
@@ -49,6 +61,7 @@ class Connection(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.conn = _Parser(h11.SERVER)
         self.peer: Peer = "remote"
         self._end: asyncio.TimerHandle | None = None
 

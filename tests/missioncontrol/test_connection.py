@@ -34,6 +34,8 @@ NO_HTTP = {
     "two lengths": POST + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
     "a chunk that is none": POST + CHUNKED + b"\r\nzz\r\nx",
     "a chunk that is none, for HEAD": b"HEAD" + POST.removeprefix(b"POST") + CHUNKED + b"\r\nzz\r\nx",
+    "chunks and a length": POST + CHUNKED + b"Content-Length: 5\r\n\r\n0\r\n\r\n",
+    "a length and chunks": POST + b"Content-Length: 5\r\n" + CHUNKED + b"\r\n0\r\n\r\n",
 }
 # With sockets alone, because another user may not be able to read the modules of this Python.
 AS_OTHER_USER = """
