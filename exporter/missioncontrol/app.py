@@ -32,6 +32,8 @@ _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+    "Vary": "Authorization, Cookie",
 }
 _REFUSALS: Final = {
     404: ("not_found", "Look at the address; docs/mission-control.md lists what is served."),
@@ -105,6 +107,8 @@ async def _answer_http_error(_: Request, error: Exception) -> Response:
 class _FinishAnswers:
     """Counts answers by status for `/metrics`, and forbids browsers to make anything of what is no page.
 
+    No cache on the way keeps an answer for somebody else; a browser asks each time whether it has changed.
+
     An uploader is told with every answer which store this is, so that it notices when that is another one.
     """
 
@@ -119,6 +123,8 @@ class _FinishAnswers:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
+                if headers["Cache-Control"] == "no-cache":  # what has an ETag is asked for again, but not for others
+                    headers["Cache-Control"] = "private, no-cache"
                 if scope["path"].startswith("/agents/") and message["status"] not in (401, 403):
                     headers[STORE_HEADER] = self._store
                 status = str(message["status"])

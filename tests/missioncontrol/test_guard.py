@@ -200,3 +200,42 @@ async def test_what_is_no_page_may_not_be_made_one(ask: Callable[..., Any], path
 
     assert headers["content-security-policy"].startswith("default-src 'none'")
     assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/feed",
+        "/sessions/s",
+        "/sessions/s/event?id=e&raw=1",
+        "/sessions/s/export.html",
+        "/api/v1/sessions",
+        "/api/v1/sessions/s/events",
+        "/api/v1/search?q=words",
+        "/api/v1/nothing",
+        "/agents/sessions/s?ids=1",
+        "/metrics",
+        "/style.css",
+    ],
+)
+async def test_no_cache_between_keeps_an_answer_for_somebody_else(
+    client: httpx.AsyncClient, make_event: Callable[..., bytes], make_body: Callable[..., bytes], path: str
+) -> None:
+    body = make_body(make_event("e", data={"content": "words"}))
+    await client.post("/agents/sessions/s/events", content=body)
+
+    first = await client.get(path)
+    again = await client.get(path, headers={"If-None-Match": first.headers.get("etag", "")})
+
+    assert first.status_code == (404 if "nothing" in path else 200)
+    assert again.status_code == (304 if "etag" in first.headers else first.status_code)
+    for answer in (first, again):
+        assert answer.headers["cache-control"] in ("private, no-cache", "no-store")
+        assert answer.headers["vary"] == "Authorization, Cookie"
+
+
+async def test_a_refusal_is_kept_by_no_cache_either(ask: Callable[..., Any]) -> None:
+    headers = (await ask(token="right", headers={})).headers
+
+    assert (headers["cache-control"], headers["vary"]) == ("private, no-cache", "Authorization, Cookie")
