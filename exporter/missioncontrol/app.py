@@ -32,6 +32,12 @@ _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+    "Vary": "Authorization, Cookie",
+}
+_REFUSALS: Final = {
+    404: ("not_found", "Look at the address; docs/mission-control.md lists what is served."),
+    405: ("method_not_allowed", "Use a method that the header Allow names."),
 }
 
 
@@ -55,7 +61,11 @@ def create_app(
     receiver = Receiver(
         store, redactor, clock=clock, limits=limits, make_trace=make_trace, project=project, retention=retention
     )
-    entrance = make_entrance(token, receiver.find_holder)
+
+    async def is_in_force(hashed: bytes) -> bool:
+        return await store.read(lambda database: tokens.is_in_force(database, hashed))
+
+    entrance = make_entrance(token, receiver.find_holder, is_in_force)
     app = Starlette(
         routes=[*wire.ROUTES, *api.ROUTES, *across.ROUTES, *ENTRANCE, *pages.ROUTES],
         middleware=[
@@ -91,12 +101,15 @@ async def _answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 404 and request.method == "GET" and pages.is_for_a_person(request):
         return pages.no_such_page(request)
-    kind = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
-    return error_answer(ApiError(error.status_code, kind, error.detail, headers=dict(error.headers or {})))
+    kind, hint = _REFUSALS.get(error.status_code, ("refused", "docs/mission-control.md says what may be asked."))
+    headers = dict(error.headers or {})
+    return error_answer(ApiError(error.status_code, kind, error.detail, hint=hint, headers=headers))
 
 
 class _FinishAnswers:
     """Counts answers by status for `/metrics`, and forbids browsers to make anything of what is no page.
+
+    No cache on the way keeps an answer for somebody else; a browser asks each time whether it has changed.
 
     An uploader is told with every answer which store this is, so that it notices when that is another one.
     """
@@ -112,6 +125,8 @@ class _FinishAnswers:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
+                if headers["Cache-Control"] == "no-cache":  # what has an ETag is asked for again, but not for others
+                    headers["Cache-Control"] = "private, no-cache"
                 if scope["path"].startswith("/agents/") and message["status"] not in (401, 403):
                     headers[STORE_HEADER] = self._store
                 status = str(message["status"])

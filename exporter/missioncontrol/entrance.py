@@ -1,7 +1,7 @@
 """How a browser gets in where it needs a token: by the token in a form, or by an address that works once.
 
 Either becomes a cookie that only this receiver reads. It is worth nothing once half a day has passed without a request
-that brought it, or after a restart.
+that brought it, after a restart, or once the token that it was given for is revoked.
 """
 
 import asyncio
@@ -9,9 +9,10 @@ import secrets
 import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from hashlib import sha256
 from hmac import compare_digest
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
@@ -21,6 +22,9 @@ from starlette.routing import Route
 from exporter.missioncontrol.answers import ApiError
 from exporter.missioncontrol.tokens import Holder
 
+FindHolder: TypeAlias = Callable[[str], Awaitable[Holder | None]]
+IsInForce: TypeAlias = Callable[[bytes], Awaitable[bool]]
+
 PATH: Final = "/enter"
 COOKIE: Final = "exporter_visitor"
 _COOKIE_SECONDS, _CODE_SECONDS = 12 * 3600, 600
@@ -29,6 +33,7 @@ _KEPT_SECONDS: Final = 30 * 86_400
 _ENTRIES_MAX: Final = 1000
 _FORM_BYTES_MAX: Final = 4096
 _WRONG_TOKEN_SECONDS: Final = 0.5
+_FORM_SECONDS: Final = 10.0
 _STYLE: Final = (
     ":root{color-scheme:light dark}body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1rem;"
     "box-sizing:border-box;font:15px/1.5 system-ui,sans-serif;background:light-dark(#f6f6f4,#131518);"
@@ -63,17 +68,26 @@ _FORM: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """Until when a code or a cookie is good, and for which token, by its hash, it was given; None where none ends."""
+
+    end: float
+    token: bytes | None = None
+
+
 class Entrance:
     """Who has come in. Codes and cookies are held as hashes, in memory only."""
 
     def __init__(
-        self, token: str | None, find_holder: Callable[[str], Awaitable[Holder | None]], clock: Callable[[], float]
+        self, token: str | None, find_holder: FindHolder, is_in_force: IsInForce, clock: Callable[[], float]
     ) -> None:
         self._token = token
         self._find_holder = find_holder
+        self._is_in_force = is_in_force
         self._clock = clock
-        self._codes: dict[bytes, float] = {}
-        self._cookies: dict[bytes, float] = {}
+        self._codes: dict[bytes, _Pass] = {}
+        self._cookies: dict[bytes, _Pass] = {}
 
     def one_time_code(self) -> str:
         """Return a code for `/enter?once=CODE`, good for ten minutes and one use."""
@@ -81,33 +95,38 @@ class Entrance:
 
     def use(self, code: str) -> str | None:
         """Return a cookie for a code, which is worthless from then on."""
-        end = self._codes.pop(_hash(code), 0.0)
-        return self._make(self._cookies, _COOKIE_SECONDS) if end > self._clock() else None
+        given = self._codes.pop(_hash(code), None)
+        if given is None or given.end <= self._clock():
+            return None
+        return self._make(self._cookies, _COOKIE_SECONDS)
 
     async def admit(self, token: str) -> str | None:
         """Return a cookie for a token that may read; None for any other, after a moment."""
-        right = self._token is not None and compare_digest(token.encode(), self._token.encode())
-        if not right:
-            holder = await self._find_holder(token)
-            right = holder is not None and holder.scope == "all"
-        if right:
+        if self._token is not None and compare_digest(token.encode(), self._token.encode()):
             return self._make(self._cookies, _COOKIE_SECONDS)
+        holder = await self._find_holder(token)
+        if holder is not None and holder.scope == "all":
+            return self._make(self._cookies, _COOKIE_SECONDS, holder.hash)
         await asyncio.sleep(_WRONG_TOKEN_SECONDS)
         return None
 
-    def knows(self, cookie: str) -> bool:
+    async def knows(self, cookie: str) -> bool:
         """Tell whether this cookie was given out and is still good; then it is good for another half a day."""
         hashed, now = _hash(cookie), self._clock()
-        if self._cookies.get(hashed, 0.0) <= now:
+        given = self._cookies.get(hashed)
+        if given is None or given.end <= now:
             return False
-        self._cookies[hashed] = now + _COOKIE_SECONDS
+        if given.token is not None and not await self._is_in_force(given.token):
+            self._cookies.pop(hashed, None)
+            return False
+        self._cookies[hashed] = _Pass(now + _COOKIE_SECONDS, given.token)
         return True
 
-    def _make(self, given: dict[bytes, float], seconds: float) -> str:
+    def _make(self, given: dict[bytes, _Pass], seconds: float, token: bytes | None = None) -> str:
         secret = secrets.token_urlsafe(32)
         if len(given) >= _ENTRIES_MAX:
-            del given[min(given, key=given.__getitem__)]
-        given[_hash(secret)] = self._clock() + seconds
+            del given[min(given, key=lambda hashed: given[hashed].end)]
+        given[_hash(secret)] = _Pass(self._clock() + seconds, token)
         return secret
 
 
@@ -115,9 +134,9 @@ def _hash(secret: str) -> bytes:
     return sha256(secret.encode("utf-8", "replace")).digest()
 
 
-def make_entrance(token: str | None, find_holder: Callable[[str], Awaitable[Holder | None]]) -> Entrance:
+def make_entrance(token: str | None, find_holder: FindHolder, is_in_force: IsInForce) -> Entrance:
     """Return an entrance on the machine's own clock."""
-    return Entrance(token, find_holder, time.monotonic)
+    return Entrance(token, find_holder, is_in_force, time.monotonic)
 
 
 async def form(request: Request) -> Response:
@@ -137,14 +156,23 @@ async def form(request: Request) -> Response:
 async def enter(request: Request) -> Response:
     """Take the token from the form and answer with a cookie."""
     entrance: Entrance = request.app.state.entrance
+    try:
+        async with asyncio.timeout(_FORM_SECONDS):
+            body = await _form_of(request)
+    except TimeoutError as error:
+        raise ApiError(408, "slow_body", "The form did not arrive in time.", hint="Send it again.") from error
+    given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
+    cookie = await entrance.admit(given.strip())
+    return _refused("This token opens nothing here.") if cookie is None else _entered(request, cookie)
+
+
+async def _form_of(request: Request) -> bytes:
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > _FORM_BYTES_MAX:
             raise ApiError(413, "too_large", "This is no token.", hint="Send the token alone.")
-    given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
-    cookie = await entrance.admit(given.strip())
-    return _refused("This token opens nothing here.") if cookie is None else _entered(request, cookie)
+    return body
 
 
 def _refused(why: str) -> Response:

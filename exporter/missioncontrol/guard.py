@@ -1,9 +1,9 @@
 """Who may speak to the receiver: the right Host and Origin, and a token or the same user on loopback."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from hmac import compare_digest
-from typing import Final, TypeAlias
+from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
@@ -11,19 +11,21 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from exporter.missioncontrol.answers import ApiError, error_answer
-from exporter.missioncontrol.entrance import COOKIE, PATH, Entrance
-from exporter.missioncontrol.tokens import PREFIX, Holder
+from exporter.missioncontrol.entrance import COOKIE, PATH, Entrance, FindHolder
+from exporter.missioncontrol.tokens import PREFIX
 
 PEER: Final = "peer"
-"""The key in the scope's state for who is at the other end of a connection; absent in process. Set by `server`."""
+"""The key in the scope's state for who is at the other end of a connection; absent in process. Set by `connection`."""
+
+ADMITTED: Final = "admitted"
+"""The key in the scope's state of who presented a token or a cookie; absent for others. Read by `connection`."""
 
 HOLDER: Final = "token_holder"
 """The key in the scope's state for the name of the token that was presented; absent without one."""
 
-FindHolder: TypeAlias = Callable[[str], Awaitable[Holder | None]]
-
-_LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1", "testserver"})
-_NETLOC: Final = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_NETLOC: Final = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?")
+_PORTS: Final = {"http": 80, "https": 443}
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
@@ -44,7 +46,6 @@ class Guard:
         self._find_holder = find_holder
         self._token = token.encode() if token else None
         self._hosts = _LOOPBACK_NAMES | {host.lower() for host in trusted_hosts}
-        self._named = self._hosts - _LOOPBACK_NAMES
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] != "/healthz":
@@ -68,8 +69,11 @@ class Guard:
             scope.setdefault("state", {})[HOLDER] = holder.name
             if holder.scope == "upload" and not scope["path"].startswith("/agents/"):
                 return ApiError(403, "upload_only", "This token is for uploading.", hint="Use one that may read.")
-        has_token = has_token or holder is not None or self._is_visitor(scope)
-        if (foreign := self._foreign(headers, has_token=has_token)) is not None:
+        has_token = has_token or holder is not None or await self._is_visitor(scope)
+        if has_token:
+            scope.setdefault("state", {})[ADMITTED] = True
+        has_token = has_token or (self._entrance is not None and scope["path"] == PATH)
+        if (foreign := self._foreign(scope, headers, has_token=has_token)) is not None:
             return foreign
         return None if has_token else self._stranger(scope, headers)
 
@@ -80,13 +84,12 @@ class Guard:
         is_for_a_team = self._token is not None or scope.get("state", {}).get(PEER) == "remote"
         return refusal.kind == "no_token" or (refusal.kind == "foreign_host" and is_for_a_team)
 
-    def _is_visitor(self, scope: Scope) -> bool:
-        """Tell whether a browser has come in, or is at the door; its cookie goes to no other host, nor from one."""
-        if self._entrance is None:
-            return False
-        return scope["path"] == PATH or self._entrance.knows(HTTPConnection(scope).cookies.get(COOKIE, ""))
+    async def _is_visitor(self, scope: Scope) -> bool:
+        """Tell whether a browser has come in; its cookie goes to no other host, nor from one."""
+        cookie = HTTPConnection(scope).cookies.get(COOKIE)
+        return self._entrance is not None and cookie is not None and await self._entrance.knows(cookie)
 
-    def _foreign(self, headers: Headers, *, has_token: bool) -> ApiError | None:
+    def _foreign(self, scope: Scope, headers: Headers, *, has_token: bool) -> ApiError | None:
         """A page elsewhere cannot send our token, so only who lacks it is bound to the known host names."""
         host = _host_name(headers.get("host", ""))
         if host not in self._hosts and not has_token:
@@ -94,13 +97,9 @@ class Guard:
                 403, "foreign_host", "This Host is not served here.", hint="Use localhost, or name it as trusted."
             )
         origin = headers.get("origin")
-        if origin is not None and not self._is_ours(origin.partition("://")[2], headers.get("host", "")):
-            return ApiError(403, "foreign_origin", "Requests from another site are not served.")
-        return None
-
-    def _is_ours(self, origin: str, host: str) -> bool:
-        """Another port of this machine is another site: whoever serves it may be no friend of this user."""
-        return bool(origin) and (origin.lower() == host.lower() or _host_name(origin) in self._named)
+        if origin is not None and not _is_ours(origin, scope.get("scheme", "http"), headers.get("host", "")):
+            return _foreign_site()
+        return None if _is_asked_by_us(scope, headers) else _foreign_site()
 
     def _stranger(self, scope: Scope, headers: Headers) -> ApiError | None:
         peer = scope.get("state", {}).get(PEER)
@@ -119,8 +118,44 @@ class Guard:
         )
 
 
+def _foreign_site() -> ApiError:
+    return ApiError(
+        403,
+        "foreign_origin",
+        "Requests from another site are not served.",
+        hint="Open the page itself, or send the request from a program.",
+    )
+
+
 def _is_page(scope: Scope) -> bool:
     return scope["method"] == "GET" and "text/html" in Headers(scope=scope).get("accept", "")
+
+
+def _is_asked_by_us(scope: Scope, headers: Headers) -> bool:
+    """Tell whether the browser, if it says so, was sent by a page of ours or by its user, who may follow a link."""
+    if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
+        return True
+    kind = scope["method"], headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
+    return kind == ("GET", "navigate", "document")
+
+
+def _is_ours(origin: str, scheme: str, netloc: str) -> bool:
+    """Tell whether a page is ours: another port of this machine is another site, and may be another user's.
+
+    What is http here may be https to a browser, behind a proxy; but no proxy stands before this machine's own names.
+    """
+    outer = {scheme} if _host_name(netloc) in _LOOPBACK_NAMES else {scheme, "https"}
+    theirs, _, place = origin.partition("://")
+    site = _site(theirs, place)
+    return site is not None and any(site == _site(one, netloc) for one in outer)
+
+
+def _site(scheme: str, netloc: str) -> tuple[str, str, int] | None:
+    """Return scheme, name and port, so that what is one site compares equal; None when it is none."""
+    match = _NETLOC.fullmatch(netloc)
+    if match is None or scheme not in _PORTS:
+        return None
+    return scheme, _host_name(netloc), int(match.group(2) or _PORTS[scheme])
 
 
 def _host_name(netloc: str) -> str:

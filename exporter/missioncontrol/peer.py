@@ -11,13 +11,14 @@ Peer: TypeAlias = Literal["same", "other", "unknown", "remote"]
 Address: TypeAlias = tuple[str, int | None]
 
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-_UID_FIELD: Final = 7
+_STATE_FIELD, _UID_FIELD, _INODE_FIELD = 3, 7, 9
+_ESTABLISHED: Final = b"01"
 
 
 def peer_of(client: Address | None, server: Address | None, *, own_uid: int | None = None) -> Peer:
     """Return whose connection it is: this user's, another one's, unknown, or from another machine.
 
-    A loopback connection that the tables do not show counts as another user's.
+    A loopback connection that the tables do not show, or that its client has closed, counts as another user's.
     """
     if client is None or server is None or client[1] is None or server[1] is None:
         return "remote"
@@ -46,9 +47,15 @@ def _user_of(client: Address, server: Address) -> int | None:
                 continue
             position = rows.find(needle)
             if position >= 0:
-                fields = rows[rows.rfind(b"\n", 0, position) + 1 : rows.find(b"\n", position)].split()
-                return int(fields[_UID_FIELD])
+                return _owner(rows[rows.rfind(b"\n", 0, position) + 1 : rows.find(b"\n", position)].split())
     return None
+
+
+def _owner(fields: list[bytes]) -> int | None:
+    """Return the user that a row names; None when no process holds that end any more, for then it says root."""
+    # The kernel reads the state, the user and the inode one after the other: a close in between leaves no inode.
+    is_held = fields[_STATE_FIELD] == _ESTABLISHED and fields[_INODE_FIELD] != b"0"
+    return int(fields[_UID_FIELD]) if is_held else None
 
 
 def _needles(client: Address, server: Address) -> tuple[bytes, bytes]:

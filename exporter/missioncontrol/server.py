@@ -14,12 +14,11 @@ from typing import Final
 
 import uvicorn
 from starlette.applications import Starlette
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from exporter.errors import ExporterError, SettingsError
+from exporter.missioncontrol.connection import Connection
 from exporter.missioncontrol.entrance import PATH, Entrance
-from exporter.missioncontrol.guard import PEER
-from exporter.missioncontrol.peer import peer_of, tells_users
+from exporter.missioncontrol.peer import tells_users
 from exporter.missioncontrol.receiver import Receiver
 
 _PORTS_TRIED: Final = 64
@@ -121,7 +120,7 @@ async def serve_http(
 def _config(app: Starlette, certificate: Certificate | None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=_Connection,
+        http=Connection,
         log_config=None,
         access_log=False,
         proxy_headers=False,
@@ -141,14 +140,6 @@ class _QuietServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-class _Connection(H11Protocol):
-    """Finds out once per connection whose it is, because the kernel takes milliseconds to say."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
-        super().connection_made(transport)
-        self.app_state = {**self.app_state, PEER: peer_of(self.client, self.server)}
 
 
 def is_loopback(host: str) -> bool:

@@ -22,10 +22,14 @@ class TokenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Whose token it is, and what it opens: everything, or only `/agents` for uploading."""
+    """Whose token it is, and what it opens: everything, or only `/agents` for uploading.
+
+    `hash` is the token's own: a later token of the same name has another.
+    """
 
     name: str
     scope: Scope
+    hash: bytes
 
 
 def create(database: sqlite3.Connection, name: str, now: str, *, scope: Scope = "all") -> str:
@@ -70,7 +74,12 @@ def holder(database: sqlite3.Connection, token: str) -> Holder | None:
     row = database.execute(
         "SELECT hash, name, scope FROM tokens WHERE hash = ? AND revoked IS NULL", (hashed,)
     ).fetchone()
-    return Holder(row[1], row[2]) if row is not None and compare_digest(row[0], hashed) else None
+    return Holder(row[1], row[2], hashed) if row is not None and compare_digest(row[0], hashed) else None
+
+
+def is_in_force(database: sqlite3.Connection, hashed: bytes) -> bool:
+    """Tell whether the token of this hash may still be presented."""
+    return database.execute("SELECT 1 FROM tokens WHERE hash = ? AND revoked IS NULL", (hashed,)).fetchone() is not None
 
 
 def used(database: sqlite3.Connection, name: str, now: str) -> None:

@@ -124,6 +124,7 @@ async def test_unknown_paths_and_methods_answer_in_the_same_shape(client: httpx.
 
     assert [answer.status_code for answer in answers] == [404, 405]
     assert [answer.json()["error"]["kind"] for answer in answers] == ["not_found", "method_not_allowed"]
+    assert all(answer.json()["error"]["hint"] for answer in answers)
 
 
 async def test_events_are_filtered_by_type_and_agent(

@@ -59,6 +59,32 @@ async def test_a_token_of_its_own_opens_the_page_unless_it_is_for_uploading(
     assert answers == [401, 303]
 
 
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_cookie_ends_with_the_token_that_it_came_from(
+    browser: httpx.AsyncClient, store: Store, again: bool
+) -> None:
+    token = store.do(lambda database: tokens.create(database, "ann", "now"))
+    await browser.post("/enter", data={"token": token})
+    before = await browser.get("/api/v1/sessions")
+
+    store.do(lambda database: tokens.revoke(database, "ann", "later"))
+    if again:  # a new token of the same name is another one
+        store.do(lambda database: tokens.create(database, "ann", "later"))
+
+    asked = await browser.get("/api/v1/sessions")
+    deleted = await browser.delete("/api/v1/sessions/s")
+    assert (before.status_code, asked.status_code, deleted.status_code) == (200, 303, 403)
+
+
+async def test_other_cookies_outlive_a_revoked_token(browser: httpx.AsyncClient, store: Store) -> None:
+    store.do(lambda database: tokens.create(database, "ann", "now"))
+    await browser.post("/enter", data={"token": "right"})
+
+    store.do(lambda database: tokens.revoke(database, "ann", "later"))
+
+    assert (await browser.get("/api/v1/sessions")).status_code == 200
+
+
 async def test_an_address_works_once(browser: httpx.AsyncClient) -> None:
     entrance: Entrance = browser._transport.app.state.entrance  # type: ignore[attr-defined]  # of the ASGI transport
     code = entrance.one_time_code()
@@ -80,23 +106,26 @@ async def test_a_forged_cookie_opens_nothing(browser: httpx.AsyncClient) -> None
 async def test_codes_and_cookies_end() -> None:
     now = [0.0]
 
-    async def nobody(_: str) -> None:
+    async def nobody(_: object) -> None:
         return None
 
-    entrance = Entrance("right", nobody, lambda: now[0])
+    async def never(_: object) -> bool:
+        return False
+
+    entrance = Entrance("right", nobody, never, lambda: now[0])
     code, late = entrance.one_time_code(), entrance.one_time_code()
     cookie = entrance.use(code)
     assert cookie is not None
-    before = entrance.knows(cookie)
+    before = await entrance.knows(cookie)
     now[0] = 11 * 3600.0
-    used = entrance.knows(cookie)
+    used = await entrance.knows(cookie)
     now[0] = 22 * 3600.0
-    used_again = entrance.knows(cookie)
+    used_again = await entrance.knows(cookie)
     now[0] = 35 * 3600.0
 
     assert (before, used, used_again) == (True, True, True)
-    assert (entrance.knows(cookie), entrance.use(late)) == (False, None)
-    assert not make_entrance(None, nobody).knows("")
+    assert (await entrance.knows(cookie), entrance.use(late)) == (False, None)
+    assert not await make_entrance(None, nobody, never).knows("")
 
 
 async def test_a_form_of_many_megabytes_is_refused(browser: httpx.AsyncClient) -> None:

@@ -1,6 +1,7 @@
 """The receiver on a real port."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -165,6 +166,45 @@ async def test_a_connection_is_known_by_its_user(family: socket.AddressFamily, h
         ends = client.getsockname()[:2], listener.getsockname()[:2]
         assert peer_of(*ends) == "same"
         assert peer_of(*ends, own_uid=os.getuid() + 1) == "other"
+
+
+@on_linux
+@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+@pytest.mark.parametrize("accepts", [True, False])
+async def test_a_connection_that_its_client_closed_is_nobodys(
+    family: socket.AddressFamily, host: str, accepts: bool
+) -> None:
+    with socket.socket(family) as listener, socket.socket(family) as client:
+        listener.bind((host, 0))
+        listener.listen()
+        client.connect(listener.getsockname())
+        ends = client.getsockname()[:2], listener.getsockname()[:2]
+        with listener.accept()[0] if accepts else contextlib.nullcontext():
+            client.close()
+
+            assert peer_of(*ends, own_uid=0) == "other"
+
+
+@on_linux
+@as_root
+async def test_another_user_who_closes_at_once_is_not_taken_for_root(app: Starlette) -> None:
+    server = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
+    request = "DELETE /api/v1/sessions/s HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    script = (
+        "import os, socket, sys; os.setuid(65534)\n"
+        "for _ in range(60):\n"
+        " with socket.socket() as s: s.connect(('127.0.0.1', int(sys.argv[1]))); s.sendall(sys.argv[2].encode())"
+    )
+    # While it runs the server accepts nothing, so that every connection has been closed when it is looked at.
+    command = [sys.executable, "-c", script, str(server.port), request]
+    subprocess.run(command, cwd="/", check=True, timeout=20)  # noqa: ASYNC221
+
+    answers = app.state.receiver.counters.requests
+    async with asyncio.timeout(20):
+        while sum(answers.values()) < 60:  # noqa: ASYNC110  nothing tells it
+            await asyncio.sleep(0.01)
+    assert answers == {"403": 60}
+    await server.stop()
 
 
 @on_linux

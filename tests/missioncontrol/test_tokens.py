@@ -77,7 +77,9 @@ def test_tokens_are_listed_and_names_are_taken_once(store_path: Path) -> None:
 
     assert (listed["name"], listed["scope"], listed["revoked"], listed["last_used"]) == ("laptop", "all", None, None)
     with Store(store_path) as store:
-        assert store.do(lambda database: tokens.holder(database, again)) == tokens.Holder("laptop", "all")
+        holder = store.do(lambda database: tokens.holder(database, again))
+        assert holder is not None
+        assert (holder.name, holder.scope) == ("laptop", "all")
 
 
 @pytest.mark.parametrize("name", ["", " x", "x\n", "x" * 101])
