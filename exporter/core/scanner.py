@@ -6,15 +6,19 @@ and not the stack, and it never builds objects: the bytes are the result.
 """
 
 import re
+from collections.abc import Callable, Mapping
 from typing import Final
 
 _WHITESPACE: Final = re.compile(rb"[ \t\r\n]*+")
-_STRING: Final = re.compile(rb'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
+STRING: Final = re.compile(rb'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
 _SCALAR: Final = re.compile(rb"true|false|null|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 
 _OPEN_OBJECT, _CLOSE_OBJECT = ord("{"), ord("}")
 _OPEN_ARRAY, _CLOSE_ARRAY = ord("["), ord("]")
 _COMMA, _COLON, _QUOTE = ord(","), ord(":"), ord('"')
+
+
+_AS_ANY: Final[Mapping[bytes, Callable[[bytes, int], int]]] = {}
 
 
 class NotJsonError(ValueError):
@@ -23,6 +27,14 @@ class NotJsonError(ValueError):
     def __init__(self, position: int) -> None:
         super().__init__(f"not JSON at byte {position}")
         self.position = position
+
+
+class TooManyError(ValueError):
+    """There are more than `count_max` of something."""
+
+    def __init__(self, count_max: int) -> None:
+        super().__init__(f"more than {count_max}")
+        self.count_max = count_max
 
 
 def skip_whitespace(text: bytes, position: int) -> int:
@@ -34,7 +46,7 @@ def skip_whitespace(text: bytes, position: int) -> int:
 
 def scan_string(text: bytes, position: int) -> int:
     """Return the position after the string that begins at `position`."""
-    match = _STRING.match(text, position)
+    match = STRING.match(text, position)
     if match is None:
         raise NotJsonError(position)
     return match.end()
@@ -95,11 +107,13 @@ def scan_value(text: bytes, position: int = 0) -> int:
             return position
 
 
-def members(text: bytes, position: int = 0) -> tuple[dict[bytes, tuple[int, int]], int]:
+def members(
+    text: bytes, position: int = 0, scan: Mapping[bytes, Callable[[bytes, int], int]] = _AS_ANY
+) -> tuple[dict[bytes, tuple[int, int]], int]:
     """Return the raw keys of the object at `position` with their value's span, and the position after the object.
 
     A key is given as its bytes between the quotes, undecoded; of a repeated key the last value counts, as in every
-    common JSON reader.
+    common JSON reader. `scan` finds the end of the values of these keys in place of `scan_value`.
     """
     if position >= len(text) or text[position] != _OPEN_OBJECT:
         raise NotJsonError(position)
@@ -110,7 +124,7 @@ def members(text: bytes, position: int = 0) -> tuple[dict[bytes, tuple[int, int]
     while True:
         start = _scan_key(text, position)
         key = text[position + 1 : scan_string(text, position) - 1]
-        end = scan_value(text, start)
+        end = scan.get(key, scan_value)(text, start)
         found[key] = (start, end)
         position = skip_whitespace(text, end)
         if position < len(text) and text[position] == _CLOSE_OBJECT:
@@ -120,8 +134,11 @@ def members(text: bytes, position: int = 0) -> tuple[dict[bytes, tuple[int, int]
         position = skip_whitespace(text, position + 1)
 
 
-def elements(text: bytes, position: int) -> tuple[list[tuple[int, int]], int]:
-    """Return the span of each element of the array at `position`, and the position after the array."""
+def elements(text: bytes, position: int, count_max: int | None = None) -> tuple[list[tuple[int, int]], int]:
+    """Return the span of each element of the array at `position`, and the position after the array.
+
+    Raises `TooManyError` as soon as there are more than `count_max`.
+    """
     if position >= len(text) or text[position] != _OPEN_ARRAY:
         raise NotJsonError(position)
     spans: list[tuple[int, int]] = []
@@ -129,6 +146,8 @@ def elements(text: bytes, position: int) -> tuple[list[tuple[int, int]], int]:
     if position < len(text) and text[position] == _CLOSE_ARRAY:
         return spans, position + 1
     while True:
+        if len(spans) == count_max:
+            raise TooManyError(len(spans))
         end = scan_value(text, position)
         spans.append((position, end))
         position = skip_whitespace(text, end)
