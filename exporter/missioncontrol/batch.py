@@ -15,7 +15,7 @@ import msgspec
 
 from exporter.core.digest import item
 from exporter.core.envelope import REFUSALS, Envelope, decode
-from exporter.core.scanner import STRING, NotJsonError, TooManyError, elements, members
+from exporter.core.scanner import STRING, NotJsonError, Steps, TooManyError, elements, members
 from exporter.missioncontrol import payloads
 
 EVENTS_MAX: Final = 5000
@@ -105,8 +105,8 @@ def read_elements(body: bytes, events_max: int = EVENTS_MAX) -> Elements:
 def _scan_elements(body: bytes, events_max: int) -> Elements:
     spans: list[tuple[int, int]] = []
 
-    def scan_events(text: bytes, position: int) -> int:
-        spans[:], end = elements(text, position, events_max)
+    def scan_events(text: bytes, position: int, steps: Steps) -> int:
+        spans[:], end = elements(text, position, events_max, steps)
         return end
 
     try:

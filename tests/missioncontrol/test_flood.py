@@ -110,6 +110,43 @@ async def test_a_body_of_many_empty_parts_is_refused_at_once(store_path: Path) -
     assert flood.waited_seconds_max < WAITED_SECONDS_MAX
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        b"[" * (15 * MIB) + b"]" * (15 * MIB),
+        b'{"type":"x","id":"deep","data":' + b"[" * (7 * MIB) + b"]" * (7 * MIB) + b"}",
+        b'{"type":"x","id":"wide","data":["\\ud800"' + b",[[[]]]" * (2 * MIB) + b"]}",
+        b'"\\ud800",' + b"[[[]]]," * 4000 + b"[" + b"[[[]]]," * (4 * MIB) + b"1]",
+    ],
+    ids=["deep", "deep event", "wide event", "many"],
+)
+async def test_events_that_take_long_to_read_are_not_read(store_path: Path, event: bytes) -> None:
+    body = pack(b'{"events":[' + event + b"]}")
+
+    async with flooded(store_path) as flood:
+        statuses = await flood.send(*[body] * 3)
+
+    assert statuses == [400] * 3
+    assert flood.waited_seconds_max < 2 * WAITED_SECONDS_MAX
+
+
+async def test_the_slowest_events_that_are_stored_are_shown_soon(store_path: Path) -> None:
+    deep = b"[" * 9_000 + b"]" * 9_000
+    wide = b'["\\ud800"' + b",[[[]]]" * 150_000 + b"]"
+    text = b'"' + b"\\ud800" * (2 * MIB) + b'"'
+    async with flooded(store_path) as flood:
+        for id, data in {"deep": deep, "wide": wide, "text": text}.items():
+            event = b'{"type":"x","id":"%s","data":%s}' % (id.encode(), data)
+            answer = await flood.client.post(EVENTS, content=b'{"events":[' + event + b"]}")
+            assert answer.json()["ack"]["accepted"] == 1
+
+        for path in ("event?id=deep", "event?id=wide", "event?id=text", "", "export.md"):
+            began = time.monotonic()
+            answer = await flood.client.get(f"/sessions/s/{path}".rstrip("/"))
+            assert answer.status_code == 200
+            assert time.monotonic() - began < 2 * WAITED_SECONDS_MAX
+
+
 async def test_millions_of_rewound_ids_are_413_and_do_not_reach_the_writer(store_path: Path) -> None:
     body = pack(b'{"events":[],"rewound":[' + b",".join(b'"%x"' % number for number in range(3_000_000)) + b"]}")
 
