@@ -7,6 +7,7 @@ import msgspec
 
 from exporter.core.agents import Agent
 from exporter.core.envelope import REFUSALS
+from exporter.missioncontrol.amounts import amount
 from exporter.missioncontrol.belonging import Kin, kin
 from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.session_row import number_of
@@ -25,8 +26,8 @@ class _Data(msgspec.Struct):
     executionMode: str | None = None  # noqa: N815
     error: object = None
     model: str | None = None
-    durationMs: float | None = None  # noqa: N815
-    totalTokens: int | None = None  # noqa: N815
+    durationMs: Any = None  # noqa: N815
+    totalTokens: Any = None  # noqa: N815
 
 
 class _Line(msgspec.Struct):
@@ -124,8 +125,8 @@ def _described(database: sqlite3.Connection, session: int, nodes: dict[str, dict
             ("display_name", data.agentDisplayName),
             ("mode", data.executionMode),
             ("model", data.model),
-            ("duration_ms", data.durationMs),
-            ("tokens", data.totalTokens),
+            ("duration_ms", amount(data.durationMs)),
+            ("tokens", amount(data.totalTokens)),
         ):
             node[name] = value if value is not None else node[name]
         node["error"] = data.error if type == "subagent.failed" and isinstance(data.error, str) else None
