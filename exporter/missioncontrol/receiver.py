@@ -96,7 +96,7 @@ class Receiver:
 
     async def find_holder(self, token: str) -> Holder | None:
         """Return whose token this is, or None; notes now and then that it is in use."""
-        found = await self.store.read(lambda database: tokens.holder(database, token))
+        found = await self.store.read(lambda database: tokens.holder(database, token), quick=True)
         if found is not None:
             now = self.now()
             minute = now[:16]
