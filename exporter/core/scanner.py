@@ -1,20 +1,60 @@
 """A strict JSON scanner that says where values begin and end, for what msgspec refuses.
 
 msgspec refuses lone surrogate escapes, deep nesting and text after the first value, all of which real session files
-hold. This scanner accepts exactly JSON's grammar with those three allowed. It is iterative, so depth costs memory
-and not the stack, and it never builds objects: the bytes are the result.
+hold. This scanner accepts exactly JSON's grammar with those three allowed. It is iterative, so depth costs memory and
+not the stack, and it never builds objects: the bytes are the result.
+
+What holds no container in a container is passed over by one regular expression. All else takes a step in Python for
+each part, and one call takes no more than `STEPS_MAX` of them, nor more than `DEPTH_MAX` levels: what is beyond was
+made to be slow. Real events have under a thousand such parts, and under a hundred levels.
 """
 
 import re
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
 
-_WHITESPACE: Final = re.compile(rb"[ \t\r\n]*+")
-_STRING: Final = re.compile(rb'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
-_SCALAR: Final = re.compile(rb"true|false|null|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+DEPTH_MAX: Final = 10_000
+STEPS_MAX: Final = 500_000
+"""About half a second."""
+
+_GAP: Final = rb"[ \t\r\n]*+"
+_TEXT: Final = rb'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
+_WORD: Final = rb"true|false|null|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
+_WHITESPACE: Final = re.compile(_GAP)
+STRING: Final = re.compile(_TEXT)
+_SCALAR: Final = re.compile(_WORD)
+
+
+def _container(value: bytes) -> bytes:
+    """Return an expression for an array or object that holds such values; what matched is not tried in another way."""
+    member = _TEXT + _GAP + rb":" + _GAP + value
+    some = rb"%s(?>%s(?>%s,%s%s)*+)?+%s"
+    in_array, in_object = (some % (_GAP, one, _GAP, _GAP, one, _GAP) for one in (value, member))
+    return rb"\[%s\]|\{%s\}" % (in_array, in_object)
+
+
+_PLAIN: Final = rb"(?>%s|%s)" % (_TEXT, _WORD)
+_FLAT: Final = rb"(?>%s|%s|%s)" % (_TEXT, _WORD, _container(_PLAIN))
+_VALUE: Final = re.compile(_FLAT)
+_NEXT_ELEMENTS: Final = re.compile(rb"(?>%s,%s%s)*+" % (_GAP, _GAP, _FLAT))
+_NEXT_MEMBERS: Final = re.compile(rb"(?>%s,%s%s%s:%s%s)*+" % (_GAP, _GAP, _TEXT, _GAP, _GAP, _FLAT))
 
 _OPEN_OBJECT, _CLOSE_OBJECT = ord("{"), ord("}")
 _OPEN_ARRAY, _CLOSE_ARRAY = ord("["), ord("]")
 _COMMA, _COLON, _QUOTE = ord(","), ord(":"), ord('"')
+
+
+class Steps:
+    """How many more steps may be taken."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = STEPS_MAX
+
+
+Scan: TypeAlias = Callable[[bytes, int, Steps], int]
+_AS_ANY: Final[Mapping[bytes, Scan]] = {}
 
 
 class NotJsonError(ValueError):
@@ -23,6 +63,14 @@ class NotJsonError(ValueError):
     def __init__(self, position: int) -> None:
         super().__init__(f"not JSON at byte {position}")
         self.position = position
+
+
+class TooManyError(ValueError):
+    """There are more than `count_max` of something."""
+
+    def __init__(self, count_max: int) -> None:
+        super().__init__(f"more than {count_max}")
+        self.count_max = count_max
 
 
 def skip_whitespace(text: bytes, position: int) -> int:
@@ -34,16 +82,7 @@ def skip_whitespace(text: bytes, position: int) -> int:
 
 def scan_string(text: bytes, position: int) -> int:
     """Return the position after the string that begins at `position`."""
-    match = _STRING.match(text, position)
-    if match is None:
-        raise NotJsonError(position)
-    return match.end()
-
-
-def _scan_scalar(text: bytes, position: int) -> int:
-    if position < len(text) and text[position] == _QUOTE:
-        return scan_string(text, position)
-    match = _SCALAR.match(text, position)
+    match = STRING.match(text, position)
     if match is None:
         raise NotJsonError(position)
     return match.end()
@@ -60,10 +99,13 @@ def _scan_key(text: bytes, position: int) -> int:
 def _after_value(text: bytes, position: int, open_containers: bytearray) -> tuple[int, bool]:
     """Close what closes after a value; return the position of the next value and whether one follows."""
     while open_containers:
-        position = skip_whitespace(text, position)
+        container = open_containers[-1]
+        flat = (_NEXT_MEMBERS if container == _OPEN_OBJECT else _NEXT_ELEMENTS).match(text, position)
+        assert flat is not None
+        position = skip_whitespace(text, flat.end())
         if position >= len(text):
             raise NotJsonError(position)
-        byte, container = text[position], open_containers[-1]
+        byte = text[position]
         if byte == _COMMA:
             position = skip_whitespace(text, position + 1)
             return (_scan_key(text, position) if container == _OPEN_OBJECT else position), True
@@ -74,43 +116,49 @@ def _after_value(text: bytes, position: int, open_containers: bytearray) -> tupl
     return position, False
 
 
-def scan_value(text: bytes, position: int = 0) -> int:
+def scan_value(text: bytes, position: int = 0, steps: Steps | None = None) -> int:
     """Return the position after the one JSON value that begins at `position`; raise `NotJsonError` where it breaks."""
     open_containers = bytearray()
+    steps = steps or Steps()
     while True:
-        byte = text[position] if position < len(text) else -1
-        if byte in (_OPEN_OBJECT, _OPEN_ARRAY):
-            inside = skip_whitespace(text, position + 1)
-            closing = _CLOSE_OBJECT if byte == _OPEN_OBJECT else _CLOSE_ARRAY
-            if inside < len(text) and text[inside] == closing:
-                position = inside + 1
-            else:
-                open_containers.append(byte)
-                position = _scan_key(text, inside) if byte == _OPEN_OBJECT else inside
-                continue
-        else:
-            position = _scan_scalar(text, position)
-        position, more = _after_value(text, position, open_containers)
+        steps.left -= 1
+        if steps.left < 0 or len(open_containers) >= DEPTH_MAX:
+            raise NotJsonError(position)
+        value = _VALUE.match(text, position)
+        if value is None:
+            byte = text[position] if position < len(text) else -1
+            if byte not in (_OPEN_OBJECT, _OPEN_ARRAY):
+                raise NotJsonError(position)
+            # It holds containers, so it is not empty.
+            open_containers.append(byte)
+            position = skip_whitespace(text, position + 1)
+            if byte == _OPEN_OBJECT:
+                position = _scan_key(text, position)
+            continue
+        position, more = _after_value(text, value.end(), open_containers)
         if not more:
             return position
 
 
-def members(text: bytes, position: int = 0) -> tuple[dict[bytes, tuple[int, int]], int]:
+def members(
+    text: bytes, position: int = 0, scan: Mapping[bytes, Scan] = _AS_ANY
+) -> tuple[dict[bytes, tuple[int, int]], int]:
     """Return the raw keys of the object at `position` with their value's span, and the position after the object.
 
     A key is given as its bytes between the quotes, undecoded; of a repeated key the last value counts, as in every
-    common JSON reader.
+    common JSON reader. `scan` finds the end of the values of these keys in place of `scan_value`.
     """
     if position >= len(text) or text[position] != _OPEN_OBJECT:
         raise NotJsonError(position)
     found: dict[bytes, tuple[int, int]] = {}
+    steps = Steps()
     position = skip_whitespace(text, position + 1)
     if position < len(text) and text[position] == _CLOSE_OBJECT:
         return found, position + 1
     while True:
         start = _scan_key(text, position)
         key = text[position + 1 : scan_string(text, position) - 1]
-        end = scan_value(text, start)
+        end = scan.get(key, scan_value)(text, start, steps)
         found[key] = (start, end)
         position = skip_whitespace(text, end)
         if position < len(text) and text[position] == _CLOSE_OBJECT:
@@ -120,16 +168,24 @@ def members(text: bytes, position: int = 0) -> tuple[dict[bytes, tuple[int, int]
         position = skip_whitespace(text, position + 1)
 
 
-def elements(text: bytes, position: int) -> tuple[list[tuple[int, int]], int]:
-    """Return the span of each element of the array at `position`, and the position after the array."""
+def elements(
+    text: bytes, position: int, count_max: int | None = None, steps: Steps | None = None
+) -> tuple[list[tuple[int, int]], int]:
+    """Return the span of each element of the array at `position`, and the position after the array.
+
+    Raises `TooManyError` as soon as there are more than `count_max`.
+    """
     if position >= len(text) or text[position] != _OPEN_ARRAY:
         raise NotJsonError(position)
     spans: list[tuple[int, int]] = []
+    steps = steps or Steps()
     position = skip_whitespace(text, position + 1)
     if position < len(text) and text[position] == _CLOSE_ARRAY:
         return spans, position + 1
     while True:
-        end = scan_value(text, position)
+        if len(spans) == count_max:
+            raise TooManyError(len(spans))
+        end = scan_value(text, position, steps)
         spans.append((position, end))
         position = skip_whitespace(text, end)
         if position < len(text) and text[position] == _CLOSE_ARRAY:

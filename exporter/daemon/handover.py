@@ -29,6 +29,7 @@ from exporter.sinks.sink import Registered, Sent
 from exporter.store.marks import DELETED_THERE, FOLLOWING, Mark, StoreUnwritableError
 
 STORE_RETRY_SECONDS: Final = 1.0
+_REWOUND_MAX: Final = 10_000  # ids in one request; a receiver takes a limited number
 
 
 class Handover:
@@ -133,10 +134,11 @@ class Handover:
         if not isinstance(prepared, Handed) or not self.outlet.sink.capabilities.rewound:
             return prepared
         assert self.mark.remote_id is not None
-        sent = await self.outlet.sink.send(self.mark.remote_id, [], [], gone)
-        if not isinstance(sent.verdict, Accepted):
-            self.unsure = True
-            return self.follow(sent.verdict)
+        for first in range(0, len(gone), _REWOUND_MAX):
+            sent = await self.outlet.sink.send(self.mark.remote_id, [], [], gone[first : first + _REWOUND_MAX])
+            if not isinstance(sent.verdict, Accepted):
+                self.unsure = True
+                return self.follow(sent.verdict)
         self.outlet.succeeded()
         return prepared
 

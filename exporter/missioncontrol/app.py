@@ -23,7 +23,8 @@ from exporter.missioncontrol.entrance import ROUTES as ENTRANCE
 from exporter.missioncontrol.entrance import make_entrance
 from exporter.missioncontrol.guard import Guard
 from exporter.missioncontrol.index import identity_of
-from exporter.missioncontrol.receiver import Counters, Limits, MakeTrace, Receiver, utc_now
+from exporter.missioncontrol.intake import Counters, Limits
+from exporter.missioncontrol.receiver import MakeTrace, Receiver, utc_now
 from exporter.missioncontrol.retention import Retention
 from exporter.missioncontrol.store import Store
 

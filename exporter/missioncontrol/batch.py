@@ -1,21 +1,26 @@
 """A request body as events: the exact bytes of each, its envelope, and what of it the store keeps.
 
 msgspec finds the elements; what it refuses (lone surrogates, deep nesting) goes to the tolerant scanner. Bytes are
-never decoded and encoded again, so what is stored is what was delivered.
+never decoded and encoded again, so what is stored is what was delivered. Neither makes more elements than are taken.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 
 import msgspec
 
 from exporter.core.digest import item
 from exporter.core.envelope import REFUSALS, Envelope, decode
-from exporter.core.scanner import NotJsonError, elements, members
+from exporter.core.scanner import STRING, NotJsonError, Steps, TooManyError, elements, members
 from exporter.missioncontrol import payloads
 
+EVENTS_MAX: Final = 5000
+REWOUND_MAX: Final = 100_000
+"""How many ids may be gone from the file in one request; each costs the writer time."""
 _TOOL_CALL: Final = b'"parentToolCallId"'
 
 
@@ -26,11 +31,6 @@ def key_of(id: str) -> int:
 
 class BadBodyError(ValueError):
     """The body is not a JSON object with an `events` array."""
-
-
-class _Body(msgspec.Struct):
-    events: list[msgspec.Raw]
-    rewound: list[str] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,36 +68,68 @@ class Batch:
     rewound: list[str] = field(default_factory=list)
 
 
-_decode_body: Final = msgspec.json.Decoder(_Body).decode
 _decode_ids: Final = msgspec.json.Decoder(list[str]).decode
 
 
-def read_elements(body: bytes) -> Elements:
-    """Return the exact bytes of each element of `events`; raise `BadBodyError` when there is no such array."""
+@cache
+def _decoder(events_max: int) -> msgspec.json.Decoder[Any]:
+    """Return what reads a body as `events_max` fields and one that is set when there are more.
+
+    msgspec makes an object for every element of a list before its length can be checked, and a body of 32 MiB may have
+    16 million. Elements for which an array-like struct has no field are passed over at no cost.
+    """
+    element = msgspec.Raw | msgspec.UnsetType
+    fields = [(f"n{number}", element, msgspec.UNSET) for number in range(events_max + 1)]
+    array = msgspec.defstruct("_Array", fields, array_like=True)
+    return msgspec.json.Decoder(
+        msgspec.defstruct("_Body", [("events", array), ("rewound", msgspec.Raw, msgspec.Raw(b"[]"))])
+    )
+
+
+def read_elements(body: bytes, events_max: int = EVENTS_MAX) -> Elements:
+    """Return the exact bytes of each element of `events`.
+
+    Raises `BadBodyError` when there is no such array, and `TooManyError` when it or `rewound` has too many elements.
+    """
     try:
-        found = _decode_body(body)
+        found = _decoder(events_max).decode(body)
     except REFUSALS:
-        return _scan_elements(body)
-    return Elements([bytes(raw) for raw in found.events], found.rewound)
+        return _scan_elements(body, events_max)
+    raws = msgspec.structs.astuple(found.events)
+    if raws[-1] is not msgspec.UNSET:
+        raise TooManyError(events_max)
+    count = raws.index(msgspec.UNSET)
+    return Elements([bytes(raw) for raw in raws[:count]], _ids(bytes(found.rewound)))
 
 
-def _scan_elements(body: bytes) -> Elements:
+def _scan_elements(body: bytes, events_max: int) -> Elements:
+    spans: list[tuple[int, int]] = []
+
+    def scan_events(text: bytes, position: int, steps: Steps) -> int:
+        spans[:], end = elements(text, position, events_max, steps)
+        return end
+
     try:
-        fields, end = members(body, len(body) - len(body.lstrip(b" \t\r\n")))
-        if body[end:].strip(b" \t\r\n"):
-            raise BadBodyError(f"text after the JSON object at byte {end}")
-        if b"events" not in fields:
-            raise BadBodyError("no array `events` in the body")
-        spans, _ = elements(body, fields[b"events"][0])
+        fields, end = members(body, len(body) - len(body.lstrip(b" \t\r\n")), {b"events": scan_events})
     except NotJsonError as error:
         raise BadBodyError(str(error)) from error
-    rewound: list[str] = []
-    if b"rewound" in fields:
-        try:
-            rewound = _decode_ids(body[slice(*fields[b"rewound"])])
-        except REFUSALS as error:
-            raise BadBodyError(f"`rewound` is not an array of ids: {error}") from error
+    if body[end:].strip(b" \t\r\n"):
+        raise BadBodyError(f"text after the JSON object at byte {end}")
+    if b"events" not in fields:
+        raise BadBodyError("no array `events` in the body")
+    rewound = _ids(body[slice(*fields[b"rewound"])]) if b"rewound" in fields else []
     return Elements([body[start:end] for start, end in spans], rewound)
+
+
+def _ids(array: bytes) -> list[str]:
+    if array.count(b'"') > 2 * REWOUND_MAX:
+        strings = sum(1 for _ in islice(STRING.finditer(array), REWOUND_MAX + 1))
+        if strings > REWOUND_MAX:
+            raise TooManyError(REWOUND_MAX)
+    try:
+        return _decode_ids(array)
+    except REFUSALS as error:
+        raise BadBodyError(f"`rewound` is not an array of ids: {error}") from error
 
 
 def sort_out(

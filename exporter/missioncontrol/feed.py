@@ -4,7 +4,7 @@ import re
 import sqlite3
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -155,6 +155,8 @@ def _plain(text: str) -> str:
 
 def _read_cursor(cursor: str) -> tuple[str, int]:
     try:
-        return msgspec.json.decode(urlsafe_b64decode(cursor.encode()), type=tuple[str, int])
+        return msgspec.json.decode(
+            urlsafe_b64decode(cursor.encode()), type=tuple[str, Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]]
+        )
     except (ValueError, msgspec.MsgspecError) as error:
         raise BadCursorError(cursor) from error

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from exporter.missioncontrol.intake import Counters
 from exporter.missioncontrol.queries import Totals
-from exporter.missioncontrol.receiver import Counters
 
 
 def render(counters: Counters, totals: Totals, *, watchers: int, size: int) -> str:

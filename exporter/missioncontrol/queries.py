@@ -9,11 +9,13 @@ from typing import Any, Final
 import msgspec
 
 from exporter.core.summary import Summary
+from exporter.missioncontrol.amounts import AMOUNT_MAX
 from exporter.missioncontrol.batch import key_of
 from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.session_row import Ack, BadCursorError, missing, number_of
 
 _PAGE_BYTES_MAX: Final = 16 << 20
+_WORDS_MAX: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def sessions(
     if state:
         conditions.append("state = ?")
         values.append(state)
-    for word in (words or "").casefold().split():
+    for word in _words(words):
         conditions.append("instr(haystack, ?) > 0")
         values.append(word)
     if since:
@@ -202,13 +204,18 @@ def exporters(database: sqlite3.Connection) -> list[dict[str, Any]]:
 
 def totals(database: sqlite3.Connection, words: str | None = None) -> Totals:
     """Return how many sessions there are in each state, and how many events in all; with words, of those that fit."""
-    values = (words or "").casefold().split()
+    values = _words(words)
     fit = " AND ".join(["1", *["instr(haystack, ?) > 0"] * len(values)])
     rows = database.execute(
         f"SELECT state, count(*), sum(count) FROM sessions WHERE {fit} GROUP BY state",  # noqa: S608  constants only
         values,
     ).fetchall()
     return Totals({state: sessions for state, sessions, _ in rows}, sum(events for _, _, events in rows))
+
+
+def _words(text: str | None) -> list[str]:
+    """Return what is looked for; each word is a condition, of which SQLite takes a limited number."""
+    return (text or "").casefold().split()[:_WORDS_MAX]
 
 
 def _place_of(database: sqlite3.Connection, n: int, event_id: str) -> tuple[int, int]:
@@ -224,7 +231,7 @@ def _as_session(row: tuple[Any, ...]) -> dict[str, Any]:
     id, count, last_event_id, stored_summary, stored_report, masked, activity = row
     summary = msgspec.json.decode(stored_summary, type=Summary)
     report: dict[str, Any] = msgspec.json.decode(stored_report) if stored_report else {}
-    counted = sum(sum(rules.values()) for rules in report.get("redactions", {}).values())
+    counted = min(sum(sum(rules.values()) for rules in (report.get("redactions") or {}).values()), AMOUNT_MAX)
     shown = summary.as_session(id, masked=masked + counted, host=report.get("host"), last_event_id=last_event_id)
     shown.update((name, report[name]) for name in ("title", "repository", "branch", "state") if report.get(name))
     shown["events"] = count

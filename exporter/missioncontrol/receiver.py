@@ -4,21 +4,18 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Final, Protocol
 
 from starlette.requests import Request
 
 from exporter.core.projected import ProjectEvent
-from exporter.core.redacted import Masked, RedactEvent, Refused
+from exporter.core.redacted import RedactEvent
 from exporter.missioncontrol import ingest, tokens
 from exporter.missioncontrol.answers import ApiError
-from exporter.missioncontrol.batch import BadBodyError, Batch, Elements, read_elements, sort_out
-from exporter.missioncontrol.body import Room, read_body
+from exporter.missioncontrol.batch import Batch
 from exporter.missioncontrol.finding import Query, results
+from exporter.missioncontrol.intake import Counters, Intake, Limits
 from exporter.missioncontrol.live import Live
 from exporter.missioncontrol.numbers import last_number
 from exporter.missioncontrol.refusals import translated
@@ -32,14 +29,9 @@ from exporter.missioncontrol.store import Job, Result, Store
 from exporter.missioncontrol.tokens import Holder
 from exporter.missioncontrol.waiting import Waiting
 
-DECLARATION: Final = "session-exporter"
-"""The request header that says: this client redacts before it sends."""
-
-_INLINE_BYTES_MAX: Final = 64 * 1024
 _FRESH_SECONDS: Final = 0.15
 _FIRST_CLEANING_SECONDS, _CLEANING_SECONDS = 60.0, 3600.0
 _log: Final = logging.getLogger(__name__)
-_NAMELESS: Final = "unknown"
 
 
 class MakeTrace(Protocol):
@@ -49,30 +41,6 @@ class MakeTrace(Protocol):
     """
 
     def __call__(self, session: str, lines: Iterable[bytes], begun_by: str | None = None, /) -> bytes: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one request may hold."""
-
-    body_bytes: int = 32 << 20
-    bodies_bytes: int = 128 << 20
-    events: int = 5000
-    event_bytes: int = 16 << 20
-
-
-@dataclass(slots=True)
-class Counters:
-    """What happened since the start, for `/metrics`."""
-
-    requests: dict[str, int] = field(default_factory=dict)
-    stored: int = 0
-    duplicates: int = 0
-    rejected: int = 0
-    ephemeral: int = 0
-    masked: int = 0
-    refused: int = 0
-    bytes_stored: int = 0
 
 
 def utc_now() -> datetime:
@@ -103,20 +71,14 @@ class Receiver:
         self.waiting = Waiting()
         self.limits = limits or Limits()
         self.counters = Counters()
-        self._room = Room(self.limits.bodies_bytes)
+        self.intake = Intake(self.limits, self.counters, redact)
         self._clock = clock
         self._noted: dict[str, str] = {}
-        self._redact = redact
-        # A redactor belongs to one thread, so all redaction of undeclared clients happens on this one.
-        self._redacting = ThreadPoolExecutor(1, thread_name_prefix="receiver-redact")
-        # Many threads would only take the interpreter from the one that writes; one would let a bad body hold up all.
-        self._sorting = ThreadPoolExecutor(2, thread_name_prefix="receiver-sort")
 
     def close(self) -> None:
         """End the streams and the threads; the store stays open, it belongs to the caller."""
         self.live.close()
-        self._redacting.shutdown(wait=False)
-        self._sorting.shutdown(wait=False)
+        self.intake.close()
 
     def now(self) -> str:
         """Return the time as the wire writes it."""
@@ -134,7 +96,7 @@ class Receiver:
 
     async def find_holder(self, token: str) -> Holder | None:
         """Return whose token this is, or None; notes now and then that it is in use."""
-        found = await self.store.read(lambda database: tokens.holder(database, token))
+        found = await self.store.read(lambda database: tokens.holder(database, token), quick=True)
         if found is not None:
             now = self.now()
             minute = now[:16]
@@ -194,35 +156,12 @@ class Receiver:
             self.waiting.end(session_id)
             self.live.publish_session(session_id, deleted=True)
 
-    async def read_body(self, request: Request, bytes_max: int | None = None) -> bytes:
-        """Return the body of a request, within the limits; raise `ApiError`."""
-        return await read_body(request, min(bytes_max or self.limits.body_bytes, self.limits.body_bytes), self._room)
-
-    async def read_batch(self, request: Request) -> Batch:
-        """Return the events of a request, redacted unless the client declared that it has done so."""
-        declared = DECLARATION in request.headers
-        if not declared and self._redact is None:
-            raise ApiError(
-                503,
-                "no_redactor",
-                "This client does not say that it redacts, and no redactor is configured here.",
-                hint="Send the header Session-Exporter from a client that redacts, or run the receiver with one.",
-            )
-        body = await self.read_body(request)
-        if declared and len(body) <= _INLINE_BYTES_MAX:
-            return self._counted(self._sort_out(body, None))
-        thread, redact = (self._sorting, None) if declared else (self._redacting, self._redact)
-        batch = await asyncio.get_running_loop().run_in_executor(thread, self._sort_out, body, redact)
-        return self._counted(batch)
-
     async def take(
         self, session_id: str, lines: Sequence[bytes], rewound: Sequence[str]
     ) -> tuple[ingest.Stored, list[str]]:
         """Store redacted events of an exporter in this process, without a request; also return what is rejected."""
-        found = Elements(list(lines), list(rewound))
-        sort = partial(sort_out, found, event_bytes_max=self.limits.event_bytes)
-        batch = await asyncio.get_running_loop().run_in_executor(self._sorting, sort)
-        return await self.store_batch(session_id, self._counted(batch)), batch.rejected
+        batch = await self.intake.sort_out(lines, rewound)
+        return await self.store_batch(session_id, batch), batch.rejected
 
     async def store_batch(self, session_id: str, batch: Batch) -> ingest.Stored:
         """Store a batch; return once it is durable, and tell who watches."""
@@ -254,42 +193,6 @@ class Receiver:
             self.waiting.end(session_id)
             return
         self.live.publish_session(session_id)
-
-    def _counted(self, batch: Batch) -> Batch:
-        self.counters.rejected += len(batch.rejected)
-        self.counters.ephemeral += len(batch.ephemeral)
-        self.counters.masked += sum(bool(event.rules) for event in batch.durable)
-        return batch
-
-    def _sort_out(self, body: bytes, redact: RedactEvent | None) -> Batch:
-        try:
-            found = read_elements(body)
-        except BadBodyError as error:
-            raise ApiError(
-                400, "bad_body", f"The body cannot be read: {error}.", hint='Send {"events":[…]} as JSON.'
-            ) from error
-        if len(found.events) > self.limits.events:
-            raise ApiError(
-                413,
-                "too_many_events",
-                f"The body holds {len(found.events)} events; {self.limits.events} are taken at once.",
-                hint="Send fewer events in one request.",
-            )
-        made_safe = None if redact is None else _without_secrets(redact, self.counters)
-        return sort_out(found, event_bytes_max=self.limits.event_bytes, redact=made_safe)
-
-
-def _without_secrets(
-    redact: RedactEvent, counters: Counters
-) -> Callable[[bytes], tuple[bytes, tuple[str, ...]] | None]:
-    def apply(raw: bytes) -> tuple[bytes, tuple[str, ...]] | None:
-        outcome = redact(raw)
-        if isinstance(outcome, Refused):
-            counters.refused += 1
-            return None
-        return (outcome.line, outcome.rules or (_NAMELESS,)) if isinstance(outcome, Masked) else (outcome, ())
-
-    return apply
 
 
 def receiver_of(request: Request) -> Receiver:

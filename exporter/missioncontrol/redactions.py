@@ -4,6 +4,8 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from exporter.missioncontrol.amounts import AMOUNT_MAX
+
 REPORTED: Final = "reported"
 """Counts that an exporter told of: its word replaces its earlier word."""
 HERE: Final = "here"
@@ -13,7 +15,6 @@ COUNT_MAX: Final = 2**53
 """The highest number that a report may hold: every reader of JSON reads it as it is."""
 
 # Where `sum` fails because there is no such integer, this says the highest.
-_SUM: Final = "CAST(total({}) AS INTEGER)"
 _COLUMNS: Final = {"rule": "redactions.rule", "session": "sessions.id", "day": "redactions.day"}
 
 
@@ -38,6 +39,11 @@ def grouping(by: str) -> list[str] | None:
     return names if set(names) <= set(_COLUMNS) and len(set(names)) == len(names) else None
 
 
+def _sum(what: str) -> str:
+    """Return SQL for a sum that cannot become too large for an integer, as `sum` can."""
+    return f"cast(min(total(redactions.{what}), {float(AMOUNT_MAX)}) AS INTEGER)"
+
+
 def redactions(
     database: sqlite3.Connection, names: list[str], *, limit: int, offset: int
 ) -> tuple[list[dict[str, Any]], int | None]:
@@ -45,8 +51,8 @@ def redactions(
     columns = ", ".join(_COLUMNS[name] for name in names)
     order = ("redactions.day DESC, " if "day" in names else "") + f"4 DESC, {columns}"
     rows = database.execute(
-        f"SELECT count(DISTINCT sessions.n), {_SUM.format('redactions.count * (source = ?)')},"  # noqa: S608  constants only
-        f" {_SUM.format('redactions.count * (source = ?)')}, {_SUM.format('redactions.count')}, {columns}"
+        f"SELECT count(DISTINCT sessions.n), {_sum('count * (source = ?)')}, {_sum('count * (source = ?)')},"  # noqa: S608  constants only
+        f" {_sum('count')}, {columns}"
         " FROM redactions JOIN sessions ON sessions.n = redactions.session"
         f" GROUP BY {columns} ORDER BY {order} LIMIT ? OFFSET ?",
         (REPORTED, HERE, limit + 1, offset),

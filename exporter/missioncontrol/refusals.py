@@ -25,6 +25,10 @@ def translated() -> Iterator[None]:
         raise ApiError(
             410, "deleted_session", f"Session {error} was deleted here.", hint="Only a restore brings it back."
         ) from error
+    except OverflowError as error:
+        raise ApiError(
+            400, "number_too_large", f"A number in it is too large: {error}.", hint="Numbers have at most 64 bits."
+        ) from error
     except sqlite3.Error as error:
         raise ApiError(
             503,

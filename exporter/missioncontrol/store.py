@@ -40,6 +40,7 @@ class Store:
         self._database = open_database(self._path, self.notices.append)
         self._queue: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
+        self._quick_reader = ThreadPoolExecutor(1, thread_name_prefix="store-read-quick")
         self._own = threading.local()
         self._reading: list[sqlite3.Connection] = []
         self._closed = False
@@ -80,11 +81,15 @@ class Store:
         """Run a write on the writer's thread and return its result once it is durable."""
         return await asyncio.wrap_future(self.submit(job))
 
-    async def read(self, job: Job[Result]) -> Result:
-        """Run a read beside the writer; it sees every write that was answered before."""
+    async def read(self, job: Job[Result], *, quick: bool = False) -> Result:
+        """Run a read beside the writer; it sees every write that was answered before.
+
+        `quick` is for what takes no time and must not wait for reads that do: whether somebody may come in.
+        """
         if self._path is None:
             return await self.write(job)
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, job)
+        readers = self._quick_reader if quick else self._readers
+        return await asyncio.get_running_loop().run_in_executor(readers, self._read, job)
 
     def do(self, job: Job[Result]) -> Result:
         """Run a write or a read and wait for it; not for use on an event loop."""
@@ -110,6 +115,7 @@ class Store:
         self._queue.put(None)
         self._writer.join()
         self._readers.shutdown()
+        self._quick_reader.shutdown()
         for database in self._reading:
             database.close()
         self._database.close()

@@ -1,11 +1,12 @@
 """The sub-agents of a session, as a tree: who started whom, with which tool call, and how it ended."""
 
 import sqlite3
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from exporter.core.agents import Agent
 from exporter.core.envelope import Envelope, decode
 from exporter.core.event_data import read_object
+from exporter.missioncontrol.amounts import amount
 from exporter.missioncontrol.belonging import Kin, kin
 from exporter.missioncontrol.payloads import whole
 from exporter.missioncontrol.session_row import number_of
@@ -18,8 +19,8 @@ _STATES: Final = {
 }
 
 
+_AMOUNTS: Final = {"duration_ms": "durationMs", "tokens": "totalTokens"}
 _TEXTS: Final = {"name": "agentName", "display_name": "agentDisplayName", "mode": "executionMode", "model": "model"}
-_NUMBER_MAX: Final = 2**53
 
 
 def tree(database: sqlite3.Connection, session_id: str) -> dict[str, Any]:
@@ -106,16 +107,13 @@ def _described(database: sqlite3.Connection, session: int, nodes: dict[str, dict
         data = _read(whole(database, body, cuts))
         node["state"] = _STATES[type]
         node |= {name: data[field] for name, field in _TEXTS.items() if isinstance(data.get(field), str)}
-        duration, tokens, error = (data.get(field) for field in ("durationMs", "totalTokens", "error"))
-        node["duration_ms"] = float(duration) if _is_number(duration) else node["duration_ms"]
-        node["tokens"] = int(tokens) if _is_number(tokens) else node["tokens"]
+        for name, field in _AMOUNTS.items():
+            if (value := amount(data.get(field))) is not None:
+                node[name] = value
+        error = data.get("error")
         node["error"] = error if type == "subagent.failed" and isinstance(error, str) else None
 
 
 def _read(body: bytes) -> dict[str, Any]:
     envelope = decode(body)
     return read_object(envelope.data) if isinstance(envelope, Envelope) else {}
-
-
-def _is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _NUMBER_MAX

@@ -16,7 +16,8 @@ from exporter.missioncontrol.answers import ApiError, json_answer
 from exporter.missioncontrol.asked import STATES
 from exporter.missioncontrol.body import ENCODINGS
 from exporter.missioncontrol.guard import HOLDER
-from exporter.missioncontrol.receiver import DECLARATION, Receiver, receiver_of
+from exporter.missioncontrol.intake import DECLARATION
+from exporter.missioncontrol.receiver import Receiver, receiver_of
 from exporter.missioncontrol.redactions import COUNT_MAX
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,199}")
@@ -56,7 +57,7 @@ def checked_id(text: str) -> str:
 async def register(request: Request) -> Response:
     """Make a session known; the same registration again gives the same answer."""
     receiver = receiver_of(request)
-    body = await receiver.read_body(request)
+    body = await receiver.intake.read_body(request, _REPORT_BYTES_MAX)
     wanted = _decoded(body, _Registration)
     session_id = checked_id(wanted.id or wanted.agent_task_id or wanted.task_id or str(uuid4()))
     task_id = checked_id(wanted.agent_task_id or wanted.task_id or session_id)
@@ -84,8 +85,8 @@ async def store_events(request: Request) -> Response:
     """Store a batch; the answer says what the store holds now and is given once that is durable."""
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
-    batch = await receiver.read_batch(request)
-    stored = await receiver.store_batch(session_id, batch)
+    async with receiver.intake.read_batch(request) as batch:
+        stored = await receiver.store_batch(session_id, batch)
     outcome = {"accepted": len(stored.new), "duplicates": stored.duplicates, "rejected": batch.rejected}
     held = {"count": stored.ack.count, "digest": stored.ack.digest, "last_event_id": stored.ack.last_event_id}
     return json_answer({**outcome, "last_event_id": stored.ack.last_event_id, "ack": {**held, **outcome}})
@@ -96,7 +97,7 @@ async def report_session(request: Request) -> Response:
     receiver = receiver_of(request)
     _needs_declaration(request)
     session_id = checked_id(request.path_params["id"])
-    report = _decoded(await receiver.read_body(request, _REPORT_BYTES_MAX), _SessionReport)
+    report = _decoded(await receiver.intake.read_body(request, _REPORT_BYTES_MAX), _SessionReport)
     if isinstance(report.state, str) and report.state not in STATES:
         raise ApiError(400, "bad_state", "The state is not one.", hint=f"States are {', '.join(STATES)}.")
     fields = msgspec.to_builtins(report)
@@ -111,7 +112,7 @@ async def report_exporter(request: Request) -> Response:
     receiver = receiver_of(request)
     _needs_declaration(request)
     exporter_id = checked_id(request.path_params["id"])
-    report = _decoded(await receiver.read_body(request, _REPORT_BYTES_MAX), dict[str, Any])
+    report = _decoded(await receiver.intake.read_body(request, _REPORT_BYTES_MAX), dict[str, Any])
     if not _is_bounded(report, _REPORT_LEVELS_MAX):
         hint = f"Numbers are at most {COUNT_MAX}, and at most {_REPORT_LEVELS_MAX} values stand in each other."
         raise ApiError(400, "bad_report", "The report holds what cannot be shown.", hint=hint)
@@ -126,8 +127,8 @@ async def live_events(request: Request) -> Response:
     """Pass ephemeral events on to who watches; nothing is stored, and a durable event is not for here."""
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
-    batch = await receiver.read_batch(request)
-    await receiver.show_live(session_id, batch.ephemeral)
+    async with receiver.intake.read_batch(request) as batch:
+        await receiver.show_live(session_id, batch.ephemeral)
     return json_answer({"accepted": len(batch.ephemeral)})
 
 

@@ -127,8 +127,12 @@ def test_what_some_readers_refuse_is_an_event_all_the_same(data: str) -> None:
     assert (envelope.id, envelope.type, bytes(envelope.data)) == ("odd", "user.message", data.encode())
 
 
-def test_100_000_levels_of_depth_are_read() -> None:
-    assert read(event("deep", data="[" * 100_000 + "]" * 100_000)).id == "deep"
+def test_9_900_levels_of_depth_are_read() -> None:
+    assert read(event("deep", data="[" * 9_900 + "]" * 9_900)).id == "deep"
+
+
+def test_what_is_deeper_than_anything_real_is_no_event() -> None:
+    assert decode(event("deep", data="[" * 100_000 + "]" * 100_000)) == Unreadable("not_json")
 
 
 def test_a_string_of_a_megabyte_is_read_on_both_paths() -> None:

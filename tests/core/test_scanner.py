@@ -1,6 +1,7 @@
 """The scanner reads what a strict JSON reader reads, says where it is, and never takes more than linear time."""
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -8,7 +9,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from exporter.core.scanner import NotJsonError, elements, members, scan_string, scan_value, skip_whitespace
+from exporter.core.scanner import (
+    DEPTH_MAX,
+    STEPS_MAX,
+    NotJsonError,
+    elements,
+    members,
+    scan_string,
+    scan_value,
+    skip_whitespace,
+)
 from tests.core.events import is_strict_json, strict_json
 from tests.core.timing import grows_with_size
 
@@ -142,11 +152,45 @@ def test_a_bare_control_character_in_a_string_is_refused(character: int) -> None
 
 @pytest.mark.parametrize("opening, closing", [(b"[", b"]"), (b'{"a":', b"}")])
 def test_depth_costs_no_stack(opening: bytes, closing: bytes) -> None:
-    text = opening * 100_000 + b"1" + closing * 100_000
+    text = opening * 9_900 + b"1" + closing * 9_900
 
     assert scan_value(text) == len(text)
     with pytest.raises(NotJsonError):
         scan_value(text[:-1])
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":', b'[1,{"b":2,"a":'])
+def test_it_stops_where_it_is_deeper_than_anything_real(opening: bytes) -> None:
+    with pytest.raises(NotJsonError) as error:
+        scan_value(opening * 1_000_000)
+
+    assert error.value.position <= len(opening) * (DEPTH_MAX + 1)
+
+
+@pytest.mark.parametrize(
+    "part", [b"[[[[]]]],", b"[[[[1],1],1],1],", b'{"a":{"b":{"c":{}}}},', b"[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,[[]]],"]
+)
+def test_it_stops_where_there_is_more_to_do_than_in_anything_real(part: bytes) -> None:
+    text = b"[" + part * (30_000_000 // len(part)) + b"1]"
+
+    began = time.process_time()
+    with pytest.raises(NotJsonError):
+        scan_value(text)
+
+    assert time.process_time() - began < 3
+
+
+def test_keys_are_limited_as_well() -> None:
+    with pytest.raises(NotJsonError):
+        members(b'{"":1' + b',"":1' * STEPS_MAX + b"}")
+
+
+@given(mutated_json(), st.sampled_from([b"[[%s]]", b'{"a":[1,%s,{"b":{}}],"c":[[]]}', b'[{"a":{"b":%s}},%s]']))
+def test_it_accepts_the_same_at_any_depth(text: bytes, around: bytes) -> None:
+    whole = around.replace(b"%s", text)
+
+    if is_utf8(whole):
+        assert is_scanned(whole) == is_strict_json(whole)
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,25 @@ async def test_a_rewind_is_told_and_hides_what_is_gone(station: Station, full: P
     assert await exporter.differences() == []
 
 
+async def test_a_rewind_of_more_than_one_request_takes_is_told_in_several(
+    station: Station, full: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("exporter.daemon.handover._REWOUND_MAX", 3)
+    session = station.session()
+    session.add(20)
+    exporter = station.exporter(full)
+    await exporter.idle()
+    session.replace(*session.lines()[:12])
+    session.append(*session.make(3, prefix="new"))
+
+    await until(lambda: full.ids() == session.durable_ids())
+    await exporter.idle()
+
+    told = [request.json()["rewound"] for request in full.event_requests() if "rewound" in request.json()]
+    assert [len(ids) for ids in told] == [3, 3, 2]
+    assert await exporter.differences() == []
+
+
 async def test_a_rewind_while_the_exporter_was_off_is_told(station: Station, full: Peer) -> None:
     session = station.session()
     session.add(20)

@@ -36,6 +36,8 @@ def zstd_in_pieces(body: bytes) -> bytes:
         ("gzip", lambda body: gzip.compress(body[:20]) + gzip.compress(body[20:])),
         ("zstd", zstandard.ZstdCompressor(level=3).compress),
         ("ZSTD", zstd_in_pieces),
+        ("zstd", lambda body: zstandard.compress(body[:20]) + zstandard.compress(body[20:])),
+        ("zstd", lambda body: b"\x50\x2a\x4d\x18\0\0\0\0" + zstandard.compress(b"") + zstandard.compress(body)),
     ],
 )
 @pytest.mark.parametrize("size", [10, 700_000])
@@ -70,10 +72,24 @@ async def test_an_unknown_encoding_is_415_and_says_what_is_understood(client: ht
         ("zstd", zstandard.compress(b'{"events":[]}')[:-4]),
         ("gzip", gzip.compress(b'{"events":[]}')[:-9]),
         ("zstd", b""),
+        ("zstd", zstandard.compress(b'{"events":[]}') + b"garbage"),
+        ("zstd", zstandard.compress(b'{"events":[]}') + zstandard.compress(b"{}")[:-1]),
+        ("zstd", zstd_in_pieces(b'{"events":[]}')[:-1]),
+        ("zstd", zstd_in_pieces(b'{"events":[]}')[:-3]),
+        ("gzip", gzip.compress(b'{"events":[]}') + b"garbage"),
+        ("gzip", b""),
     ],
 )
 async def test_a_broken_encoding_is_400(client: httpx.AsyncClient, encoding: str, body: bytes) -> None:
     assert (await post(client, body, encoding)).status_code == 400
+
+
+async def test_a_second_frame_is_part_of_the_body(client: httpx.AsyncClient) -> None:
+    packed = zstandard.compress(b'{"events":[]}') + zstandard.compress(b'{"events":[]}')
+
+    answer = await post(client, packed, "zstd")
+
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (400, "bad_body")
 
 
 def bomb_zstd(size: int) -> bytes:

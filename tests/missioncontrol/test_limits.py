@@ -12,7 +12,7 @@ import httpx
 import pytest
 import zstandard
 
-from exporter.missioncontrol.receiver import Limits
+from exporter.missioncontrol.intake import Limits
 from exporter.missioncontrol.store import Store
 from tests.missioncontrol.test_body import bomb_gzip, bomb_zstd
 from tests.missioncontrol.test_kill import SERVE

@@ -1,8 +1,10 @@
 """Tokens of their own for exporters, certificates, and how long sessions are kept."""
 
+import asyncio
 import shutil
 import ssl
 import subprocess
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +17,7 @@ from exporter.errors import SettingsError, UsageError
 from exporter.missioncontrol import tokens
 from exporter.missioncontrol.administration import create_token, list_tokens, revoke_token
 from exporter.missioncontrol.app import create_app
+from exporter.missioncontrol.receiver import Receiver
 from exporter.missioncontrol.retention import Retention
 from exporter.missioncontrol.server import Certificate, serve_http
 from exporter.missioncontrol.store import Store
@@ -28,6 +31,25 @@ async def ask(url: str, token: str | None, path: str = "/api/v1/sessions", **opt
     headers = {"X-Forwarded-For": "203.0.113.5"} | ({"Authorization": f"Bearer {token}"} if token else {})
     async with httpx.AsyncClient(**options) as client:
         return (await client.get(url + path, headers=headers)).status_code
+
+
+async def test_whether_a_token_opens_does_not_wait_for_slow_reads(store_path: Path) -> None:
+    with Store(store_path) as store:
+        receiver = Receiver(store)
+        made = create_token(store_path, "laptop", upload_only=False)["token"]
+        go_on = threading.Event()
+        slow = [asyncio.create_task(store.read(lambda _: go_on.wait(30))) for _ in range(10)]
+        await asyncio.sleep(0)  # each is handed in
+
+        async with asyncio.timeout(10):
+            found = await receiver.find_holder(made)
+        waits = [not task.done() for task in slow]
+        go_on.set()
+        await asyncio.gather(*slow)
+        receiver.close()
+
+    assert found is not None
+    assert all(waits)
 
 
 async def test_a_token_opens_until_it_is_revoked_while_the_receiver_runs(store_path: Path) -> None:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from exporter.core import digest
-from exporter.missioncontrol.receiver import Limits
+from exporter.missioncontrol.intake import Limits
 from exporter.missioncontrol.store import Store
 
 pytestmark = pytest.mark.anyio

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from exporter.missioncontrol.amounts import amount
 from exporter.missioncontrol.web.entries import colour_of
 from exporter.missioncontrol.web.entry import one_line
 from exporter.missioncontrol.web.markup import address, counted, duration, escape, marked
@@ -72,12 +73,12 @@ def _branch(path: str, node: Node, agent: str | None, shown: list[int], depth: i
         return ""
     id = str(node["id"])
     name = _name(node)
-    took = node["duration_ms"]
+    took = amount(node["duration_ms"])
     facts = [
         _STATES.get(node["state"], str(node["state"])),
         "in the background" if node["mode"] == "background" else "",
         counted(node["events"], "event"),
-        duration(took / 1000) if isinstance(took, int | float) else "",
+        duration(took / 1000) if took is not None else "",
         counted(node["tokens"], "token") if node["tokens"] else "",
     ]
     inside = "".join(_branch(path, one, agent, shown, depth + 1) for one in node["agents"])

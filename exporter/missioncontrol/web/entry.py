@@ -5,6 +5,7 @@ from typing import Any, Final, Literal
 
 from exporter.core.envelope import Envelope
 from exporter.core.event_data import read_object
+from exporter.missioncontrol.amounts import amount
 from exporter.missioncontrol.web.markup import seconds_between
 
 Kind = Literal["user", "assistant", "tool", "turn", "note", "mark", "problem", "wait", "helper", "other"]
@@ -104,9 +105,8 @@ def text_of(data: Data, *names: str) -> str:
 
 
 def number_of(data: Data, name: str) -> float | None:
-    """Return a field that is a number."""
-    value = data.get(name)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """Return a field that is a number with which one can calculate."""
+    return amount(data.get(name))
 
 
 def inner(data: Data, name: str) -> Data:

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from exporter.missioncontrol import queries
+from exporter.missioncontrol.amounts import amount
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.redactions import redactions
 from exporter.missioncontrol.retention import Retention, used_bytes
@@ -58,7 +59,7 @@ def _masked(rows: list[dict[str, Any]]) -> str:
         sums[row["rule"]] = sums.get(row["rule"], 0) + row["count"]
         cells[row["rule"], row["day"]] = row["count"]
     rules = sorted(sums, key=lambda rule: (-sums[rule], rule))[:_RULES]
-    most = max(cells.values())
+    most = max(1, *cells.values())
     head = "".join(f'<th scope="col">{escape(day[5:])}</th>' for day in days)
     body = "".join(
         f'<tr><th scope="row"><code>{escape(rule)}</code></th><td class="number"><b>{sums[rule]:,}</b></td>'
@@ -101,17 +102,16 @@ def _exporters(exporters: list[dict[str, Any]]) -> str:
 
 
 def _sink(sink: dict[str, Any]) -> str:
-    seconds, events = sink.get("lag_seconds"), sink.get("lag_events")
-    lag = f"{duration(seconds)} behind" if isinstance(seconds, int | float) and seconds >= 1 else "up to date"
-    waiting = f", {counted(events, 'event')}" if isinstance(events, int) and events else ""
-    tried = sink.get("retries")
-    retries = f", {counted(tried, 'retry', 'retries')}" if isinstance(tried, int) and tried else ""
+    seconds, events, tries = (amount(sink.get(name)) for name in ("lag_seconds", "lag_events", "retries"))
+    lag = f"{duration(seconds)} behind" if seconds is not None and seconds >= 1 else "up to date"
+    waiting = f", {counted(events, 'event')}" if events else ""
+    retries = f", {counted(tries, 'retry', 'retries')}" if tries else ""
     error = f'<span class="error">{escape(sink["last_error"])}</span>' if sink.get("last_error") else ""
     return f"<li><b>{escape(sink.get('name') or '')}</b> {lag}{waiting}{retries} {error}</li>"
 
 
 def _quarantine(exporters: list[dict[str, Any]]) -> str:
-    total = sum(report["quarantined"] for report in exporters if isinstance(report.get("quarantined"), int))
+    total = sum(amount(report.get("quarantined")) or 0 for report in exporters)
     if not total:
         return '<p class="quiet">Nothing is held back.</p>'
     rows = "".join(

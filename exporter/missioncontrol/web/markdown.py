@@ -1,4 +1,7 @@
-"""Entries as Markdown, for a review or an issue; text of theirs cannot end the fence it stands in."""
+"""Entries as Markdown, for a review or an issue; text of theirs cannot end the fence it stands in.
+
+What was said keeps its own Markdown, but for what would load or run something where the document is read.
+"""
 
 import re
 from typing import Any, Final
@@ -13,6 +16,11 @@ _SPECIAL: Final = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "&#96;", **{one: f"\\{one}" for one in "\\*_[]#|!"}}
 )
 _TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
+_IMAGE: Final = re.compile(r"!(?=\[)")
+_LINK: Final = re.compile(r"\](?=[(:])(?![(:][ \t]*(?:https?://|mailto:))", re.IGNORECASE)
+_FENCE: Final = re.compile(r"(`{3,}|~{3,})([^\n]*)")
+_FENCE_INSIDE: Final = re.compile(r"[ \t>*+0-9.)-]+(?:```|~~~)")
+_CODE: Final = re.compile(r"(?<!`)(`+)(?!`)(?:.*?[^`])\1(?!`)")
 
 
 def head_markdown(session: dict[str, Any], figures: Figures) -> str:
@@ -80,7 +88,53 @@ def _plain(text: str) -> str:
 
 def _quoted(text: str) -> str:
     """Return what was said as a quotation; its HTML, if any, is text."""
-    return "\n".join(f"> {line}" for line in _TAG.sub("&lt;", text).splitlines())
+    return "\n".join(f"> {line}" for line in _defused(_TAG.sub("&lt;", text).splitlines()))
+
+
+def _defused(lines: list[str]) -> list[str]:
+    """Return lines whose images are text, and whose links lead to the web or to a mailbox.
+
+    Code stays as it is where it certainly is code: in fences at the beginning of a line, and between backticks, of
+    which none is left over in any line. Where that is not so, readers of Markdown may see code elsewhere than we do.
+    """
+    fenced = _fenced_lines(lines)
+    prose = [line for line, is_code in zip(lines, fenced, strict=True) if not is_code]
+    has_code = not any("`" in _CODE.sub("", line) or "\\`" in line for line in prose)
+    return [
+        line if is_code else _without_links(line, has_code=has_code)
+        for line, is_code in zip(lines, fenced, strict=True)
+    ]
+
+
+def _fenced_lines(lines: list[str]) -> list[bool]:
+    """Tell of each line whether it is code in a fence; of none when a fence may be inside of something else."""
+    if any(_FENCE_INSIDE.match(line) for line in lines):
+        return [False] * len(lines)
+    fenced: list[bool] = []
+    fence = ""
+    for line in lines:
+        match = _FENCE.match(line)
+        if fence:
+            fenced.append(True)
+            if match and match[1].startswith(fence) and not match[2].strip():
+                fence = ""
+        else:
+            fence = match[1] if match and not (match[1][0] == "`" and "`" in match[2]) else ""
+            fenced.append(bool(fence))
+    return fenced
+
+
+def _without_links(line: str, *, has_code: bool) -> str:
+    parts: list[str] = []
+    end = 0
+    for code in _CODE.finditer(line) if has_code else ():
+        parts += (_text_only(line[end : code.start()]), code[0])
+        end = code.end()
+    return "".join((*parts, _text_only(line[end:])))
+
+
+def _text_only(text: str) -> str:
+    return _LINK.sub(r"]\\", _IMAGE.sub(r"!\\", text))
 
 
 def _code(text: str) -> str:

@@ -6,6 +6,8 @@ from html import escape as _escape
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+from exporter.missioncontrol.amounts import amount
+
 MARKER: Final = re.compile(r"\[REDACTED:([a-z0-9.-]{1,48}):([0-9a-f]{8})\]")
 """What stands where a secret was: the rule that found it, and a tag that is the same for the same secret."""
 
@@ -122,7 +124,7 @@ def seconds_between(start: str | None, end: str | None) -> float | None:
 
 def duration(seconds: float | None) -> str:
     """Return a length of time as people say it."""
-    if seconds is None:
+    if seconds is None or amount(seconds) is None:
         return ""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
@@ -154,7 +156,8 @@ def short_number(value: float) -> str:
 
 def figure(value: Any) -> str:
     """Return a whole number with its thousands apart."""
-    return f"{int(value):,}" if isinstance(value, int | float) else ""
+    known = amount(value)
+    return "" if known is None else f"{int(known):,}"
 
 
 def counted(value: Any, noun: str, several: str = "") -> str:

@@ -9,6 +9,7 @@ import msgspec
 
 from exporter.core.envelope import Envelope, decode
 from exporter.core.summary import Summary
+from exporter.missioncontrol.amounts import amount
 from exporter.missioncontrol.batch import key_of
 from exporter.missioncontrol.belonging import as_of
 from exporter.missioncontrol.payloads import whole_if_small
@@ -247,20 +248,21 @@ def lags(reports: list[dict[str, Any]]) -> Lags:
         host, sinks, behind = report.get("host"), report.get("sinks"), report.get("behind")
         if isinstance(behind, dict):
             for id, lag in behind.items():
-                if isinstance(lag, dict) and _is_number(lag.get("lag_seconds")):
-                    sessions.setdefault(id, {**lag, "at": report.get("reported_at")})
+                if isinstance(lag, dict) and (known := _lag(lag)):
+                    sessions.setdefault(id, {**known, "at": report.get("reported_at")})
         if not isinstance(host, str) or host in hosts or not isinstance(sinks, list):
             continue
-        usable = [sink for sink in sinks if isinstance(sink, dict) and _is_number(sink.get("lag_seconds"))]
+        usable = [known for sink in sinks if isinstance(sink, dict) and (known := _lag(sink))]
         if isinstance(behind, dict):
             hosts[host] = {"lag_seconds": 0.0, "lag_events": 0}
         elif usable:
-            hosts[host] = max(usable, key=lambda sink: float(sink["lag_seconds"]))
+            hosts[host] = max(usable, key=lambda lag: lag["lag_seconds"])
     return Lags(sessions, hosts)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _lag(told: dict[str, Any]) -> dict[str, float] | None:
+    seconds = amount(told.get("lag_seconds"))
+    return None if seconds is None else {"lag_seconds": seconds, "lag_events": amount(told.get("lag_events")) or 0}
 
 
 def all_of_types(database: sqlite3.Connection, session_id: str, types: tuple[str, ...]) -> Iterator[Row]:
