@@ -189,7 +189,7 @@ class Receiver:
                 ingest.forget_session(database, session_id, now, reason=reason)
 
         await self.write(forget)
-        await asyncio.wrap_future(self.store.cut_log())
+        await asyncio.wrap_future(self.store.erase())
         for session_id in session_ids:
             self.waiting.end(session_id)
             self.live.publish_session(session_id, deleted=True)

@@ -27,6 +27,13 @@ def add(database: sqlite3.Connection, session: int, masked: Iterable[tuple[str, 
     )
 
 
+def rewrite(database: sqlite3.Connection) -> None:
+    """Write all counts anew, so that no copy of a deleted row stays between them."""
+    rows = database.execute("SELECT * FROM redactions").fetchall()
+    database.execute("DELETE FROM redactions")
+    database.executemany("INSERT INTO redactions VALUES (?, ?, ?, ?, ?)", rows)
+
+
 def grouping(by: str) -> list[str] | None:
     """Return the names in `by` (rule, session, day, or several with commas), or None when it is none of that."""
     names = by.split(",")

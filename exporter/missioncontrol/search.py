@@ -16,8 +16,9 @@ from typing import Final, TypeVar
 
 from exporter.missioncontrol import indexing
 from exporter.missioncontrol.index import identity_of, open_index, path_beside, put, reached, read_on, take_out
+from exporter.missioncontrol.log import truncate_log
 from exporter.missioncontrol.numbers import next_number
-from exporter.missioncontrol.schema import connect, truncate_log
+from exporter.missioncontrol.schema import connect
 from exporter.missioncontrol.store import Store
 
 Result = TypeVar("Result")
