@@ -37,6 +37,12 @@ def is_left(database: sqlite3.Connection) -> bool:
     return database.execute("SELECT 1 FROM to_clear LIMIT 1").fetchone() is not None
 
 
+def is_left_of(database: sqlite3.Connection, session_ids: list[str]) -> bool:
+    """Tell whether that is so, and these sessions are deleted ones."""
+    found = "SELECT 1 FROM deleted_sessions WHERE id = ?"
+    return is_left(database) and all(database.execute(found, (id,)).fetchone() is not None for id in session_ids)
+
+
 def erase(database: sqlite3.Connection, path: Path | None) -> bool:
     """Clear what deleted sessions left and cut the log; False while another program reads the store.
 

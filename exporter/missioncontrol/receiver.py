@@ -19,15 +19,13 @@ from exporter.missioncontrol.answers import ApiError
 from exporter.missioncontrol.batch import BadBodyError, Batch, Elements, read_elements, sort_out
 from exporter.missioncontrol.body import Room, read_body
 from exporter.missioncontrol.finding import Query, results
+from exporter.missioncontrol.forgetting import Forgetting
 from exporter.missioncontrol.live import Live
 from exporter.missioncontrol.numbers import next_number
 from exporter.missioncontrol.refusals import translated
 from exporter.missioncontrol.retention import Retention, due
 from exporter.missioncontrol.search import Search
-from exporter.missioncontrol.session_row import (
-    EXPIRED,
-    number_of,
-)
+from exporter.missioncontrol.session_row import EXPIRED, number_of
 from exporter.missioncontrol.store import Job, Result, Store
 from exporter.missioncontrol.tokens import Holder
 from exporter.missioncontrol.waiting import Waiting
@@ -94,11 +92,11 @@ class Receiver:
         project: ProjectEvent | None = None,
         retention: Retention | None = None,
     ) -> None:
-        self.retention = retention or Retention()
-        self.store = store
+        self.store, self.retention = store, retention or Retention()
         self.make_trace = make_trace
         self.project = project
         self.search = Search(store)
+        self.forgetting = Forgetting(store, self.search)
         self.live = Live()
         self.waiting = Waiting()
         self.limits = limits or Limits()
@@ -115,6 +113,7 @@ class Receiver:
     def close(self) -> None:
         """End the streams and the threads; the store stays open, it belongs to the caller."""
         self.live.close()
+        self.forgetting.close()
         self._redacting.shutdown(wait=False)
         self._sorting.shutdown(wait=False)
 
@@ -180,6 +179,8 @@ class Receiver:
 
     async def forget(self, session_ids: list[str], *, reason: str = "deleted") -> None:
         """Delete sessions for good: when this returns, no file of ours holds a word of them."""
+        if await self.forgetting.is_left_of(session_ids):
+            return await self.forgetting.finish()
         numbers = await self.read(lambda database: [number_of(database, id) for id in session_ids])
         await asyncio.wrap_future(self.search.forget(numbers))
         now = self.now()
@@ -189,10 +190,10 @@ class Receiver:
                 ingest.forget_session(database, session_id, now, reason=reason)
 
         await self.write(forget)
-        await asyncio.wrap_future(self.store.erase())
         for session_id in session_ids:
             self.waiting.end(session_id)
             self.live.publish_session(session_id, deleted=True)
+        return await self.forgetting.finish()
 
     async def read_body(self, request: Request, bytes_max: int | None = None) -> bytes:
         """Return the body of a request, within the limits; raise `ApiError`."""
