@@ -23,7 +23,7 @@ from exporter.missioncontrol.forgetting import Forgetting
 from exporter.missioncontrol.live import Live
 from exporter.missioncontrol.numbers import next_number
 from exporter.missioncontrol.refusals import translated
-from exporter.missioncontrol.retention import Retention, due
+from exporter.missioncontrol.retention import Retention, due, remove_set_aside
 from exporter.missioncontrol.search import Search
 from exporter.missioncontrol.session_row import EXPIRED, number_of
 from exporter.missioncontrol.store import Job, Result, Store
@@ -93,8 +93,7 @@ class Receiver:
         retention: Retention | None = None,
     ) -> None:
         self.store, self.retention = store, retention or Retention()
-        self.make_trace = make_trace
-        self.project = project
+        self.make_trace, self.project = make_trace, project
         self.search = Search(store)
         self.forgetting = Forgetting(store, self.search)
         self.live = Live()
@@ -169,6 +168,7 @@ class Receiver:
     async def expire(self) -> int:
         """Forget every session that is past its time; return how many they were."""
         gone = 0
+        await asyncio.to_thread(remove_set_aside, self.store.path, self.retention, self._clock())
         while True:
             now, index_bytes = self._clock(), self.search.size_bytes
             ids = await self.read(lambda database: due(database, self.retention, now, index_bytes))  # noqa: B023
