@@ -7,7 +7,7 @@ is made to fill the page, which SQLite answers by clearing the gap or writing ov
 """
 
 import sqlite3
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,8 @@ _INTERIOR, _LEAF = 5, 13
 _BEFORE_FIRST_HEADER: Final = 100
 _AROUND: Final = 4
 """Pages looked at on each side of a row; moving a row takes it to the next page but one at most."""
-_LEAVES_SEEN_ALWAYS: Final = 2048
+_LEAVES_SEEN_ALWAYS: Final = 512
+_LAST: Final = 1 << 63
 _PAGES_TOGETHER: Final = 100
 _POINTERS_BYTES: Final = 8
 """So little may stay in a gap: SQLite's own pointers, which are no one's text."""
@@ -74,7 +75,7 @@ def _suspects(file: BinaryIO, root: int, around: list[int] | None) -> Iterator[b
     head = file.read(_BEFORE_FIRST_HEADER)
     size = int.from_bytes(head[16:18], "big")
     bytes_per_page = 65536 if size == 1 else size
-    leaves = list(_leaves(file, root, bytes_per_page))
+    leaves = list(_leaves(file, root, bytes_per_page, None if around is None else sorted(around)))
     for number in _wanted(leaves, around):
         page = _page(file, number, bytes_per_page)
         begin, end = _gap(page)
@@ -91,8 +92,13 @@ def _wanted(leaves: list[tuple[int, int]], around: list[int] | None) -> Iterable
     return [leaves[at][1] for at in sorted(near)]
 
 
-def _leaves(file: BinaryIO, number: int, size: int, last: int = 1 << 63) -> Iterator[tuple[int, int]]:
-    """Yield the leaves below a page, in order: the last row that may be in each, and its number."""
+def _leaves(
+    file: BinaryIO, number: int, size: int, around: list[int] | None, last: int = _LAST
+) -> Iterator[tuple[int, int]]:
+    """Yield the leaves below a page, in order: the last row that may be in each, and its number.
+
+    Parts of the tree that are not next to any of the rows are left out.
+    """
     page = _page(file, number, size)
     if page[0] == _LEAF:
         yield last, number
@@ -104,8 +110,10 @@ def _leaves(file: BinaryIO, number: int, size: int, last: int = 1 << 63) -> Iter
     if children and _page(file, children[0][1], size)[0] == _LEAF:
         yield from children
         return
-    for key, child in children:
-        yield from _leaves(file, child, size, key)
+    for at, (key, child) in enumerate(children):
+        first, end = children[at - 2][0] if at > 1 else 0, children[at + 1][0] if at + 1 < len(children) else _LAST
+        if around is None or at <= 1 or bisect_left(around, first) < bisect_right(around, end):
+            yield from _leaves(file, child, size, around, key)
 
 
 def _page(file: BinaryIO, number: int, size: int) -> bytes:
