@@ -96,10 +96,10 @@ _FAMILIES: Final = (
 _WORDS: Final = (feed.put_into_words,)
 # No text in an index: a row that moves leaves copies in its pages, which `leftovers` clears in tables only.
 _LEFTOVERS: Final = (
-    "DROP INDEX notices_by_session",
+    "DROP INDEX IF EXISTS notices_by_session",
     "CREATE INDEX notices_by_session ON notices (session)",
-    "CREATE INDEX notices_waiting ON notices (session) WHERE status = 'waiting'",
-    """CREATE TABLE to_clear (
+    "CREATE INDEX IF NOT EXISTS notices_waiting ON notices (session) WHERE status = 'waiting'",
+    """CREATE TABLE IF NOT EXISTS to_clear (
         tree TEXT NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (tree, row)) WITHOUT ROWID""",
 )
 # One entry per `PRAGMA user_version`; an entry is never changed once released.
