@@ -434,6 +434,19 @@ def test_the_quarantine_is_compared_with_its_cap(facts: Facts, size: int, verdic
     assert only(state.quarantine(facts)).verdict == verdict
 
 
+def test_damaged_stores_that_were_set_aside_are_named(facts: Facts) -> None:
+    aside = state_dir(facts) / "mission_control.db.corrupt-1"
+    aside.write_bytes(bytes(2048))
+
+    check = only(state.set_aside(facts))
+
+    assert check.verdict == "note"
+    assert f"{aside} (2.0 KiB)" in check.detail
+    assert "delete them" in check.remedy
+    aside.unlink()
+    assert list(state.set_aside(facts)) == []
+
+
 # ---- sinks --------------------------------------------------------------------------------------------------
 
 

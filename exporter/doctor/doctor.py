@@ -53,6 +53,7 @@ def _looks(facts: Facts, *, schema: bool) -> Iterator[list[Check]]:
     yield attempt("daemon", lambda: state.daemon(facts))
     yield attempt("marks", lambda: state.marks(facts))
     yield attempt("quarantine", lambda: state.quarantine(facts))
+    yield attempt("damaged stores", lambda: state.set_aside(facts))
     yield attempt("file watching", lambda: machine.file_watching(len(found.files)))
     yield attempt("open files", lambda: machine.open_files(facts.open_files))
 

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from exporter.core.names import RECEIVER
 from exporter.doctor.check import Check, counted
 from exporter.doctor.facts import Facts
 from exporter.sources.watch import file_system_type, is_remote
@@ -163,6 +164,15 @@ def quarantine(facts: Facts) -> Iterator[Check]:
     with closing(_opened(path)) as connection:
         number, size = connection.execute("SELECT count(*), coalesce(sum(length(raw)), 0) FROM quarantine").fetchone()
     yield _quarantine(int(number), int(size), facts.quarantine_bytes)
+
+
+def set_aside(facts: Facts) -> Iterator[Check]:
+    """Name the damaged stores of Mission Control that were put aside; says nothing when there are none."""
+    found = sorted(facts.state_dir.glob(f"{RECEIVER}.corrupt-*"))
+    if found:
+        named = ", ".join(f"{path} ({_size(path.stat().st_size)})" for path in found)
+        remedy = "delete them once you need nothing of them: they also hold sessions that were forgotten since"
+        yield Check("damaged stores", "note", f"set aside: {named}", remedy)
 
 
 def _quarantine(number: int, size: int, size_max: int) -> Check:

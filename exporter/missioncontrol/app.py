@@ -92,6 +92,7 @@ def create_app(
 async def _live(app: Starlette) -> AsyncIterator[None]:
     receiver: Receiver = app.state.receiver
     receiver.search.wake()  # what an earlier run stored and did not index
+    await receiver.forgetting.resume()
     house = asyncio.create_task(receiver.keep_house(), name="receiver-house")
     yield
     house.cancel()

@@ -9,7 +9,7 @@ import msgspec
 from exporter.core import digest
 from exporter.core.envelope import Envelope, decode
 from exporter.core.summary import TELLING_TYPES, Summary
-from exporter.missioncontrol import belonging, bulk, feed, payloads, redactions
+from exporter.missioncontrol import belonging, bulk, erasing, feed, payloads, redactions
 from exporter.missioncontrol.batch import Batch, Event, key_of
 from exporter.missioncontrol.numbers import next_number, raise_floor
 from exporter.missioncontrol.placing import known, last_shown, place_new, wait_for_hidden
@@ -114,9 +114,11 @@ def forget_session(database: sqlite3.Connection, session_id: str, now: str, *, r
     session = load(database, session_id)
     raise_floor(database, "events")
     raise_floor(database, "sessions")
+    erasing.mark(database, session.n)
     for table in ("events", "rewinds", "orphans", "notices", "redactions", "families"):
         database.execute(f"DELETE FROM {table} WHERE session = ?", (session.n,))  # noqa: S608  constants
     payloads.forget(database, session.n)
+    redactions.rewrite(database)
     database.execute("DELETE FROM sessions WHERE n = ?", (session.n,))
     database.execute(
         "INSERT OR REPLACE INTO deleted_sessions (id, deleted_at, reason) VALUES (?, ?, ?)", (session_id, now, reason)

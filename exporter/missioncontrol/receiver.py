@@ -15,16 +15,14 @@ from exporter.missioncontrol import ingest, tokens
 from exporter.missioncontrol.answers import ApiError
 from exporter.missioncontrol.batch import Batch
 from exporter.missioncontrol.finding import Query, results
+from exporter.missioncontrol.forgetting import Forgetting
 from exporter.missioncontrol.intake import Counters, Intake, Limits
 from exporter.missioncontrol.live import Live
 from exporter.missioncontrol.numbers import last_number
 from exporter.missioncontrol.refusals import translated
-from exporter.missioncontrol.retention import Retention, due
+from exporter.missioncontrol.retention import Retention, due, remove_set_aside
 from exporter.missioncontrol.search import Search
-from exporter.missioncontrol.session_row import (
-    EXPIRED,
-    number_of,
-)
+from exporter.missioncontrol.session_row import EXPIRED, number_of
 from exporter.missioncontrol.store import Job, Result, Store
 from exporter.missioncontrol.tokens import Holder
 from exporter.missioncontrol.waiting import Waiting
@@ -62,11 +60,10 @@ class Receiver:
         project: ProjectEvent | None = None,
         retention: Retention | None = None,
     ) -> None:
-        self.retention = retention or Retention()
-        self.store = store
-        self.make_trace = make_trace
-        self.project = project
+        self.store, self.retention = store, retention or Retention()
+        self.make_trace, self.project = make_trace, project
         self.search = Search(store)
+        self.forgetting = Forgetting(store, self.search)
         self.live = Live()
         self.waiting = Waiting()
         self.limits = limits or Limits()
@@ -79,6 +76,7 @@ class Receiver:
         """End the streams and the threads; the store stays open, it belongs to the caller."""
         self.live.close()
         self.intake.close()
+        self.forgetting.close()
 
     def now(self) -> str:
         """Return the time as the wire writes it."""
@@ -132,6 +130,7 @@ class Receiver:
     async def expire(self) -> int:
         """Forget every session that is past its time; return how many they were."""
         gone = 0
+        await asyncio.to_thread(remove_set_aside, self.store.path, self.retention, self._clock())
         while True:
             now, index_bytes = self._clock(), self.search.size_bytes
             ids = await self.read(lambda database: due(database, self.retention, now, index_bytes))  # noqa: B023
@@ -142,6 +141,8 @@ class Receiver:
 
     async def forget(self, session_ids: list[str], *, reason: str = "deleted") -> None:
         """Delete sessions for good: when this returns, no file of ours holds a word of them."""
+        if await self.forgetting.is_left_of(session_ids):
+            return await self.forgetting.finish()
         numbers = await self.read(lambda database: [number_of(database, id) for id in session_ids])
         await asyncio.wrap_future(self.search.forget(numbers))
         now = self.now()
@@ -151,10 +152,10 @@ class Receiver:
                 ingest.forget_session(database, session_id, now, reason=reason)
 
         await self.write(forget)
-        await asyncio.wrap_future(self.store.cut_log())
         for session_id in session_ids:
             self.waiting.end(session_id)
             self.live.publish_session(session_id, deleted=True)
+        return await self.forgetting.finish()
 
     async def take(
         self, session_id: str, lines: Sequence[bytes], rewound: Sequence[str]

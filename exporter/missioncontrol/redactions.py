@@ -11,10 +11,7 @@ REPORTED: Final = "reported"
 HERE: Final = "here"
 """Counts of what was masked on arrival, because the client had not declared that it redacts."""
 
-COUNT_MAX: Final = 2**53
-"""The highest number that a report may hold: every reader of JSON reads it as it is."""
 
-# Where `sum` fails because there is no such integer, this says the highest.
 _COLUMNS: Final = {"rule": "redactions.rule", "session": "sessions.id", "day": "redactions.day"}
 
 
@@ -31,6 +28,13 @@ def add(database: sqlite3.Connection, session: int, masked: Iterable[tuple[str, 
         "INSERT INTO redactions VALUES (?, ?, ?, ?, 1) ON CONFLICT DO UPDATE SET count = count + 1",
         ((session, day, rule, HERE) for day, rule in masked),
     )
+
+
+def rewrite(database: sqlite3.Connection) -> None:
+    """Write all counts anew, so that no copy of a deleted row stays between them."""
+    rows = database.execute("SELECT * FROM redactions").fetchall()
+    database.execute("DELETE FROM redactions")
+    database.executemany("INSERT INTO redactions VALUES (?, ?, ?, ?, ?)", rows)
 
 
 def grouping(by: str) -> list[str] | None:

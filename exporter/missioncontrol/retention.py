@@ -1,8 +1,10 @@
 """How long sessions are kept, and how much: the oldest go first, whole and for good."""
 
 import sqlite3
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 _AT_ONCE: Final = 200
@@ -38,6 +40,17 @@ def due(database: sqlite3.Connection, retention: Retention, now: datetime, index
         return []
     used = used_bytes(database) + index_bytes
     return _oldest(database, used - retention.bytes_max * _ROOM, used) if used > retention.bytes_max else []
+
+
+def remove_set_aside(store: Path | None, retention: Retention, now: datetime) -> None:
+    """Remove damaged stores that were set aside, once all that is in them is past its time."""
+    if store is None or retention.days_max is None:
+        return
+    end = (now - timedelta(days=retention.days_max)).timestamp()
+    for path in store.parent.glob(f"{store.name}.corrupt-*"):
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < end:
+                path.unlink()
 
 
 def used_bytes(database: sqlite3.Connection) -> int:

@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -20,7 +19,6 @@ _WAL_PAGES: Final = 1024
 _CACHE_KIBIBYTES: Final = 8000
 _CHECKED_BYTES_MAX: Final = 32 << 20
 _WAL_BYTES_KEPT: Final = 64 << 20
-_TRUNCATE_TRIES, _TRUNCATE_WAIT_SECONDS = 20, 0.05
 
 Statement: TypeAlias = str | Callable[[sqlite3.Connection], None]
 
@@ -96,6 +94,14 @@ _FAMILIES: Final = (
     belonging.fill,
 )
 _WORDS: Final = (feed.put_into_words,)
+# No text in an index: a row that moves leaves copies in its pages, which `leftovers` clears in tables only.
+_LEFTOVERS: Final = (
+    "DROP INDEX IF EXISTS notices_by_session",
+    "CREATE INDEX notices_by_session ON notices (session)",
+    "CREATE INDEX IF NOT EXISTS notices_waiting ON notices (session) WHERE status = 'waiting'",
+    """CREATE TABLE IF NOT EXISTS to_clear (
+        tree TEXT NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (tree, row)) WITHOUT ROWID""",
+)
 # One entry per `PRAGMA user_version`; an entry is never changed once released.
 _MIGRATIONS: Final[tuple[tuple[Statement, ...], ...]] = (
     _FIRST,
@@ -107,6 +113,7 @@ _MIGRATIONS: Final[tuple[tuple[Statement, ...], ...]] = (
     _PAYLOADS,
     _FAMILIES,
     _WORDS,
+    _LEFTOVERS,
 )
 
 
@@ -119,16 +126,6 @@ def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection
     if read_only:
         database.execute("PRAGMA query_only = ON")
     return database
-
-
-def truncate_log(database: sqlite3.Connection) -> bool:
-    """Write the log into the file and cut it to nothing, so that no old page stays in it; False while it is read."""
-    for _ in range(_TRUNCATE_TRIES):
-        (busy, _, _) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if not busy:
-            return True
-        time.sleep(_TRUNCATE_WAIT_SECONDS)
-    return False
 
 
 def open_database(path: Path | None, notice: Callable[[str], None]) -> sqlite3.Connection:

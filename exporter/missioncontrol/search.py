@@ -16,8 +16,9 @@ from typing import Final, TypeVar
 
 from exporter.missioncontrol import indexing
 from exporter.missioncontrol.index import identity_of, open_index, path_beside, put, reached, read_on, take_out
+from exporter.missioncontrol.log import truncate_log
 from exporter.missioncontrol.numbers import last_number
-from exporter.missioncontrol.schema import connect, truncate_log
+from exporter.missioncontrol.schema import connect
 from exporter.missioncontrol.store import Store
 
 Result = TypeVar("Result")
@@ -40,7 +41,7 @@ class Search:
         self._wake = threading.Event()
         self._hurry = threading.Event()
         self._lock = threading.Lock()
-        self._requests: queue.SimpleQueue[tuple[Sequence[int], Future[None]]] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[tuple[Sequence[int], Future[bool]]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
         self._last_wake = 0.0
@@ -61,9 +62,12 @@ class Search:
                     self._thread.start()
         self._wake.set()
 
-    def forget(self, sessions: Sequence[int]) -> "Future[None]":
-        """Take sessions out for good; they must still be in the store until the future answers."""
-        answer: Future[None] = Future()
+    def forget(self, sessions: Sequence[int]) -> "Future[bool]":
+        """Take sessions out for good; they must still be in the store until the future answers.
+
+        It answers False while another program reads the index, so that words stay in its log: forget nothing, later.
+        """
+        answer: Future[bool] = Future()
         self._requests.put((sessions, answer))
         self.wake()
         return answer
@@ -193,15 +197,15 @@ class Search:
         _log.warning("the search index is filled in this process", extra={"reason": reason})
         self._apart_after = time.monotonic() + _APART_AGAIN_SECONDS
 
-    def _forget(self, index: sqlite3.Connection, sessions: Sequence[int], answer: "Future[None]") -> None:
+    def _forget(self, index: sqlite3.Connection, sessions: Sequence[int], answer: "Future[bool]") -> None:
         if not answer.set_running_or_notify_cancel():
             return
         try:
             with self._lock:
                 for session in sessions:
                     take_out(index, self._store.read_now, session)
-                truncate_log(index)
+                is_cut = truncate_log(index)
         except sqlite3.Error as error:
             answer.set_exception(error)
             raise
-        answer.set_result(None)
+        answer.set_result(is_cut)

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from exporter.missioncontrol.schema import connect, open_database, truncate_log
+from exporter.missioncontrol.erasing import erase
+from exporter.missioncontrol.schema import connect, open_database
 
 Result = TypeVar("Result")
 Job = Callable[[sqlite3.Connection], Result]
@@ -99,10 +100,10 @@ class Store:
         """Run a read from any thread but an event loop's, and wait for it."""
         return self.do(job) if self._path is None else self._read(job)
 
-    def cut_log(self) -> "Future[bool]":
-        """Move all that is in the log into the file and empty the log, after what was handed in before."""
+    def erase(self) -> "Future[bool]":
+        """Clear what deleted sessions left in the file and the log; False while another program reads the store."""
         answer: Future[bool] = Future()
-        self._queue.put(_Queued(truncate_log, answer, alone=True))
+        self._queue.put(_Queued(lambda database: erase(database, self._path), answer, alone=True))
         return answer
 
     def close(self) -> None:
@@ -173,7 +174,7 @@ class Store:
                 continue
             try:
                 _answer(queued, queued.job(self._database), None)
-            except sqlite3.Error as error:
+            except Exception as error:  # a task's edge: who asked gets the error, the writer lives on
                 _answer(queued, None, error)
 
     def _transaction(self, jobs: list[_Queued]) -> list[Any]:

@@ -12,18 +12,18 @@ from starlette.routing import Route
 
 from exporter.core.envelope import REFUSALS
 from exporter.missioncontrol import ingest, queries
+from exporter.missioncontrol.amounts import AMOUNT_MAX
 from exporter.missioncontrol.answers import ApiError, json_answer
 from exporter.missioncontrol.asked import STATES
 from exporter.missioncontrol.body import ENCODINGS
 from exporter.missioncontrol.guard import HOLDER
 from exporter.missioncontrol.intake import DECLARATION
 from exporter.missioncontrol.receiver import Receiver, receiver_of
-from exporter.missioncontrol.redactions import COUNT_MAX
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,199}")
 _REPORT_BYTES_MAX: Final = 1 << 20
 _REPORT_LEVELS_MAX: Final = 8
-_Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
+_Count = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
 _Rule = Annotated[str, Meta(min_length=1, max_length=200)]
 _Day = Annotated[str, Meta(pattern=r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")]
 _Rules = Annotated[dict[_Rule, _Count], Meta(max_length=5000)]
@@ -114,7 +114,7 @@ async def report_exporter(request: Request) -> Response:
     exporter_id = checked_id(request.path_params["id"])
     report = _decoded(await receiver.intake.read_body(request, _REPORT_BYTES_MAX), dict[str, Any])
     if not _is_bounded(report, _REPORT_LEVELS_MAX):
-        hint = f"Numbers are at most {COUNT_MAX}, and at most {_REPORT_LEVELS_MAX} values stand in each other."
+        hint = f"Numbers are at most {AMOUNT_MAX}, and at most {_REPORT_LEVELS_MAX} values stand in each other."
         raise ApiError(400, "bad_report", "The report holds what cannot be shown.", hint=hint)
     report["token"] = getattr(request.state, HOLDER, None)
     now = receiver.now()
@@ -164,7 +164,7 @@ def _needs_declaration(request: Request) -> None:
 def _is_bounded(value: object, levels: int) -> bool:
     """Tell whether a report can be kept and shown: what it says of whom is its own affair."""
     if isinstance(value, int | float):
-        return abs(value) <= COUNT_MAX
+        return abs(value) <= AMOUNT_MAX
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return levels > 0 and all(_is_bounded(one, levels - 1) for one in inside)
 

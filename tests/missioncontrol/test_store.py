@@ -2,12 +2,15 @@
 
 import sqlite3
 import stat
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from exporter.errors import StateError
 from exporter.missioncontrol import ingest, queries
+from exporter.missioncontrol.receiver import Receiver
+from exporter.missioncontrol.retention import Retention
 from exporter.missioncontrol.store import Store
 
 pytestmark = pytest.mark.anyio
@@ -70,6 +73,20 @@ def test_a_damaged_file_is_set_aside_and_a_new_one_begun(store_path: Path, damag
     if damage:
         assert aside == ["mission-control.db.corrupt-1", "mission-control.db.corrupt-2"]
         assert "set aside as mission-control.db.corrupt-2" in notices[0]
+
+
+@pytest.mark.parametrize(("days", "stays"), [(1, False), (3, True), (None, True)])
+async def test_a_store_that_was_set_aside_goes_when_all_in_it_is_past_its_time(
+    store_path: Path, days: int | None, stays: bool
+) -> None:
+    with Store(store_path) as store:
+        aside = store_path.with_name(f"{store_path.name}.corrupt-1")
+        aside.write_text("what was forgotten since")
+        written = datetime.fromtimestamp(aside.stat().st_mtime, UTC)
+
+        await Receiver(store, clock=lambda: written + timedelta(days=2), retention=Retention(days_max=days)).expire()
+
+        assert aside.exists() is stays
 
 
 def test_a_file_cut_short_is_set_aside(store_path: Path) -> None:
