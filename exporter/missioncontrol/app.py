@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from starlette.applications import Starlette
@@ -62,11 +63,7 @@ def create_app(
     receiver = Receiver(
         store, redactor, clock=clock, limits=limits, make_trace=make_trace, project=project, retention=retention
     )
-
-    async def is_in_force(hashed: bytes) -> bool:
-        return await store.read(lambda database: tokens.is_in_force(database, hashed))
-
-    entrance = make_entrance(token, receiver.find_holder, is_in_force)
+    entrance = make_entrance(token, receiver.find_holder, partial(_is_in_force, store))
     app = Starlette(
         routes=[*wire.ROUTES, *api.ROUTES, *across.ROUTES, *ENTRANCE, *pages.ROUTES],
         middleware=[
@@ -86,6 +83,10 @@ def create_app(
     app.state.entrance = entrance
     app.state.has_token = bool(token) or store.do(tokens.any_in_force)
     return app
+
+
+async def _is_in_force(store: Store, hashed: bytes) -> bool:
+    return await store.read(lambda database: tokens.is_in_force(database, hashed))
 
 
 @asynccontextmanager

@@ -7,9 +7,8 @@ an end comes to each that nobody with a token is behind.
 import asyncio
 from typing import Any, Final
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, h11  # type: ignore[attr-defined]  # the very h11 it uses
 from uvicorn.server import ServerState
 
 from exporter.missioncontrol.answers import ApiError, error_answer
