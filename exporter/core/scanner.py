@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 DEPTH_MAX: Final = 10_000
-STEPS_MAX: Final = 500_000
-"""About half a second."""
+STEPS_MAX: Final = 200_000
+"""About a quarter of a second."""
 
 _GAP: Final = rb"[ \t\r\n]*+"
 _TEXT: Final = rb'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'

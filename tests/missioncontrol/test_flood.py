@@ -132,7 +132,7 @@ async def test_events_that_take_long_to_read_are_not_read(store_path: Path, even
 
 async def test_the_slowest_events_that_are_stored_are_shown_soon(store_path: Path) -> None:
     deep = b"[" * 9_000 + b"]" * 9_000
-    wide = b'["\\ud800"' + b",[[[]]]" * 150_000 + b"]"
+    wide = b'["\\ud800"' + b",[[[]]]" * 60_000 + b"]"
     text = b'"' + b"\\ud800" * (2 * MIB) + b'"'
     async with flooded(store_path) as flood:
         for id, data in {"deep": deep, "wide": wide, "text": text}.items():
@@ -144,7 +144,7 @@ async def test_the_slowest_events_that_are_stored_are_shown_soon(store_path: Pat
             began = time.monotonic()
             answer = await flood.client.get(f"/sessions/s/{path}".rstrip("/"))
             assert answer.status_code == 200
-            assert time.monotonic() - began < 2 * WAITED_SECONDS_MAX
+            assert time.monotonic() - began < 2 * WAITED_SECONDS_MAX, path
 
 
 async def test_millions_of_rewound_ids_are_413_and_do_not_reach_the_writer(store_path: Path) -> None:

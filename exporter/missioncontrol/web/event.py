@@ -1,5 +1,6 @@
 """One event as it was delivered, as JSON that a person can read."""
 
+import asyncio
 import json
 import sqlite3
 from typing import Final
@@ -19,6 +20,7 @@ from exporter.missioncontrol.web.page import HEADERS, fragment, is_fragment, pag
 from exporter.missioncontrol.wire import checked_id
 
 _SHOWN_MAX: Final = 1 << 20
+_PARTS_MAX: Final = 200_000
 
 
 async def event_page(request: Request) -> Response:
@@ -33,16 +35,18 @@ async def event_page(request: Request) -> Response:
     if request.query_params.get("raw") == "1":
         return Response(body, media_type="application/json", headers=HEADERS)
     path = session_path(session_id)
-    envelope = decode(body)
+    # What takes long to read must not stop everybody else meanwhile.
+    envelope = await asyncio.to_thread(decode, body)
     told = escape(envelope.type) if isinstance(envelope, Envelope) else "event"
     when = moment(envelope.timestamp) if isinstance(envelope, Envelope) else ""
-    laid_out = _laid_out(body)
+    laid_out = await asyncio.to_thread(_laid_out, body)
+    whose = await asyncio.to_thread(_about, body, agent, family, receiver.project)
     cut = " · the beginning" if len(laid_out) > _SHOWN_MAX else ""
     content = (
         f'<article class="json"><h1>{told}</h1><p class="quiet">{when} · {size(len(body))} as delivered{cut} · '
         f'<a href="{address(path, at=event_id)}#{anchor(event_id)}">in its session</a> · '
         f'<a href="{address(path + "/event", id=event_id, raw=1)}">the bytes</a></p>'
-        f'<p class="quiet">{_about(body, agent, family, receiver.project)}</p>'
+        f'<p class="quiet">{whose}</p>'
         f'<pre tabindex="0">{marked(laid_out[:_SHOWN_MAX])}</pre></article>'
     )
     if is_fragment(request):
@@ -72,6 +76,9 @@ def _name(family: Kin, id: str) -> str:
 
 
 def _laid_out(body: bytes) -> str:
+    """Return the event with a line for each part; as it is when it has very many, or is too deep."""
+    if sum(body.count(part) for part in b"[{,") > _PARTS_MAX:
+        return body.decode("utf-8", "replace")
     try:
         return json.dumps(json.loads(body), ensure_ascii=False, indent=2)
     except (ValueError, RecursionError):
