@@ -69,6 +69,13 @@ def missing(database: sqlite3.Connection, session_id: str) -> Exception:
     return ExpiredSessionError(session_id) if row[0] == EXPIRED else DeletedSessionError(session_id)
 
 
+def refuse_deleted(database: sqlite3.Connection, session_id: str) -> None:
+    """Raise that the session was deleted, if it was; one that is not known may be on its way."""
+    error = missing(database, session_id)
+    if isinstance(error, DeletedSessionError):
+        raise error
+
+
 def number_of(database: sqlite3.Connection, session_id: str) -> int:
     """Return the number of the session's row, or raise that there is none."""
     row = database.execute("SELECT n FROM sessions WHERE id = ?", (session_id,)).fetchone()

@@ -19,6 +19,7 @@ from exporter.missioncontrol.body import ENCODINGS
 from exporter.missioncontrol.guard import HOLDER
 from exporter.missioncontrol.intake import DECLARATION
 from exporter.missioncontrol.receiver import Receiver, receiver_of
+from exporter.missioncontrol.session_row import refuse_deleted
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,199}")
 _REPORT_BYTES_MAX: Final = 1 << 20
@@ -128,6 +129,7 @@ async def live_events(request: Request) -> Response:
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     async with receiver.intake.read_batch(request) as batch:
+        await receiver.read(lambda database: refuse_deleted(database, session_id))
         await receiver.show_live(session_id, batch.ephemeral)
     return json_answer({"accepted": len(batch.ephemeral)})
 

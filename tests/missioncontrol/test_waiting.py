@@ -124,9 +124,11 @@ async def test_live_events_of_an_unknown_or_deleted_session_are_shown_to_nobody(
     await live(working, make_body(asked()))
     await working.delete("/api/v1/sessions/s")
     gone = await waits(working)
-    answer = await working.post("/agents/sessions/unknown/live", content=make_body(asked()))
+    unknown = await working.post("/agents/sessions/unknown/live", content=make_body(asked()))
+    deleted = await working.post("/agents/sessions/s/live", content=make_body(asked()))
 
-    assert (gone, answer.status_code) == ([], 200)
+    assert (gone, unknown.status_code) == ([], 200)
+    assert (deleted.status_code, deleted.json()["error"]["kind"]) == (410, "deleted_session")
     assert await waits(working) == []
 
 
