@@ -4,7 +4,7 @@ It is noted in the transaction that deletes, so that it is done after a crash, a
 """
 
 import sqlite3
-from pathlib import Path
+from io import FileIO
 from typing import Final
 
 from exporter.missioncontrol.leftovers import Trees, clear
@@ -43,12 +43,12 @@ def is_left_of(database: sqlite3.Connection, session_ids: list[str]) -> bool:
     return is_left(database) and all(database.execute(found, (id,)).fetchone() is not None for id in session_ids)
 
 
-def erase(database: sqlite3.Connection, path: Path | None) -> bool:
+def erase(database: sqlite3.Connection, file: FileIO | None) -> bool:
     """Clear what deleted sessions left and cut the log; False while another program reads the store.
 
-    Call it on the writer's thread, outside any transaction.
+    Call it on the writer's thread, outside any transaction, with the database's file, which must stay open.
     """
-    if path is not None:
+    if file is not None:
         if not truncate_log(database):
             return False
         around = {
@@ -56,7 +56,7 @@ def erase(database: sqlite3.Connection, path: Path | None) -> bool:
             for tree in _LARGE
         }
         for _ in range(_ROUNDS_MAX):
-            if clear(database, path, Trees(_COLUMNS, around)):
+            if clear(database, file, Trees(_COLUMNS, around)):
                 break
             if not truncate_log(database):
                 return False

@@ -180,7 +180,7 @@ def _some(database: sqlite3.Connection, rows: Iterable[tuple[int, int, bytes, by
 
 
 def _open(path: Path | None, identity: int) -> sqlite3.Connection:
-    if path is not None:
+    if path is not None and not path.exists():  # opening and closing it would end the locks this process has on it
         path.touch(mode=0o600)
     index = connect(path)
     try:

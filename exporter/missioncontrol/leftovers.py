@@ -10,8 +10,8 @@ import sqlite3
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO, Final
+from io import FileIO
+from typing import Final
 
 _INTERIOR, _LEAF = 5, 13
 _BEFORE_FIRST_HEADER: Final = 100
@@ -42,19 +42,18 @@ class _Cell:
     size: int
 
 
-def clear(database: sqlite3.Connection, path: Path, trees: Trees) -> bool:
+def clear(database: sqlite3.Connection, file: FileIO, trees: Trees) -> bool:
     """Clear the pages of these tables; tell whether there was nothing to clear.
 
     All of the log must be in the file, and nobody else may write meanwhile. What is written is in the log.
     """
     was_clear = True
-    with path.open("rb") as file:
-        for name, column in trees.columns.items():
-            (root,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()
-            suspects = _suspects(file, root, trees.around.get(name))
-            while some := [page for _, page in zip(range(_PAGES_TOGETHER), suspects, strict=False)]:
-                was_clear = False
-                _fill(database, name, column, some)
+    for name, column in trees.columns.items():
+        (root,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+        suspects = _suspects(file, root, trees.around.get(name))
+        while some := [page for _, page in zip(range(_PAGES_TOGETHER), suspects, strict=False)]:
+            was_clear = False
+            _fill(database, name, column, some)
     return was_clear
 
 
@@ -69,7 +68,7 @@ def _fill(database: sqlite3.Connection, name: str, column: str, pages: list[byte
         raise
 
 
-def _suspects(file: BinaryIO, root: int, around: list[int] | None) -> Iterator[bytes]:
+def _suspects(file: FileIO, root: int, around: list[int] | None) -> Iterator[bytes]:
     """Yield the leaves whose gap holds something."""
     file.seek(0)
     head = file.read(_BEFORE_FIRST_HEADER)
@@ -93,7 +92,7 @@ def _wanted(leaves: list[tuple[int, int]], around: list[int] | None) -> Iterable
 
 
 def _leaves(
-    file: BinaryIO, number: int, size: int, around: list[int] | None, last: int = _LAST
+    file: FileIO, number: int, size: int, around: list[int] | None, last: int = _LAST
 ) -> Iterator[tuple[int, int]]:
     """Yield the leaves below a page, in order: the last row that may be in each, and its number.
 
@@ -116,7 +115,7 @@ def _leaves(
             yield from _leaves(file, child, size, around, key)
 
 
-def _page(file: BinaryIO, number: int, size: int) -> bytes:
+def _page(file: FileIO, number: int, size: int) -> bytes:
     assert number > 1, "the first page is the schema's"
     file.seek((number - 1) * size)
     return file.read(size)

@@ -39,6 +39,9 @@ class Store:
         self._path = None if str(path) == ":memory:" else Path(path)
         self.notices: list[str] = []
         self._database = open_database(self._path, self.notices.append)
+        # For `erase` to look at. Closing it would end all locks that this process has on the database, after which any
+        # other program that closes it last removes the log in use: so it is open until the database is closed.
+        self._file = None if self._path is None else self._path.open("rb", buffering=0)
         self._queue: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
         self._quick_reader = ThreadPoolExecutor(1, thread_name_prefix="store-read-quick")
@@ -103,7 +106,7 @@ class Store:
     def erase(self) -> "Future[bool]":
         """Clear what deleted sessions left in the file and the log; False while another program reads the store."""
         answer: Future[bool] = Future()
-        self._queue.put(_Queued(lambda database: erase(database, self._path), answer, alone=True))
+        self._queue.put(_Queued(lambda database: erase(database, self._file), answer, alone=True))
         return answer
 
     def close(self) -> None:
@@ -120,6 +123,8 @@ class Store:
         for database in self._reading:
             database.close()
         self._database.close()
+        if self._file is not None:
+            self._file.close()
 
     def _read(self, job: Job[Result]) -> Result:
         database: sqlite3.Connection | None = getattr(self._own, "database", None)

@@ -4,7 +4,10 @@ import json
 import random
 import re
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +101,25 @@ def test_nothing_of_deleted_sessions_is_left_between_the_others(store_path: Path
     assert verdict == "ok"
     assert found
     assert found.isdisjoint(chance.gone)
+
+
+def test_looking_at_the_file_lets_no_other_program_take_the_log_away(store_path: Path) -> None:
+    # Closing any file of a process ends all of its locks on it: whoever closes last then removes the log in use.
+    with Store(store_path) as store:
+        chance = Chance(store, 3)
+        for session in range(2):
+            chance.do(ingest.register, session, f"s{session}", NOW)
+            chance.fill(session, 0)
+        chance.forget(0)
+        chance.fill(1, 1)
+        log = store_path.with_name(store_path.name + "-wal")
+        before = log.stat().st_ino
+        read = (
+            "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute('SELECT count(*) FROM events'); d.close()"
+        )
+        subprocess.run([sys.executable, "-c", read, store_path], check=True)
+
+        assert log.stat().st_ino == before
+        chance.fill(1, 2)
+        with closing(sqlite3.connect(store_path)) as other:
+            assert other.execute("SELECT count(*) FROM events").fetchone()[0] >= 9
