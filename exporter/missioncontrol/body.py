@@ -88,7 +88,7 @@ async def read_body(request: Request, size_max: int, hold: Hold) -> bytes:
         case "" | "identity":
             return received
         case "zstd":
-            body = _unpack_small(received, min(size_max, _INLINE_BYTES_MAX), hold)
+            body = _unpack_whole(received, min(size_max, _INLINE_BYTES_MAX), hold)
             if body is None:
                 async with hold.unpacking:
                     body = await asyncio.to_thread(_unpack_zstd, received, size_max, hold)
@@ -133,24 +133,28 @@ async def _receive(request: Request, size_max: int, hold: Hold) -> bytes:
         raise ApiError(408, "slow_body", message, hint="Nothing was stored; send it again.") from error
 
 
-def _unpack_small(packed: bytes, size_max: int, hold: Hold) -> bytes | None:
-    """Return what one whole frame that says it is small holds; None for everything else, which takes a thread."""
+def _unpack_whole(packed: bytes, size_max: int, hold: Hold) -> bytes | None:
+    """Return what one frame holds that says its size, at most so much; None for everything else."""
+    size = 0
     try:
         size = zstandard.frame_content_size(packed)
         if not 0 < size <= size_max:
             return None
+        hold.take(size)
         unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
-        body = unpacker.decompress(packed, allow_extra_data=False)
+        return unpacker.decompress(packed, allow_extra_data=False)
     except zstandard.ZstdError:
+        hold.give_back(max(0, size))
         return None
-    hold.take(len(body))
-    return body
 
 
 def _unpack_zstd(packed: bytes, size_max: int, hold: Hold) -> bytes:
     try:
         if zstandard.frame_content_size(packed) > size_max:
             raise _too_large(size_max)
+        body = _unpack_whole(packed, size_max, hold)
+        if body is not None:
+            return body
         unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
         return _unpack(packed, unpacker.decompressobj, _ZSTD_STEP_BYTES, size_max, hold)
     except (zstandard.ZstdError, MemoryError) as error:
