@@ -35,7 +35,7 @@ def test_no_payload_runs_wherever_it_is_shown(watched: Watched, receiver: Receiv
     receiver.report(
         session,
         **{"title": payload, "repository": payload, "branch": payload, "host": payload},
-        redactions={payload: {payload: 1}},
+        redactions={"2026-11-18": {payload: 1}},
     )
     sink = {"name": payload, "lag_events": 5, "lag_seconds": 5.0, "last_error": payload}
     receiver.report_exporter(

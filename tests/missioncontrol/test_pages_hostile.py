@@ -264,9 +264,10 @@ async def payload(request: pytest.FixtureRequest, client: httpx.AsyncClient, sto
     for start in range(0, len(events), 100):
         answer = await client.post("/agents/sessions/s/events", content=make_body(*events[start : start + 100]))
         assert answer.status_code == 200, answer.text
-    report = dict.fromkeys(("title", "repository", "branch", "host", "state"), payload)
-    await client.put("/agents/sessions/s", json={**report, "redactions": {payload: {payload: 1}}})
-    await client.put("/agents/sessions/s", json=dict.fromkeys(("title", "repository", "branch", "host"), payload))
+    report = dict.fromkeys(("title", "repository", "branch", "host"), payload)
+    masked = {"redactions": {"2026-11-18": {payload: 1}}}
+    assert (await client.put("/agents/sessions/s", json={**report, "state": payload})).status_code == 400
+    assert (await client.put("/agents/sessions/s", json={**report, **masked})).status_code == 200
     sink = {"name": payload, "lag_events": 5, "lag_seconds": 5.0, "last_error": payload}
     said = {"version": payload, "host": payload, "sinks": [sink], "quarantined": 3, "quarantine": {payload: 1}}
     await client.post("/agents/exporters/x", json=said)
