@@ -10,7 +10,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, Final
 
-_VALUES_MAX: Final = 6500  # a batch of 500 events
+_VALUES_MAX: Final = 1300  # 100 events: a statement keeps its values until it is used again
 
 
 def insert(

@@ -18,7 +18,7 @@ LARGE_BYTES: Final = 16 * 1024
 """Strings from this size on, with their quotes, are kept apart."""
 
 _CUTS_MAX: Final = 64
-_KEPT_AT_ONCE_MAX, _KEPT_AT_ONCE_BYTES = 500, 4 << 20
+_KEPT_AT_ONCE_MAX, _KEPT_AT_ONCE_BYTES = 500, 1 << 20
 _START_LENGTH: Final = 200
 _NAME_END: Final = re.compile(rb"\s*+:")
 _START: Final = re.compile(rf'"((?:\\u[0-9A-Fa-f]{{4}}|\\[^u]|[^"\\]){{0,{_START_LENGTH}}})')
