@@ -285,6 +285,7 @@
       return true;
     }
     async function finish() {
+      if (!due.size) return;
       for (const id of due) {
         due.delete(id);
         const entry = document.getElementById(id);
