@@ -8,14 +8,14 @@ import msgspec
 
 from config.errors import ConfigError
 from config.fields import Field, Kind, Sinks, Table, fields, members
-from config.layer import Given, Layer, unknown
+from config.given.layer import Given, Layer, unknown
+from config.given.toml import written
 from config.masking import mask_url
 from config.paths import Places
 from config.settings import Settings, Source
 from config.sinks import check_sink
 from config.source import AhpAddress, RpcAddress, address_of, check_source
 from config.token import read_token
-from config.toml import written
 from config.url import fault
 
 _SHOWN_LENGTH_MAX = 80

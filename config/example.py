@@ -10,8 +10,8 @@ import textwrap
 import msgspec
 
 from config.fields import Field, Sinks, Table, fields, members
+from config.given.toml import written
 from config.settings import Settings
-from config.toml import written
 
 _HEAD = """\
 # Settings of exporter. Every key is optional; what stands here behind "#" is the default, or an example where a

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from config.check import checked
-from config.environment import read_environment
-from config.fallbacks import found_in, read_fallbacks
 from config.fields import Field, Sinks, fields, members
-from config.file import read_file
-from config.layer import DEFAULT_SINK, Given, Layer, SettingPath, field_at, over
+from config.given.environment import read_environment
+from config.given.fallbacks import found_in, read_fallbacks
+from config.given.file import read_file
+from config.given.layer import DEFAULT_SINK, Given, Layer, SettingPath, field_at, over
+from config.given.text import from_text
 from config.paths import Places
 from config.settings import Settings
-from config.text import from_text
 
 _DIRECTORIES = (("state_dir", "XDG_STATE_HOME"), ("cache_dir", "XDG_CACHE_HOME"))
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import msgspec
 
 from config.fields import Field, Sinks, Table, masked_items, members
+from config.given.toml import written
 from config.load import Loaded
 from config.settings import Settings
-from config.toml import written
 
 NOT_SET = "(not set)"
 

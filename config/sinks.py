@@ -7,7 +7,7 @@ import msgspec
 
 from config.errors import ConfigError
 from config.fields import fields
-from config.layer import Given
+from config.given.layer import Given
 from config.otel import Otel
 from config.settings import MissionControl
 from config.token import headers_fault, read_headers, read_token, token_fault

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from config.errors import ConfigError
+from config.given.text import pairs
 from config.otel import Otel
 from config.settings import MissionControl, Source
-from config.text import pairs
 
 _SIZE_BYTES_MAX = 64 * 1024
 _TOKEN = re.compile(r"[\x21-\x7e]+")

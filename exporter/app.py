@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from config.settings import Settings
     from exporter.daemon.running import Redaction, Running
     from exporter.daemon.serving import Serving
-    from exporter.joining.given import Format, Outcome
-    from exporter.joining.preview import Place, Withheld
-    from exporter.missioncontrol.server import Certificate
-    from exporter.store.masked import Masked
+    from exporter.missioncontrol.http.server import Certificate
+    from exporter.state.redaction_counts import Masked
+    from exporter.wiring.redact_input import Format, Outcome
+    from exporter.wiring.redact_preview import Place, Withheld
 
 _READY_SECONDS: Final = 8.0
 _STATUS_SECONDS: Final = 3.0
@@ -33,7 +33,7 @@ Say: TypeAlias = Callable[[Any], None]
 
 def make_redaction(settings: "Settings") -> "Redaction":
     """Compile the redactor that the settings ask for."""
-    from exporter.joining.redactor import make_redaction
+    from exporter.wiring.redactor import make_redaction
 
     return make_redaction(settings)
 
@@ -51,7 +51,7 @@ def build(
     `local` adds the embedded Mission Control; it is also added when no other sink is configured. `redaction`
     replaces the engine, for tests and the benchmark.
     """
-    from exporter.joining.parts import join
+    from exporter.wiring.assembly import join
 
     return join(settings, say, redaction or make_redaction(settings), local=local, session_ids=session_ids)
 
@@ -69,7 +69,7 @@ def _serving(running: "Running", settings: "Settings", port: int | None = None) 
 async def run(settings: "Settings", *, session_ids: Sequence[str], until_idle: bool, on_notice: Say) -> int:
     """Follow and deliver until a signal, or with `until_idle` until everything is delivered or in quarantine."""
     from exporter.daemon.serving import first_of, leave_no_core, stop_on_signals
-    from exporter.store.lock import owned
+    from exporter.state.lock import owned
 
     leave_no_core()
     with owned(Path(settings.state_dir)):
@@ -89,11 +89,11 @@ async def run(settings: "Settings", *, session_ids: Sequence[str], until_idle: b
 async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_browser: bool, on_notice: Say) -> int:
     """Show this machine's sessions: start (or find) the embedded Mission Control, deliver the last days, follow."""
     from exporter.core.names import host_of
-    from exporter.daemon.control import page_of_daemon
+    from exporter.daemon.control_socket import page_of_daemon
     from exporter.daemon.serving import leave_no_core, open_in_browser, stop_on_signals
     from exporter.demo.replay import replay
-    from exporter.joining.demo import of_demo
-    from exporter.store.lock import owned
+    from exporter.state.lock import owned
+    from exporter.wiring.demo_settings import of_demo
 
     leave_no_core()
     settings = msgspec.structs.replace(loaded.settings, history_days=days)
@@ -137,9 +137,9 @@ async def serve(
 ) -> int:
     """Run the receiver and its page alone, with this file as its store, until a signal."""
     from exporter.daemon.serving import leave_no_core, stop_on_signals
-    from exporter.joining.tracing import make_trace, project
     from exporter.missioncontrol.opening import serve_alone
-    from exporter.missioncontrol.retention import Retention
+    from exporter.missioncontrol.store.retention import Retention
+    from exporter.wiring.event_views import make_trace, project
 
     leave_no_core()
     if token_file:  # a token of ours, as those that the settings name
@@ -163,7 +163,7 @@ async def serve(
 
 async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -> dict[str, Any]:
     """Answer a request: by the daemon if one runs, else in this process. Raises `ExporterError`."""
-    from exporter.daemon.control import ask_daemon
+    from exporter.daemon.control_socket import ask_daemon
 
     state = Path(settings.state_dir)
     answer = await ask_daemon(state, request, on_progress)
@@ -182,8 +182,8 @@ async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -
 
 
 async def _answer_here(settings: "Settings", request: dict[str, Any], on_progress: Say) -> dict[str, Any]:
-    from exporter.joining.helping import helpers_for
-    from exporter.store.lock import owned
+    from exporter.state.lock import owned
+    from exporter.wiring.helpers import helpers_for
 
     with owned(Path(settings.state_dir)):
         redaction = make_redaction(settings)
@@ -199,7 +199,7 @@ async def _answer_here(settings: "Settings", request: dict[str, Any], on_progres
 
 
 def _status_asleep(settings: "Settings") -> dict[str, Any]:
-    from exporter.daemon.asleep import status_asleep
+    from exporter.daemon.offline_status import status_asleep
 
     root = Path(settings.copilot_home) / "session-state"
     changed_after = time.time() - settings.history_days * 86_400
@@ -211,7 +211,7 @@ def _status_asleep(settings: "Settings") -> dict[str, Any]:
 
 def _wait(sums: bytes) -> bool:
     """Tell whether sums of metrics, as they are stored, hold something that was not sent."""
-    from otel.aggregate import Aggregate
+    from otel.machines.metrics.aggregate import Aggregate
 
     loaded = Aggregate.load(sums)
     return loaded is None or loaded.waits
@@ -228,10 +228,10 @@ def _addresses(settings: "Settings") -> dict[str, str]:
 
 async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict[str, Any]:
     """Check everything there is to check; see `exporter/doctor`. Starts nothing and changes nothing."""
-    from exporter.daemon.control import ask_daemon
+    from exporter.daemon.control_socket import ask_daemon
     from exporter.doctor.doctor import doctor as examine
-    from exporter.joining.facts import facts_of
-    from exporter.joining.redactor import make_redaction_without_key
+    from exporter.wiring.doctor_facts import facts_of
+    from exporter.wiring.redactor import make_redaction_without_key
 
     status = None
     with suppress(OSError, TimeoutError, ExporterError):  # a daemon that does not answer is what the checks find out
@@ -243,8 +243,8 @@ async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict
 
 def mask(settings: "Settings", source: IO[bytes], *, name: str, format: "Format | None") -> "Iterator[Outcome]":
     """Yield what becomes of an input, piece by piece; leaves nothing on this machine."""
-    from exporter.joining.given import mask_given
-    from exporter.joining.redactor import make_redactor_for_reading
+    from exporter.wiring.redact_input import mask_given
+    from exporter.wiring.redactor import make_redactor_for_reading
 
     redactor = make_redactor_for_reading(settings)
     return mask_given(
@@ -259,9 +259,9 @@ def mask(settings: "Settings", source: IO[bytes], *, name: str, format: "Format 
 
 def preview(settings: "Settings", session_id: str) -> "AsyncIterator[Place | Withheld | int]":
     """Yield what would be masked in a session; delivers and remembers nothing."""
-    from exporter.joining.preview import preview as preview_of
-    from exporter.joining.redactor import make_redactor_for_reading
-    from exporter.sources.journal import session_file
+    from exporter.sources.journal.journals import session_file
+    from exporter.wiring.redact_preview import preview as preview_of
+    from exporter.wiring.redactor import make_redactor_for_reading
 
     file = session_file(Path(settings.copilot_home), Path(settings.state_dir), session_id)
     budget_ms, line_bytes_max = settings.redaction.budget_ms, settings.limits.max_line_bytes
@@ -271,8 +271,8 @@ def preview(settings: "Settings", session_id: str) -> "AsyncIterator[Place | Wit
 
 def rules(settings: "Settings") -> dict[str, Any]:
     """Return what searches, every rule that is in force, the user's own too, and the packs they come from."""
-    from exporter.joining.redactor import make_engine
-    from exporter.joining.rules import described
+    from exporter.wiring.redactor import make_engine
+    from exporter.wiring.rule_list import described
 
     return described(make_engine(settings, None), settings.redaction.extra_rules)
 
@@ -280,7 +280,7 @@ def rules(settings: "Settings") -> dict[str, Any]:
 def masked(settings: "Settings") -> "Masked":
     """Return what was masked so far, as it was counted; starts, makes and changes nothing."""
     from exporter.core.names import MARKS, RECEIVER
-    from exporter.store.masked import read_masked
+    from exporter.state.redaction_counts import read_masked
 
     state = Path(settings.state_dir)
     return read_masked(state / MARKS, state / RECEIVER)
@@ -288,8 +288,8 @@ def masked(settings: "Settings") -> "Masked":
 
 def tail(settings: "Settings", session_id: str, *, follow: bool) -> AsyncIterator[bytes]:
     """Yield a session's events, redacted; with `follow` go on until cancelled."""
-    from exporter.daemon.tailing import tail as tail_of
-    from exporter.sources.journal import session_file
+    from exporter.daemon.tail import tail as tail_of
+    from exporter.sources.journal.journals import session_file
 
     file = session_file(Path(settings.copilot_home), Path(settings.state_dir), session_id)
     redact = make_redaction(settings).event

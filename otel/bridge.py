@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from otel.answer import Signal
+from otel.encode.records import writer
 from otel.event import Event, read
-from otel.logs import bare, record
-from otel.metrics import Metering
+from otel.machines.logs import bare, record
+from otel.machines.metrics.machine import Metering
+from otel.machines.traces.machine import Taken, Traces
 from otel.model import Measurement, Span
-from otel.name import Content, Semconv
+from otel.name_types import Content, Semconv
 from otel.names import ORPHANED
 from otel.projection import TABLE
-from otel.traces import Taken, Traces
-from otel.wire import writer
+from otel.send.answer import Signal
 
 Record: TypeAlias = tuple[int, str, Any]
 Records: TypeAlias = dict[str, list[Record]]
@@ -75,7 +75,8 @@ class Bridge:
     An event counts once, by its id: further lines with it lead to no records. Ids of the latest thousands are known.
 
     Records come by signal: the number of the event, the record's id in its session, and its bytes; those of `metrics`
-    have measurements in place of bytes, for `otel.measured` to pack and `otel.aggregate` to add up.
+    have measurements in place of bytes, for `measurements` to pack and `aggregate` to add up (both
+    below `otel.machines.metrics`).
     """
 
     def __init__(self, session: str, telling: Telling, tally: Tally | None = None) -> None:

@@ -8,7 +8,7 @@ row is sent: rows of CLI 1.0.102 with `latest`, what only CLI 1.0.48 has with `l
 from typing import Final, TypeAlias
 
 from otel import names
-from otel.name import Attribute, Instrument, Semconv
+from otel.name_types import Attribute, Instrument, Semconv
 
 _OLD, _NEW, _OURS = "1.0.48", "1.0.102", "exporter"
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from msgspec import Struct, field
 
 from otel import names
-from otel.name import Attribute, Content, EventName, Instrument, Value
+from otel.name_types import Attribute, Content, EventName, Instrument, Value
 
 Attributes: TypeAlias = "dict[Attribute, Value]"
 Temporality: TypeAlias = Literal["cumulative", "delta"]

@@ -6,7 +6,7 @@ we send. Nothing else in this package spells a name; `instruments` holds the nam
 
 from typing import Final
 
-from otel.name import Attribute, Content, EventName
+from otel.name_types import Attribute, Content, EventName
 
 _NONE, _METADATA, _REDACTED = Content.NONE, Content.METADATA, Content.REDACTED
 _OLD, _NEW, _OURS = "1.0.48", "1.0.102", "exporter"

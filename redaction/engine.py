@@ -15,16 +15,16 @@ from typing import Literal, Protocol, TypeAlias
 
 from redaction.baseline import harmless
 from redaction.deadline import Deadline, OutOfTimeError
-from redaction.gate import EngineName, TooManyHitsError, best_engine
-from redaction.json_text import NotJsonError, check, paths, pointer
 from redaction.known import KnownValues
-from redaction.places import Part, parts_of
-from redaction.rule import Certainty, Rule
-from redaction.rule_set import OPAQUE_RULE, all_rules
+from redaction.prefilter.gate import EngineName, TooManyHitsError, best_engine
+from redaction.rules.rule import Certainty, Rule
+from redaction.rules.rule_set import OPAQUE_RULE, all_rules
 from redaction.search import Allowed, Search
-from redaction.spans import masked
 from redaction.stream import DeltaStream
-from redaction.views import plain
+from redaction.text.json_strings import NotJsonError, check, paths, pointer
+from redaction.text.spans import masked
+from redaction.text.string_parts import Part, parts_of
+from redaction.text.views import plain
 
 FAILED_TEXT = "[REDACTED:redactor-failed:00000000]"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from redaction.gate import EngineName, Gate, Hit, make_gate
-from redaction.rule import Rule
+from redaction.prefilter.gate import EngineName, Gate, Hit, make_gate
+from redaction.rules.rule import Rule
 
 LENGTH_MIN: Final = 8
 FILE_SIZE_MAX: Final = 64 * 1024

@@ -14,14 +14,14 @@ from typing import Final
 
 from redaction.baseline import digest
 from redaction.deadline import Deadline
-from redaction.gate import EngineName, Hit
-from redaction.gatekeeper import Gatekeeper, Owner
 from redaction.known import KNOWN_RULE, KnownValues
-from redaction.percent import PERCENT_GATES, percent_revealed
-from redaction.raw import unescaped
-from redaction.rule import Family, Rule
-from redaction.spans import Span, is_binary, merged_spans, nothing
-from redaction.views import HIDDEN_GATES, Replacement, View, plain, revealed, snapped
+from redaction.prefilter.gate import EngineName, Hit
+from redaction.prefilter.prefilter import Gatekeeper, Owner
+from redaction.rules.rule import Family, Rule
+from redaction.text.escapes import unescaped
+from redaction.text.percent import PERCENT_GATES, percent_revealed
+from redaction.text.spans import Span, is_binary, merged_spans, nothing
+from redaction.text.views import HIDDEN_GATES, Replacement, View, plain, revealed, snapped
 
 _MARKER: Final = re.compile(rb"\[REDACTED:([a-z0-9.-]{1,48}):[0-9a-f]{8}\]")
 _MARKER_GATE: Final = r"\[REDACTED:[a-z0-9.-]{1,48}:[0-9a-f]{8}\]"

@@ -9,7 +9,7 @@ from typing import Final
 
 from redaction.deadline import Deadline
 from redaction.search import Search
-from redaction.spans import Span, masked
+from redaction.text.spans import Span, masked
 
 WINDOW: Final = 4096
 # What is held: the last word, and before it whatever gives a word after it its meaning: a name that is assigned, what

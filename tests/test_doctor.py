@@ -21,19 +21,19 @@ from typing import Any, Final
 
 import pytest
 
-from exporter.core.event_types import KNOWN
-from exporter.core.segment import Unsendable
+from exporter.core.delivery.segment import Unsendable
+from exporter.core.events.types import KNOWN
 from exporter.doctor import machine, sessions, sinks, sources, state
 from exporter.doctor.check import Check, attempt, shown_url
 from exporter.doctor.doctor import doctor
 from exporter.doctor.facts import Facts, MissionControlFacts, OtlpFacts
 from exporter.doctor.telemetry import cli_telemetry
-from exporter.missioncontrol.app import create_app
-from exporter.missioncontrol.server import serve_http
-from exporter.missioncontrol.store import Store as ReceiverStore
-from exporter.store.lock import StateLock
-from exporter.store.marks import Store
-from exporter.store.quarantine import Quarantine
+from exporter.missioncontrol.http.app import create_app
+from exporter.missioncontrol.http.server import serve_http
+from exporter.missioncontrol.store.store import Store as ReceiverStore
+from exporter.state.lock import StateLock
+from exporter.state.marks import Store
+from exporter.state.quarantine import Quarantine
 
 SESSION: Final = "0d6f0f9c-4f4e-4a51-9d0e-0d7a8a7f0001"
 Responder = Callable[[str, dict[str, str]], tuple[int, dict[str, str]]]
@@ -375,7 +375,7 @@ def test_sound_marks_are_well_and_stay_as_they_are(facts: Facts) -> None:
 def test_marks_in_use_or_left_by_a_kill_are_read_without_a_trace(facts: Facts) -> None:
     path = state_dir(facts) / "marks.db"
     holder = (
-        "import sys; from pathlib import Path; from exporter.store.marks import Store\n"
+        "import sys; from pathlib import Path; from exporter.state.marks import Store\n"
         "store = Store(Path(sys.argv[1])); store.sink_id('local', 'local'); print('ready', flush=True)\n"
         "sys.stdin.read()"
     )

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from otel.name import Attribute
+from otel.name_types import Attribute
 from otel.names import CONVERSATION_ID, EVENT_TYPE, SERVICE_NAME
 
 SERVICE: Final = "$service"

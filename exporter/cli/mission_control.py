@@ -55,7 +55,7 @@ def _add_store(parser: ArgumentParser) -> None:
 
 def _run(invocation: Invocation) -> int:
     from exporter import app
-    from exporter.missioncontrol.server import Certificate
+    from exporter.missioncontrol.http.server import Certificate
 
     args, settings = invocation.args, invocation.load(fallbacks=False).settings
     if bool(args.certificate) != bool(args.key):
@@ -79,7 +79,7 @@ def _run(invocation: Invocation) -> int:
 def _store(settings: "Settings", args: Any) -> Path:
     from exporter.core.names import RECEIVER
     from exporter.missioncontrol.opening import store_path
-    from exporter.store.lock import prepare_state_dir
+    from exporter.state.lock import prepare_state_dir
 
     state = Path(settings.state_dir)
     prepare_state_dir(state)
@@ -94,22 +94,22 @@ def _build_token(parser: ArgumentParser) -> None:
 
 
 def _run_token(invocation: Invocation) -> int:
-    from exporter.missioncontrol import administration
+    from exporter.missioncontrol.store import token_admin
 
     args, out = invocation.args, invocation.out
     store = _store(invocation.load(fallbacks=False).settings, args)
     if args.action == "list":
-        found = administration.list_tokens(store)
+        found = token_admin.list_tokens(store)
         out.result(found, lambda: _table(found["tokens"], invocation))
         return 0
     if not args.name:
         raise UsageError(f"token {args.action} needs the NAME of the token.", hint="token list shows those there are")
     if args.action == "create":
-        made = administration.create_token(store, args.name, upload_only=args.upload_only)
+        made = token_admin.create_token(store, args.name, upload_only=args.upload_only)
         out.result(made, lambda: str(made["token"]))
         out.notice(f"The token of {args.name} is shown this once; the receiver keeps only its hash.")
     else:
-        gone = administration.revoke_token(store, args.name)
+        gone = token_admin.revoke_token(store, args.name)
         out.result(gone, lambda: f"revoked {args.name}")
     return 0
 

@@ -16,7 +16,7 @@ from exporter.cli.text import count, number, plain, words
 from exporter.core.names import JOURNALS
 
 if TYPE_CHECKING:
-    from exporter.joining.preview import Piece, Place, Withheld
+    from exporter.wiring.redact_preview import Piece, Place, Withheld
 
 BULLETS: Final = "\N{BULLET}" * 4
 _COLUMNS = (Column("RULE"), Column("MASKED", right=True), Column("CONFIDENCE"))
@@ -53,7 +53,7 @@ def _run(invocation: Invocation) -> int:
 
 async def _preview(invocation: Invocation) -> Previewed:
     from exporter import app
-    from exporter.joining.preview import Place, Withheld
+    from exporter.wiring.redact_preview import Place, Withheld
 
     settings = invocation.load().settings
     roots = (Path(settings.copilot_home) / "session-state", Path(settings.state_dir) / JOURNALS)

@@ -14,7 +14,7 @@ from exporter.cli.table import Cell, Column, Palette, table
 from exporter.cli.text import count, number, plain
 
 if TYPE_CHECKING:
-    from exporter.store.masked import Counted
+    from exporter.state.redaction_counts import Counted
 
 _RULES_SHOWN_MAX: Final = 3
 

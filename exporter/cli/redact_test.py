@@ -13,7 +13,7 @@ from exporter.cli.output import to_json
 from exporter.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from exporter.joining.given import Outcome
+    from exporter.wiring.redact_input import Outcome
 
 STDIN: Final = "-"
 _HEAD_BYTES: Final = 64 * 1024

@@ -10,7 +10,7 @@ from exporter.cli.text import plain
 from exporter.errors import UsageError
 
 if TYPE_CHECKING:
-    from exporter.sources.tap_extension import Installed
+    from exporter.sources.tap.extension import Installed
 
 
 def _build(parser: ArgumentParser) -> None:
@@ -22,7 +22,7 @@ def _build(parser: ArgumentParser) -> None:
 
 
 def _install(invocation: Invocation) -> int:
-    from exporter.sources.tap_extension import install
+    from exporter.sources.tap.extension import install
 
     directory, state_dir = _directory(invocation)
     is_new = install(directory, state_dir=state_dir)
@@ -36,7 +36,7 @@ def _status(invocation: Invocation) -> int:
 
 
 def _uninstall(invocation: Invocation) -> int:
-    from exporter.sources.tap_extension import uninstall
+    from exporter.sources.tap.extension import uninstall
 
     directory, _ = _directory(invocation)
     was_there = uninstall(directory)
@@ -47,7 +47,7 @@ def _uninstall(invocation: Invocation) -> int:
 
 def _directory(invocation: Invocation) -> tuple[Path, Path | None]:
     """Return where the tap goes, and the state directory that is written beside it where that is nobody else's."""
-    from exporter.sources.tap_extension import project_directory, project_root, user_directory
+    from exporter.sources.tap.extension import project_directory, project_root, user_directory
 
     if invocation.args.project:
         return project_directory(project_root(Path.cwd())), None
@@ -56,7 +56,7 @@ def _directory(invocation: Invocation) -> tuple[Path, Path | None]:
 
 
 def _look(invocation: Invocation) -> "Installed":
-    from exporter.sources.tap_extension import look, project_directory, project_root
+    from exporter.sources.tap.extension import look, project_directory, project_root
 
     directory, _ = _directory(invocation)
     try:

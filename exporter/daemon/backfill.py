@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from exporter.core.backends import drops_history
-from exporter.core.position import START
+from exporter.core.delivery.position import START
 from exporter.daemon.daemon import Daemon
-from exporter.daemon.lane import Lane
-from exporter.daemon.sink_run import SinkRun
 from exporter.errors import Exit
+from exporter.pipeline.lane import Lane
+from exporter.pipeline.sink_workers import SinkRun
 from exporter.sinks.otlp import Otlp
-from exporter.sources.session_file import SessionFile
+from exporter.sources.files.session_file import SessionFile
 from exporter.status import BackfillRow
 
 if TYPE_CHECKING:
-    from exporter.daemon.helpers import Helpers
+    from exporter.daemon.backfill_helpers import Helpers
 
 _OLD_SECONDS: Final = 3_600.0
 _AT_ONCE: Final = 3

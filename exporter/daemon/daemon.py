@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 from exporter.core.names import LOCAL
 from exporter.core.notice import Level, Notice
-from exporter.daemon.lane import Lane
-from exporter.daemon.outlet import Outlet
-from exporter.daemon.rates import NOTED_SECONDS, Rates
-from exporter.daemon.road import Road
-from exporter.daemon.sink_run import SinkRun
+from exporter.daemon.read_rates import NOTED_SECONDS, Rates
 from exporter.errors import Exit
-from exporter.sources.files import FileSource
-from exporter.sources.session_file import SessionFile
-from exporter.store.marks import Store, StoreDamagedError, StoreUnwritableError
-from exporter.store.quarantine import Quarantine
+from exporter.pipeline.lane import Lane
+from exporter.pipeline.segment_reader import Road
+from exporter.pipeline.sink_state import Outlet
+from exporter.pipeline.sink_workers import SinkRun
+from exporter.sources.files.session_file import SessionFile
+from exporter.sources.files.source import FileSource
+from exporter.state.marks import Store, StoreDamagedError, StoreUnwritableError
+from exporter.state.quarantine import Quarantine
 
 if TYPE_CHECKING:
-    from exporter.daemon.observing import Observing
+    from exporter.daemon.remote_sources import Observing
 
 LIVE_SECONDS: Final = 600.0
 _TICK_SECONDS: Final = 0.02

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
-from exporter.daemon.asleep import GUESSED_EVENT_BYTES
 from exporter.daemon.daemon import Daemon
-from exporter.daemon.lane import Lane
-from exporter.daemon.overview import has_crashed, is_locked, workspace_facts
-from exporter.daemon.sink_run import SinkRun
-from exporter.daemon.status_of import events_behind, sink_status
-from exporter.sources.files import WORKSPACE_NAME
-from exporter.sources.workspace import read_workspace
-from exporter.store.marks import exporter_id
+from exporter.daemon.offline_status import GUESSED_EVENT_BYTES
+from exporter.daemon.session_list import workspace_facts
+from exporter.daemon.status_report import events_behind, sink_status
+from exporter.pipeline.lane import Lane
+from exporter.pipeline.sink_workers import SinkRun
+from exporter.sources.files.cli_process import has_crashed, is_locked
+from exporter.sources.files.source import WORKSPACE_NAME
+from exporter.sources.files.workspace import read_workspace
+from exporter.state.marks import exporter_id
 from exporter.version import VERSION
 
 _SESSION_SECONDS: Final = 1.0

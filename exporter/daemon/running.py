@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from exporter.core.live_text import Stream
-from exporter.core.redacted import RedactEvent
-from exporter.daemon.answers import Answers
+from exporter.core.events.live_text import Stream
+from exporter.core.events.redaction import RedactEvent
+from exporter.daemon.control_requests import Answers
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.reports import Reports
 from exporter.daemon.serving import Page, Serving
 
 if TYPE_CHECKING:
-    from exporter.daemon.helpers import Helpers
-    from exporter.missioncontrol.store import Store as ReceiverStore
+    from exporter.daemon.backfill_helpers import Helpers
+    from exporter.missioncontrol.store.store import Store as ReceiverStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from exporter.daemon.control import Answer, ControlServer
+from exporter.daemon.control_socket import Answer, ControlServer
 
 if sys.platform != "win32":
     import resource

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from exporter.core.digest import total
-from exporter.core.position import START
-from exporter.core.verdict import Deleted, Later, Missing, Unauthorized, Verdict
-from exporter.daemon.lane import Lane
+from exporter.core.delivery.position import START
+from exporter.core.delivery.verdict import Deleted, Later, Missing, Unauthorized, Verdict
+from exporter.core.events.digest import total
 from exporter.errors import Exit
+from exporter.pipeline.lane import Lane
 from exporter.sinks.sink import Registered, Registration
+from exporter.state.marks import Mark
 from exporter.status import DELETED, DIFFERENT, EQUAL, REFUSED, UNREACHABLE, VerifyRow
-from exporter.store.marks import Mark
 
 LOST: Final = "the receiver has not this session any more; --repair sends it again"
 FLOOR: Final = "this receiver cannot say what it holds; compared with what it accepted"

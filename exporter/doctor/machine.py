@@ -61,7 +61,7 @@ def file_watching(sessions: int, limits: Path = _INOTIFY) -> Iterator[Check]:
 def _can_watch() -> bool:
     from os import close
 
-    from exporter.sources.inotify import Kernel
+    from exporter.sources.files.inotify import Kernel
 
     try:
         close(Kernel().open())

@@ -13,10 +13,10 @@ from typing import Final
 from exporter.core.names import RECEIVER
 from exporter.doctor.check import Check, counted
 from exporter.doctor.facts import Facts
-from exporter.sources.watch import file_system_type, is_remote
-from exporter.store.key import BYTES as KEY_BYTES
-from exporter.store.key import NAME as KEY
-from exporter.store.key import REMEDY
+from exporter.sources.files.watch import file_system_type, is_remote
+from exporter.state.redaction_key import BYTES as KEY_BYTES
+from exporter.state.redaction_key import NAME as KEY
+from exporter.state.redaction_key import REMEDY
 
 _MIB: Final = 1024 * 1024
 _FREE_BYTES_MIN: Final = 64 * _MIB

@@ -6,15 +6,15 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 
+from exporter.core.events.projection import ProjectEvent
+from exporter.core.events.redaction import Redacted, RedactEvent
 from exporter.core.names import RECEIVER
-from exporter.core.projected import ProjectEvent
-from exporter.core.redacted import Redacted, RedactEvent
 from exporter.errors import UsageError
-from exporter.missioncontrol.app import create_app
+from exporter.missioncontrol.http.app import create_app
+from exporter.missioncontrol.http.server import Certificate, ServerHandle, serve_http
 from exporter.missioncontrol.receiver import MakeTrace
-from exporter.missioncontrol.retention import Retention
-from exporter.missioncontrol.server import Certificate, ServerHandle, serve_http
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.store.retention import Retention
+from exporter.missioncontrol.store.store import Store
 
 
 def open_embedded(

@@ -9,23 +9,24 @@ from typing import Any, Final, Protocol
 
 from starlette.requests import Request
 
-from exporter.core.projected import ProjectEvent
-from exporter.core.redacted import RedactEvent
-from exporter.missioncontrol import ingest, tokens
-from exporter.missioncontrol.answers import ApiError
-from exporter.missioncontrol.batch import Batch
-from exporter.missioncontrol.finding import Query, results
-from exporter.missioncontrol.forgetting import Forgetting
-from exporter.missioncontrol.intake import Counters, Intake, Limits
-from exporter.missioncontrol.live import Live
-from exporter.missioncontrol.numbers import last_number
-from exporter.missioncontrol.refusals import translated
-from exporter.missioncontrol.retention import Retention, due, remove_set_aside
-from exporter.missioncontrol.search import Search
-from exporter.missioncontrol.session_row import EXPIRED, number_of
-from exporter.missioncontrol.store import Job, Result, Store
-from exporter.missioncontrol.tokens import Holder
-from exporter.missioncontrol.waiting import Waiting
+from exporter.core.events.projection import ProjectEvent
+from exporter.core.events.redaction import RedactEvent
+from exporter.missioncontrol.http.request_intake import Counters, Intake, Limits
+from exporter.missioncontrol.http.responses import ApiError
+from exporter.missioncontrol.http.store_errors import translated
+from exporter.missioncontrol.ingest import write_jobs
+from exporter.missioncontrol.ingest.batch import Batch
+from exporter.missioncontrol.live.subscriptions import Live
+from exporter.missioncontrol.live.waiting import Waiting
+from exporter.missioncontrol.search.search import Search
+from exporter.missioncontrol.search.search_query import Query, results
+from exporter.missioncontrol.store import tokens
+from exporter.missioncontrol.store.retention import Retention, due, remove_set_aside
+from exporter.missioncontrol.store.row_ids import last_number
+from exporter.missioncontrol.store.session_row import EXPIRED, number_of
+from exporter.missioncontrol.store.sqlite.erase.eraser import Forgetting
+from exporter.missioncontrol.store.store import Job, Result, Store
+from exporter.missioncontrol.store.tokens import Holder
 
 _FRESH_SECONDS: Final = 0.15
 _FIRST_CLEANING_SECONDS, _CLEANING_SECONDS = 60.0, 3600.0
@@ -149,7 +150,7 @@ class Receiver:
 
         def forget(database: sqlite3.Connection) -> None:
             for session_id in session_ids:
-                ingest.forget_session(database, session_id, now, reason=reason)
+                write_jobs.forget_session(database, session_id, now, reason=reason)
 
         await self.write(forget)
         for session_id in session_ids:
@@ -159,15 +160,15 @@ class Receiver:
 
     async def take(
         self, session_id: str, lines: Sequence[bytes], rewound: Sequence[str]
-    ) -> tuple[ingest.Stored, list[str]]:
+    ) -> tuple[write_jobs.Stored, list[str]]:
         """Store redacted events of an exporter in this process, without a request; also return what is rejected."""
         batch = await self.intake.sort_out(lines, rewound)
         return await self.store_batch(session_id, batch), batch.rejected
 
-    async def store_batch(self, session_id: str, batch: Batch) -> ingest.Stored:
+    async def store_batch(self, session_id: str, batch: Batch) -> write_jobs.Stored:
         """Store a batch; return once it is durable, and tell who watches."""
         now = self.now()
-        stored = await self.write(lambda database: ingest.store_batch(database, session_id, batch, now))
+        stored = await self.write(lambda database: write_jobs.store_batch(database, session_id, batch, now))
         self.counters.stored += len(stored.new)
         self.counters.duplicates += stored.duplicates
         self.counters.bytes_stored += sum(len(event.body) for event in stored.new)
@@ -189,7 +190,7 @@ class Receiver:
         state = "needs_attention" if self.waiting.of(session_id) else None
         now = self.now()
         try:
-            await self.write(lambda database: ingest.report_session(database, session_id, {"state": state}, now))
+            await self.write(lambda database: write_jobs.report_session(database, session_id, {"state": state}, now))
         except ApiError:  # nobody knows the session, or not any more
             self.waiting.end(session_id)
             return

@@ -10,9 +10,9 @@ from urllib.parse import quote
 import msgspec
 import tenacity
 
-from exporter.core.delivery import Limits
+from exporter.core.delivery.batches import Limits
+from exporter.core.delivery.verdict import Accepted, Later, LessCompression, Verdict, verdict
 from exporter.core.names import STORE_HEADER
-from exporter.core.verdict import Accepted, Later, LessCompression, Verdict, verdict
 from exporter.sinks.sink import Ack, Capabilities, Registered, Registration, Sent
 from exporter.sinks.transport import Answer, NoAnswerError, Transport
 from exporter.version import VERSION

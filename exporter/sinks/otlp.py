@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
-from exporter.core.delivery import Limits
-from exporter.core.verdict import (
+from exporter.core.delivery.batches import Limits
+from exporter.core.delivery.verdict import (
     CEILING_SECONDS,
     Accepted,
     Conflict,

@@ -6,8 +6,8 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from exporter.core.delivery import Limits
-from exporter.core.verdict import Verdict
+from exporter.core.delivery.batches import Limits
+from exporter.core.delivery.verdict import Verdict
 
 
 class Capabilities(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from redaction.examples import expanded
+from redaction.rules.examples import expanded
 from tests.bench.conversations import Teller
 from tests.bench.generate import FIRST_TIMESTAMP, cache_directory
 from tests.bench.planted import templates

@@ -21,7 +21,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from exporter.missioncontrol.index import path_beside
+from exporter.missioncontrol.search.index import path_beside
 from tests.bench import measure
 from tests.bench.first_run import Sampled
 from tests.bench.generate import EventStream
@@ -47,9 +47,9 @@ OF_THE_LARGE_SESSION = ("/sessions/large", "/api/v1/sessions/large/events?limit=
 SEARCHES = ("session", "password+handbook", "re", "line_number", "zzznothing", "resumed&session=session-00001")
 SERVE = """
 import asyncio, sys
-from exporter.missioncontrol.app import create_app
-from exporter.missioncontrol.server import serve_http
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.http.app import create_app
+from exporter.missioncontrol.http.server import serve_http
+from exporter.missioncontrol.store.store import Store
 
 async def serve():
     with Store(sys.argv[1]) as store:

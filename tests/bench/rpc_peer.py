@@ -19,7 +19,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from exporter.sources.framing import Framer, frame
+from exporter.sources.rpc.framing import Framer, frame
 from tests.bench.generate import Corpus, EventStream, corpora
 from tests.bench.receiver import REPOSITORY
 

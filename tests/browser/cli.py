@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from exporter.sources.tap import socket_path
+from exporter.sources.tap.source import socket_path
 from tests.browser.receiver import event
 
 SESSION = "5f0c1f2e-6a53-4c0b-9a52-0d3c7a1b9e44"

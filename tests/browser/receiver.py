@@ -12,10 +12,10 @@ from typing import Any
 
 import httpx
 
-from exporter.joining.tracing import make_trace, project
-from exporter.missioncontrol.app import create_app
-from exporter.missioncontrol.server import serve_http
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.http.app import create_app
+from exporter.missioncontrol.http.server import serve_http
+from exporter.missioncontrol.store.store import Store
+from exporter.wiring.event_views import make_trace, project
 
 DEMO = Path(__file__).resolve().parents[2] / "exporter/demo/session.jsonl"
 SECRETS = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from exporter.core.envelope import Envelope, decode
+from exporter.core.events.envelope import Envelope, decode
 from exporter.demo.replay import replay
 
 FAST = 2000.0

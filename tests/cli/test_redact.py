@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from exporter.errors import Exit
-from redaction.examples import expanded
+from redaction.rules.examples import expanded
 from tests.cli.program import TIMEOUT_SECONDS, command, environment, exporter
 
 TOKEN = expanded("ghp_<base62:30><crc32:6>")

@@ -9,7 +9,7 @@ import pytest
 
 from exporter.errors import Exit
 from redaction.engine import Engine
-from redaction.examples import expanded
+from redaction.rules.examples import expanded
 from tests.cli.program import exporter
 
 TOKEN = expanded("ghp_<base62:30><crc32:6>")

@@ -10,11 +10,11 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from config.environment import variable_of
 from config.fields import Field, Sinks, Table, fields, members
+from config.given.environment import variable_of
+from config.given.toml import written
 from config.load import load
 from config.settings import Settings, Source
-from config.toml import written
 
 PLAIN = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
 ASCII = st.text("abcXYZ019-._~", min_size=1, max_size=12)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.toml import Place, key_lines, written
+from config.given.toml import Place, key_lines, written
 
 DOCUMENT = r'''# a comment with = and [x]
 port = 1 # port = 2

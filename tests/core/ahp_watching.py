@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from exporter.core.ahp.observer import Observer
-from exporter.core.ahp.rooms import Rooms
 from exporter.core.ahp.session import Hooks
+from exporter.core.ahp.subscriptions import Rooms
 
 NOW = 1_795_000_000.0
 Json = dict[str, Any]

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core import agents as module
-from exporter.core.agents import UNATTRIBUTED, Agents, Instance, Kept, Place, Resolved, Unresolved
-from exporter.core.envelope import Envelope
+from exporter.core.agents import registry as module
+from exporter.core.agents.registry import UNATTRIBUTED, Agents, Instance, Kept, Place, Resolved, Unresolved
+from exporter.core.events.envelope import Envelope
 
 ROOT, CHILD, INNER = "root-session", "child-session", "inner-session"
 

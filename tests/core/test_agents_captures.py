@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from exporter.core.agents import Agents, Place
-from exporter.core.envelope import Envelope, decode
+from exporter.core.agents.registry import Agents, Place
+from exporter.core.events.envelope import Envelope, decode
 
 REAL = Path(__file__).parents[3] / "shared" / "real"
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.agent_tools import AgentTools, ToolReport, read_agent_tools, refusal, report, undefined_tools
-from exporter.core.agents import Agents
-from exporter.core.envelope import Envelope
+from exporter.core.agents.registry import Agents
+from exporter.core.agents.tools import AgentTools, ToolReport, read_agent_tools, refusal, report, undefined_tools
+from exporter.core.events.envelope import Envelope
 
 DENIED = "Tool 'a' is not supported by this client instance."
 

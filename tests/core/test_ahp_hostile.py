@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.core.ahp import asking, faults, hearing
+from exporter.core.ahp import errors, messages, requests
 from exporter.core.ahp.dialect import CHAT, CLASSIC, ONE, VERSIONS, dialect_of
-from exporter.core.ahp.hearing import Answer, Asked, Failure, Rubbish, Told, hear
+from exporter.core.ahp.messages import Answer, Asked, Failure, Rubbish, Told, hear
 from tests.core.ahp_scripted import STEPS, ScriptedHost
 from tests.core.ahp_watching import Watching
 
@@ -115,7 +115,7 @@ def test_memory_is_bounded_whatever_a_host_sends() -> None:
 
 
 def test_a_turn_without_end_is_cut_and_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exporter.core.ahp.mirror.TURN_CHARACTERS_MAX", 100)
+    monkeypatch.setattr("exporter.core.ahp.chat_state.TURN_CHARACTERS_MAX", 100)
     host = ScriptedHost("0.9.0")
     observed = Watching({}, version="0.9.0")
     observed.answer = host.answer
@@ -167,27 +167,29 @@ def test_nothing_can_be_written_but_what_changes_nothing() -> None:
         "resourceRead",
     }
     written = [
-        asking.initialize(1, "c"),
-        asking.reconnect(1, ONE, "c", 5, []),
-        asking.ping(1, CHAT),
-        asking.list_sessions(1, CHAT),
-        asking.subscribe(1, CHAT, "u"),
-        asking.unsubscribe(CHAT, "u"),
-        asking.fetch_turns(1, CLASSIC, "u", before="t"),
-        asking.fetch_turns(1, ONE, "u", cursor="t"),
-        asking.read_resource(1, ONE, "s", "u"),
+        requests.initialize(1, "c"),
+        requests.reconnect(1, ONE, "c", 5, []),
+        requests.ping(1, CHAT),
+        requests.list_sessions(1, CHAT),
+        requests.subscribe(1, CHAT, "u"),
+        requests.unsubscribe(CHAT, "u"),
+        requests.fetch_turns(1, CLASSIC, "u", before="t"),
+        requests.fetch_turns(1, ONE, "u", cursor="t"),
+        requests.read_resource(1, ONE, "s", "u"),
     ]
 
-    assert set(asking.REQUESTS) | set(asking.NOTIFICATIONS) == allowed
+    assert set(requests.REQUESTS) | set(requests.NOTIFICATIONS) == allowed
     assert {json.loads(each)["method"] for each in written} == allowed
-    functions = {name for name, value in vars(asking).items() if callable(value) and name.islower() and name[0] != "_"}
+    functions = {
+        name for name, value in vars(requests).items() if callable(value) and name.islower() and name[0] != "_"
+    }
     assert functions == {
         "initialize", "reconnect", "ping", "list_sessions", "subscribe", "unsubscribe", "fetch_turns", "read_resource",
         "refuse",
     }  # fmt: skip
     for name in ("dispatchAction", "createSession", "disposeSession", "resourceWrite", "authenticate"):
         with pytest.raises(AssertionError):
-            asking._request(1, name, {})
+            requests._request(1, name, {})
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_every_version_that_is_offered_can_be_read() -> None:
     ("code", "word"), [(-32005, "update"), (-32007, "sign-in"), (-32008, "restarted"), (-32009, "denies")]
 )
 def test_an_error_is_explained_with_what_to_do(code: int, word: str) -> None:
-    assert word in faults.explain(code)
+    assert word in errors.explain(code)
 
 
 def test_a_version_that_the_host_does_not_speak_ends_it() -> None:
@@ -244,6 +246,6 @@ def test_a_session_that_may_not_be_seen_is_explained() -> None:
 
 
 def test_what_a_host_says_with_an_error_is_kept_nowhere() -> None:
-    message = hearing.hear('{"id": 1, "error": {"code": -32000, "message": "tkn=secret", "data": {"url": "secret"}}}')
+    message = messages.hear('{"id": 1, "error": {"code": -32000, "message": "tkn=secret", "data": {"url": "secret"}}}')
 
     assert "secret" not in repr(message)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from exporter.core.ahp.rooms import ACTIVE_SECONDS, Wanted
+from exporter.core.ahp.subscriptions import ACTIVE_SECONDS, Wanted
 from tests.core.ahp_scripted import STEPS, ScriptedHost
 from tests.core.ahp_watching import NOW, Watching
 

@@ -1,6 +1,6 @@
 """Which sessions a request for history means."""
 
-from exporter.core.backfill import Unknown, chosen
+from exporter.core.delivery.backfill_plan import Unknown, chosen
 
 HERE = {"old": 10.0, "middle": 20.0, "new": 30.0}
 

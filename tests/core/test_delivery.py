@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from exporter.core.delivery import Again, Delivery, Done, Leave, Limits, Outcome, Quarantine, Send, Settled
-from exporter.core.verdict import Verdict, verdict
+from exporter.core.delivery.batches import Again, Delivery, Done, Leave, Limits, Outcome, Quarantine, Send, Settled
+from exporter.core.delivery.verdict import Verdict, verdict
 from tests.core.scenario import check, scenarios
 
 NOW: Final = datetime(2026, 11, 18, tzinfo=UTC)

@@ -5,7 +5,7 @@ from hashlib import sha256
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core import digest
+from exporter.core.events import digest
 
 pairs = st.dictionaries(st.text(min_size=1, max_size=20).filter(str.isprintable), st.binary(min_size=32, max_size=32))
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.envelope import ID_LENGTH_MAX, Envelope, Piece, Unreadable, decode, is_utf8, pieces, usable_id
+from exporter.core.events.envelope import ID_LENGTH_MAX, Envelope, Piece, Unreadable, decode, is_utf8, pieces, usable_id
 from tests.core.events import event, is_strict_json
 from tests.core.test_scanner import mutated_json
 from tests.core.timing import grows_with_size

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.agent_claims import read_claim
-from exporter.core.envelope import Envelope
-from exporter.core.event_data import read_object
-from exporter.core.summary import Summary
+from exporter.core.agents.claims import read_claim
+from exporter.core.events.data import read_object
+from exporter.core.events.envelope import Envelope
+from exporter.core.events.summary import Summary
 
 DEEP = b"[" * 5_000 + b"]" * 5_000
 ODD = (rb'"\ud83d"', rb'"\udc00 \ud83d\ud83d\ude00"', b"1e400", b"-" + b"9" * 5000, DEEP)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from exporter.core.exempt import ExemptFiles, span_at
+from exporter.core.events.exempt_files import ExemptFiles, span_at
 from tests.core.events import event
 
 

@@ -4,8 +4,8 @@ from typing import Final
 
 import pytest
 
-from exporter.core.follow import Decision, Grow, Rewritten, Seen, Vanish, Wait, decide
-from exporter.core.position import Identity
+from exporter.core.delivery.follow import Decision, Grow, Rewritten, Seen, Vanish, Wait, decide
+from exporter.core.delivery.position import Identity
 
 A: Final = Identity(1, 10)
 B: Final = Identity(1, 11)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.gate import Closed, Gate, Go, Hold
+from exporter.core.delivery.gate import Closed, Gate, Go, Hold
 from tests.core.scenario import check, scenarios
 
 TOKENS: Final = {"none": None}

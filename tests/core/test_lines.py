@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.lines import HEAD_BYTES, LineSplitter, Oversized
+from exporter.core.events.lines import HEAD_BYTES, LineSplitter, Oversized
 
 
 def feed_all(splitter: LineSplitter, content: bytes, chunk_bytes: int) -> list[bytes | Oversized]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from exporter.core.envelope import Envelope, decode
-from exporter.core.live_text import PIECE_LENGTH_MAX, TEXTS_MAX, LiveText, Stream, is_piece
+from exporter.core.events.envelope import Envelope, decode
+from exporter.core.events.live_text import PIECE_LENGTH_MAX, TEXTS_MAX, LiveText, Stream, is_piece
 from redaction.engine import Engine
 
 ENGINE = Engine(b"k" * 32)

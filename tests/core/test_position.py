@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.position import START, TAIL_BYTES, Position, tail_hash
+from exporter.core.delivery.position import START, TAIL_BYTES, Position, tail_hash
 
 CONTENTS = st.binary(max_size=3 * TAIL_BYTES)
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.reconcile import Reconciliation
+from exporter.core.delivery.reconcile import Reconciliation
 
 IDS = st.lists(st.sampled_from([f"e{number}" for number in range(12)]), unique=True)
 

@@ -1,6 +1,6 @@
 """The three outcomes of the redactor are told apart by what they are."""
 
-from exporter.core.redacted import Masked, Redacted, RedactEvent, Refused
+from exporter.core.events.redaction import Masked, Redacted, RedactEvent, Refused
 
 
 def pass_through(line: bytes) -> Redacted:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from exporter.core.scanner import (
+from exporter.core.events.json_scanner import (
     DEPTH_MAX,
     STEPS_MAX,
     NotJsonError,

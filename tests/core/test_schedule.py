@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.schedule import Schedule
+from exporter.core.delivery.schedule import Schedule
 from tests.core.scenario import check, scenarios
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.core.lines import LineSplitter, Oversized
-from exporter.core.position import START, Position
-from exporter.core.redacted import Masked, Redacted, Refused
-from exporter.core.segment import BYTES_MAX, EVENTS_MAX, Segment, SegmentBuilder, Unsendable
+from exporter.core.delivery.position import START, Position
+from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Segment, SegmentBuilder, Unsendable
+from exporter.core.events.lines import LineSplitter, Oversized
+from exporter.core.events.redaction import Masked, Redacted, Refused
 from tests.core.events import event
 
 LINE_MAX: Final = 2_000_000

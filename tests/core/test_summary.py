@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.envelope import Envelope, decode
-from exporter.core.summary import TELLING_TYPES, Summary
+from exporter.core.events.envelope import Envelope, decode
+from exporter.core.events.summary import TELLING_TYPES, Summary
 
 
 def event(type: str, data: Any = None, *, at: str = "2026-11-18T10:00:00.000Z", agent: str | None = None) -> Envelope:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from exporter.core.verdict import (
+from exporter.core.delivery.verdict import (
     CEILING_SECONDS,
     RETRY_AFTER_SECONDS_MAX,
     Accepted,

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import httpx
 
 from exporter.core.names import STORE_HEADER
-from exporter.missioncontrol import queries
-from exporter.missioncontrol.app import create_app
-from exporter.missioncontrol.ingest import DeletedSessionError, UnknownSessionError
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.http.app import create_app
+from exporter.missioncontrol.ingest.write_jobs import DeletedSessionError, UnknownSessionError
+from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.store import Store
 from tests.daemon.exchange import Request
 
 

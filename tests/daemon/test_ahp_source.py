@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import pytest
 
-import exporter.daemon.observing as observing_module
-import exporter.sources.ahp as ahp_module
-import exporter.sources.rpc as rpc_module
+import exporter.daemon.remote_sources as observing_module
+import exporter.sources.ahp.source as ahp_module
+import exporter.sources.rpc.source as rpc_module
 from config.errors import ConfigError
 from config.otel import Otel
 from config.settings import MissionControl, Settings, Source
-from exporter.core.redacted import Masked, Redacted
+from exporter.core.events.redaction import Masked, Redacted
 from exporter.daemon.running import Redaction
 from exporter.errors import Exit
 from tests.core.ahp_scripted import SESSION_NAME, STEPS, ScriptedHost
@@ -387,7 +387,7 @@ async def test_what_a_host_logs_goes_to_the_endpoints_that_may_have_texts(
         return found
 
     monkeypatch.setattr(host, "answer", with_logs)
-    monkeypatch.setattr("exporter.joining.host_logs.PAUSE_SECONDS", (0.01, 0.01))
+    monkeypatch.setattr("exporter.wiring.host_logs.PAUSE_SECONDS", (0.01, 0.01))
     with Receiver() as receiver:
         receiver.plan(Reply(status=503))
         otel = {"default": Otel(endpoint=receiver.url, signals=("logs",), content=content)}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from config.settings import MissionControl
-from exporter.core.redacted import Masked, Redacted
+from exporter.core.events.redaction import Masked, Redacted
 from exporter.daemon.running import Redaction
 from exporter.errors import Exit, UsageError
 from tests.daemon.exchange import Reply

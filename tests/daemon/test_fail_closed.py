@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from exporter.core.redacted import Masked, Redacted, Refused
+from exporter.core.events.redaction import Masked, Redacted, Refused
 from exporter.daemon.running import Redaction
 from exporter.errors import Exit
 from tests.daemon.exchange import Reply

@@ -10,10 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from exporter.core.position import START, Position
-from exporter.core.segment import Segment
-from exporter.daemon.kept import Kept, Mapped, Place
-from exporter.sources.session_file import SessionFile
+from exporter.core.delivery.position import START, Position
+from exporter.core.delivery.segment import Segment
+from exporter.pipeline.record_cache import Kept, Mapped, Place
+from exporter.sources.files.session_file import SessionFile
 from tests.daemon import clock
 
 _SIGNALS: Final = ("traces", "metrics", "logs")

@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-import exporter.sources.rpc_session as session_module
+import exporter.sources.rpc.session as session_module
 from config.settings import MissionControl, Source
-from exporter.missioncontrol.app import create_app
-from exporter.missioncontrol.server import serve_http
-from exporter.missioncontrol.store import Store
-from exporter.sources.tap import socket_path
+from exporter.missioncontrol.http.app import create_app
+from exporter.missioncontrol.http.server import serve_http
+from exporter.missioncontrol.store.store import Store
+from exporter.sources.tap.source import socket_path
 from tests.daemon.station import Station, until
 from tests.sources.rpc_server import SESSION, MadeUpServer
 

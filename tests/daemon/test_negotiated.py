@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from exporter.core.redacted import Masked
+from exporter.core.events.redaction import Masked
 from exporter.daemon.reports import Reports
 from exporter.daemon.running import Redaction
 from exporter.errors import Exit
@@ -149,7 +149,7 @@ async def test_a_rewind_is_told_and_hides_what_is_gone(station: Station, full: P
 async def test_a_rewind_of_more_than_one_request_takes_is_told_in_several(
     station: Station, full: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("exporter.daemon.handover._REWOUND_MAX", 3)
+    monkeypatch.setattr("exporter.pipeline.sink_session._REWOUND_MAX", 3)
     session = station.session()
     session.add(20)
     exporter = station.exporter(full)

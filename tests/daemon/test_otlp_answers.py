@@ -7,8 +7,8 @@ from typing import Any, Final
 import pytest
 
 from config.settings import Limits
+from exporter.core.delivery.segment import Unsendable
 from exporter.core.notice import Level
-from exporter.core.segment import Unsendable
 from exporter.errors import Exit
 from tests.daemon.sessions import SessionFile
 from tests.daemon.station import Exporter, Station, until

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from config.settings import MissionControl, Settings
-from exporter.core.redacted import Redacted, Refused
+from exporter.core.events.redaction import Redacted, Refused
 from exporter.daemon.running import Redaction
 from exporter.errors import Exit
 from tests.daemon.peer import Peer

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-import exporter.daemon.observing as observing_module
-import exporter.sources.rpc as rpc_module
-import exporter.sources.rpc_session as session_module
+import exporter.daemon.remote_sources as observing_module
+import exporter.sources.rpc.session as session_module
+import exporter.sources.rpc.source as rpc_module
 from config.settings import Limits, MissionControl, Settings, Source
-from exporter.core.redacted import Masked, Redacted, Refused
+from exporter.core.events.redaction import Masked, Redacted, Refused
 from exporter.daemon.running import Redaction
 from exporter.errors import Exit
 from tests.daemon.exchange import Reply, Request

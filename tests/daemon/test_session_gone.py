@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from exporter.errors import Exit
-from exporter.missioncontrol import ingest
+from exporter.missioncontrol.ingest import write_jobs
 from tests.daemon.exchange import Reply, Request
 from tests.daemon.peer import Peer
 from tests.daemon.receivers import Floor, Full
@@ -110,7 +110,7 @@ async def test_a_session_that_is_never_found_holds_back_no_other(station: Statio
 
 def _delete(peer: Peer, name: str) -> None:
     assert isinstance(peer.behind, Full)
-    peer.behind.store.do(lambda database: ingest.forget_session(database, name, "2026-11-18T10:00:00.000Z"))
+    peer.behind.store.do(lambda database: write_jobs.forget_session(database, name, "2026-11-18T10:00:00.000Z"))
 
 
 def _keep(receiver: Full, path: Path) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from exporter.core.redacted import Redacted
+from exporter.core.events.redaction import Redacted
 from exporter.daemon.running import Redaction
 from exporter.errors import Exit
-from exporter.store.marks import StoreUnwritableError
+from exporter.state.marks import StoreUnwritableError
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
 from tests.daemon.station import Exporter, Station, never, until

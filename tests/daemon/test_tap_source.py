@@ -6,10 +6,10 @@ import json
 import pytest
 
 from config.settings import MissionControl, Source
-from exporter.core.redacted import Masked, Redacted
+from exporter.core.events.redaction import Masked, Redacted
 from exporter.daemon.running import Redaction
 from exporter.errors import Exit
-from exporter.sources.tap import socket_path
+from exporter.sources.tap.source import socket_path
 from tests.daemon.exchange import Request
 from tests.daemon.peer import Peer
 from tests.daemon.sessions import event

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from config.settings import Limits, MissionControl
-from exporter.core.redacted import Redacted
+from exporter.core.events.redaction import Redacted
 from exporter.daemon.running import Redaction
 from exporter.errors import Exit
 from tests.daemon.exchange import Reply

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from exporter.errors import Exit
-from exporter.missioncontrol import ingest
+from exporter.missioncontrol.ingest import write_jobs
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
 from tests.daemon.receivers import Floor, Full
@@ -210,7 +210,7 @@ async def test_a_receiver_that_refuses_the_token_says_nothing_of_what_it_holds(s
 async def test_a_session_deleted_there_is_no_difference(station: Station, full: Peer) -> None:
     exporter = await _delivered(station, full)
     assert isinstance(full.behind, Full)
-    full.behind.store.do(lambda database: ingest.forget_session(database, "s", "2026-11-18T10:00:00.000Z"))
+    full.behind.store.do(lambda database: write_jobs.forget_session(database, "s", "2026-11-18T10:00:00.000Z"))
 
     first = await _verify(exporter)
     again = await _verify(exporter, repair=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from otel.model import LogRecord, Span, Status
-from otel.name import Attribute, Content
+from otel.name_types import Attribute, Content
 from otel.names import SERVICE_NAME
 
 _SERVICE: Final = "github-copilot"

@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from otel.event import read
-from otel.logs import record
-from otel.metrics import Metering
+from otel.machines.logs import record
+from otel.machines.metrics.machine import Metering
+from otel.machines.traces.machine import Traces
 from otel.model import LogRecord, Measurement, Span
-from otel.traces import Traces
 
 SESSION: Final = "00000000-0000-4000-8000-000000000000"
 _MODEL: Final = "made-up-model"

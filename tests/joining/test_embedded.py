@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from starlette.applications import Starlette
 
-from exporter.core.verdict import Accepted, Deleted, Later, Missing
-from exporter.joining.embedded import embedded_sink
-from exporter.missioncontrol.app import create_app
-from exporter.missioncontrol.store import Store
+from exporter.core.delivery.verdict import Accepted, Deleted, Later, Missing
+from exporter.missioncontrol.http.app import create_app
+from exporter.missioncontrol.store.store import Store
 from exporter.sinks.sink import Registered
+from exporter.wiring.embedded import embedded_sink
 
 pytestmark = pytest.mark.anyio
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from exporter.joining import given as module
-from exporter.joining.given import Format, Outcome, guess_format, mask_lines, mask_text
+from exporter.wiring import redact_input as module
+from exporter.wiring.redact_input import Format, Outcome, guess_format, mask_lines, mask_text
 from redaction.engine import CLEAN, Engine, Redaction, Refused
-from redaction.examples import expanded
+from redaction.rules.examples import expanded
 
 BUDGET_MS = 60_000.0
 LINE_MAX = 4 * 1024 * 1024

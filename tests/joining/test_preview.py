@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from exporter.joining.preview import AROUND, Place, Withheld, preview, split
-from exporter.sources.session_file import SessionFile
+from exporter.sources.files.session_file import SessionFile
+from exporter.wiring.redact_preview import AROUND, Place, Withheld, preview, split
 from redaction.engine import Engine, Finding
-from redaction.examples import expanded
+from redaction.rules.examples import expanded
 from tests.core.events import event
 
 TOKEN = expanded("ghp_<base62:30><crc32:6>")

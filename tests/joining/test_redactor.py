@@ -13,17 +13,17 @@ from typing import Literal
 import pytest
 
 from config.settings import Settings
-from exporter.core.redacted import Masked
+from exporter.core.events.redaction import Masked
 from exporter.errors import SettingsError
-from exporter.joining import known
-from exporter.joining import redactor as module
-from exporter.joining.redactor import make_redaction, make_redaction_without_key, make_redactor
+from exporter.wiring import known_values
+from exporter.wiring import redactor as module
+from exporter.wiring.redactor import make_redaction, make_redaction_without_key, make_redactor
 from redaction import engine
 from redaction.engine import CLEAN, Refused
 from redaction.engine import Masked as MaskedLine
 from redaction.errors import RuleError
-from redaction.examples import expanded
-from redaction.gate import EngineName
+from redaction.prefilter.gate import EngineName
+from redaction.rules.examples import expanded
 from redaction.search import Allowed
 from tests.core.events import event
 from tests.joining.conftest import Configure
@@ -109,7 +109,7 @@ def test_values_of_a_cli_process_are_known_before_its_first_event(configure: Con
 def test_without_the_setting_nobody_elses_environment_is_read(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known, "environment_of", lambda _: pytest.fail("read"))
+    monkeypatch.setattr(known_values, "environment_of", lambda _: pytest.fail("read"))
 
     make_redactor(configure(), None).redact(said("", "session.start"), 1000.0)
 

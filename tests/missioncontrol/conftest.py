@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.core.redacted import Masked, Redacted, Refused
-from exporter.missioncontrol.app import create_app
-from exporter.missioncontrol.store import Store
+from exporter.core.events.redaction import Masked, Redacted, Refused
+from exporter.missioncontrol.http.app import create_app
+from exporter.missioncontrol.store.store import Store
 
 DECLARED = {"Session-Exporter": "0.1.0"}
 Opener = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.missioncontrol import feed, ingest, schema
-from exporter.missioncontrol.asking import ASKING, words
-from exporter.missioncontrol.batch import read_elements, sort_out
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.ingest import write_jobs
+from exporter.missioncontrol.ingest.batch import read_elements, sort_out
+from exporter.missioncontrol.live import feed
+from exporter.missioncontrol.live.wait_text import ASKING, words
+from exporter.missioncontrol.store.sqlite import schema
+from exporter.missioncontrol.store.store import Store
 
 Make = Callable[..., bytes]
 NOW = "2026-11-18T10:00:00.000Z"
@@ -118,9 +120,9 @@ def test_a_store_from_before_says_it_too(tmp_path: Path) -> None:
     event, data = permission(kind="shell", fullCommandText="make")
     line = json.dumps({"type": event, "id": "a", "timestamp": NOW, "data": data}).encode()
     with Store(path) as store:
-        store.do(lambda database: ingest.register(database, "s", "s", NOW))
+        store.do(lambda database: write_jobs.register(database, "s", "s", NOW))
         batch = sort_out(read_elements(b'{"events":[' + line + b"]}"), event_bytes_max=1 << 20)
-        store.do(lambda database: ingest.store_batch(database, "s", batch, NOW))
+        store.do(lambda database: write_jobs.store_batch(database, "s", batch, NOW))
     with sqlite3.connect(path) as database:
         database.execute("UPDATE notices SET text = ''")
         database.execute(f"PRAGMA user_version = {schema._MIGRATIONS.index(schema._WORDS)}")

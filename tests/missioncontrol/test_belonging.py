@@ -11,11 +11,12 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from exporter.missioncontrol import ingest, schema
-from exporter.missioncontrol.batch import read_elements, sort_out
-from exporter.missioncontrol.belonging import kin
-from exporter.missioncontrol.store import Store
-from exporter.missioncontrol.tree import tree
+from exporter.missioncontrol.ingest import write_jobs
+from exporter.missioncontrol.ingest.agent_attribution import kin
+from exporter.missioncontrol.ingest.batch import read_elements, sort_out
+from exporter.missioncontrol.store.agent_tree import tree
+from exporter.missioncontrol.store.sqlite import schema
+from exporter.missioncontrol.store.store import Store
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 REAL = Path(__file__).parents[3] / "shared" / "real"
@@ -26,8 +27,8 @@ Paths = list[tuple[str, tuple[str, ...]]]
 def post(store: Store, session: str, lines: list[bytes], rewound: tuple[str, ...] = ()) -> None:
     body = b'{"events":[' + b",".join(lines) + b'],"rewound":' + json.dumps(rewound).encode() + b"}"
     batch = sort_out(read_elements(body), event_bytes_max=1 << 20)
-    store.do(lambda database: ingest.register(database, session, session, NOW))
-    store.do(lambda database: ingest.store_batch(database, session, batch, NOW))
+    store.do(lambda database: write_jobs.register(database, session, session, NOW))
+    store.do(lambda database: write_jobs.store_batch(database, session, batch, NOW))
 
 
 def paths(store: Store, session: str) -> Paths:
@@ -203,7 +204,7 @@ def test_what_was_taken_back_is_forgotten(tmp_path: Path) -> None:
 def test_a_session_that_is_deleted_leaves_no_agents(tmp_path: Path) -> None:
     with Store(tmp_path / "store.db") as store:
         post(store, "s", STORY.lines)
-        store.do(lambda database: ingest.forget_session(database, "s", NOW))
+        store.do(lambda database: write_jobs.forget_session(database, "s", NOW))
 
         assert store.do(lambda database: database.execute("SELECT count(*) FROM families").fetchone()) == (0,)
 
@@ -221,6 +222,6 @@ def test_a_store_from_before_is_gone_through_once(tmp_path: Path) -> None:
         database.execute(f"PRAGMA user_version = {version}")
     with Store(path) as store:
         post(store, "s", [b'{"type":"tool.x","id":"next","data":{},"agentId":"inner","parentId":"e26"}'])
-        store.do(lambda database: ingest.forget_session(database, "t", NOW))
+        store.do(lambda database: write_jobs.forget_session(database, "t", NOW))
 
         assert paths(store, "s") == [*STORY.paths, ("next", ("outer", "inner"))]

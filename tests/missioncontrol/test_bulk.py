@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from exporter.missioncontrol import bulk
+from exporter.missioncontrol.store import bulk_insert
 
 
 @pytest.mark.parametrize("count", [1, 333, 334, 5000])
@@ -15,7 +15,7 @@ def test_every_row_is_there_whatever_a_statement_may_hold(values_max: int, count
     database.execute("CREATE TABLE birds (n INTEGER PRIMARY KEY, name, wings)")
     rows = [(n, f"bird {n}", 2) for n in range(count)]
 
-    bulk.insert(database, "birds", "n, name, wings", rows)
-    bulk.insert(database, "birds", "n, name, wings", rows, unless_there=True)
+    bulk_insert.insert(database, "birds", "n, name, wings", rows)
+    bulk_insert.insert(database, "birds", "n, name, wings", rows, unless_there=True)
 
     assert database.execute("SELECT * FROM birds ORDER BY n").fetchall() == rows

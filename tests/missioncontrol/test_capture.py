@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.core.redacted import Redacted
-from exporter.missioncontrol.store import Store
+from exporter.core.events.redaction import Redacted
+from exporter.missioncontrol.store.store import Store
 
 pytestmark = pytest.mark.anyio
 

@@ -13,10 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol import connection, entrance
-from exporter.missioncontrol.app import create_app
-from exporter.missioncontrol.server import ServerHandle, serve_http
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.http import connection, login
+from exporter.missioncontrol.http.app import create_app
+from exporter.missioncontrol.http.server import ServerHandle, serve_http
+from exporter.missioncontrol.store.store import Store
 
 pytestmark = pytest.mark.anyio
 SECONDS_MAX = 15
@@ -126,7 +126,7 @@ async def test_a_body_that_nobody_reads_is_not_waited_for(server: ServerHandle, 
 
 
 async def test_a_form_that_does_not_arrive_is_not_waited_for(server: ServerHandle, monkeypatch: Any) -> None:
-    monkeypatch.setattr(entrance, "_FORM_SECONDS", 0.1)
+    monkeypatch.setattr(login, "_FORM_SECONDS", 0.1)
     monkeypatch.setattr(connection, "_REST_SECONDS", 0.1)
 
     answer = await said_to(server, b"POST /enter HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\ntoken=", b"x")

@@ -6,16 +6,16 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol import tokens
-from exporter.missioncontrol.entrance import COOKIE, Entrance, make_entrance
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.http.login import COOKIE, Entrance, make_entrance
+from exporter.missioncontrol.store import tokens
+from exporter.missioncontrol.store.store import Store
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
 async def browser(store: Store, open_client: Callable[..., Any], monkeypatch: Any) -> AsyncIterator[httpx.AsyncClient]:
-    monkeypatch.setattr("exporter.missioncontrol.entrance._WRONG_TOKEN_SECONDS", 0)
+    monkeypatch.setattr("exporter.missioncontrol.http.login._WRONG_TOKEN_SECONDS", 0)
     async with open_client(store, token="right", headers={"Accept": "text/html", "Host": "mc.team.example"}) as client:
         yield client
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core import digest
-from exporter.missioncontrol.batch import read_elements
+from exporter.core.events import digest
+from exporter.missioncontrol.ingest.batch import read_elements
 
 pytestmark = pytest.mark.anyio
 

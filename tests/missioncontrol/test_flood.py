@@ -15,8 +15,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.scanner import TooManyError
-from exporter.missioncontrol.batch import REWOUND_MAX, read_elements
+from exporter.core.events.json_scanner import TooManyError
+from exporter.missioncontrol.ingest.batch import REWOUND_MAX, read_elements
 from tests.missioncontrol.test_kill import SERVE
 from tests.missioncontrol.test_limits import memory_mb
 

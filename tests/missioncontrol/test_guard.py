@@ -8,8 +8,8 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from exporter.missioncontrol.guard import PEER, Guard
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.http.guard import PEER, Guard
+from exporter.missioncontrol.store.store import Store
 
 pytestmark = pytest.mark.anyio
 

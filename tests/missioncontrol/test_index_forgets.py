@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from exporter.missioncontrol import ingest, receiver
-from exporter.missioncontrol.batch import Elements, sort_out
-from exporter.missioncontrol.index import identity_of, matches, open_index, path_beside, put, read_on, take_out
-from exporter.missioncontrol.session_row import number_of
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol import receiver
+from exporter.missioncontrol.ingest import write_jobs
+from exporter.missioncontrol.ingest.batch import Elements, sort_out
+from exporter.missioncontrol.search.index import identity_of, matches, open_index, path_beside, put, read_on, take_out
+from exporter.missioncontrol.store.session_row import number_of
+from exporter.missioncontrol.store.store import Store
 from tests.missioncontrol.test_search import find
 
 NOW = "2026-11-18T10:00:00.000Z"
@@ -26,8 +27,8 @@ def filled(store_path: Path, make_event: Make) -> Iterator[Store]:
         for id in ("kept", "gone"):
             lines = [make_event(f"{id}{n}", data={"text": f"{id}word"}) for n in range(5)]
             batch = sort_out(Elements(lines, []), event_bytes_max=1 << 20)
-            store.do(lambda database, id=id: ingest.register(database, id, id, NOW))  # type: ignore[misc]
-            store.do(lambda database, id=id, some=batch: ingest.store_batch(database, id, some, NOW))  # type: ignore[misc]
+            store.do(lambda database, id=id: write_jobs.register(database, id, id, NOW))  # type: ignore[misc]
+            store.do(lambda database, id=id, some=batch: write_jobs.store_batch(database, id, some, NOW))  # type: ignore[misc]
         yield store
 
 
@@ -35,7 +36,7 @@ def filled(store_path: Path, make_event: Make) -> Iterator[Store]:
 async def test_a_search_does_not_wait_for_events_that_were_deleted_before_they_were_indexed(
     filled: Store, open_client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    filled.do(lambda database: ingest.forget_session(database, "gone", NOW))
+    filled.do(lambda database: write_jobs.forget_session(database, "gone", NOW))
     monkeypatch.setattr(receiver, "_FRESH_SECONDS", 30.0)
     async with open_client(filled) as client:
         start = time.monotonic()

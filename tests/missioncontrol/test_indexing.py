@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from exporter.missioncontrol import ingest
-from exporter.missioncontrol.batch import Elements, sort_out
-from exporter.missioncontrol.finding import numbers, understand
-from exporter.missioncontrol.index import path_beside
-from exporter.missioncontrol.search import Search
-from exporter.missioncontrol.session_row import number_of
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.ingest import write_jobs
+from exporter.missioncontrol.ingest.batch import Elements, sort_out
+from exporter.missioncontrol.search.index import path_beside
+from exporter.missioncontrol.search.search import Search
+from exporter.missioncontrol.search.search_query import numbers, understand
+from exporter.missioncontrol.store.session_row import number_of
+from exporter.missioncontrol.store.store import Store
 
 NOW = "2026-11-18T10:00:00.000Z"
 EVENTS = 24_000
@@ -31,14 +31,14 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc"
 def filled(store_path: Path, make_event: Callable[..., bytes]) -> Iterator[Store]:
     with Store(store_path) as store:
         for session in ("one", "two"):
-            store.do(lambda database, id=session: ingest.register(database, id, id, NOW))  # type: ignore[misc]
+            store.do(lambda database, id=session: write_jobs.register(database, id, id, NOW))  # type: ignore[misc]
             for first in range(0, EVENTS // 2, 2000):
                 lines = [
                     make_event(f"{session}-{first + n}", data={"text": f"marked {session}word" + " filler" * 60})
                     for n in range(2000)
                 ]
                 batch = sort_out(Elements(lines, []), event_bytes_max=1 << 20)
-                store.do(lambda database, id=session, some=batch: ingest.store_batch(database, id, some, NOW))  # type: ignore[misc]
+                store.do(lambda database, id=session, some=batch: write_jobs.store_batch(database, id, some, NOW))  # type: ignore[misc]
         yield store
 
 
@@ -52,7 +52,7 @@ def fillers(of: int) -> list[int]:
     """The processes that this one has started to fill an index."""
     children = Path(f"/proc/{of}/task").glob("*/children")
     started = [int(child) for task in children for child in task.read_text().split()]
-    return [child for child in started if b"indexing" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [child for child in started if b"index_process" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def wait_for_filler(of: int) -> int:
@@ -110,7 +110,7 @@ def test_a_session_that_is_deleted_meanwhile_leaves_no_word(filled: Store) -> No
     wait_for_filler(os.getpid())
 
     search.forget([filled.read_now(lambda database: number_of(database, "two"))]).result(60)
-    filled.do(lambda database: ingest.forget_session(database, "two", NOW))
+    filled.do(lambda database: write_jobs.forget_session(database, "two", NOW))
 
     assert search.catch_up(EVENTS // 2, 60)
     assert (len(found(search, "oneword")), found(search, "twoword")) == (EVENTS // 2, [])
@@ -121,8 +121,8 @@ def test_a_session_that_is_deleted_meanwhile_leaves_no_word(filled: Store) -> No
 
 def test_it_ends_with_the_program_that_started_it(filled: Store, store_path: Path) -> None:
     script = (
-        "import sys, time; from exporter.missioncontrol.search import Search;"
-        " from exporter.missioncontrol.store import Store; Search(Store(sys.argv[1])).wake(); time.sleep(60)"
+        "import sys, time; from exporter.missioncontrol.search.search import Search;"
+        " from exporter.missioncontrol.store.store import Store; Search(Store(sys.argv[1])).wake(); time.sleep(60)"
     )
     filled.close()
     program = subprocess.Popen([sys.executable, "-c", script, str(store_path)])

@@ -13,20 +13,20 @@ from pathlib import Path
 import httpx
 import pytest
 
-from exporter.core import digest
-from exporter.missioncontrol import queries
-from exporter.missioncontrol.finding import numbers, understand
-from exporter.missioncontrol.search import Search
-from exporter.missioncontrol.store import Store
+from exporter.core.events import digest
+from exporter.missioncontrol.search.search import Search
+from exporter.missioncontrol.search.search_query import numbers, understand
+from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.store import Store
 
 pytestmark = pytest.mark.anyio
 
 KILLS, MANY_KILLS = 30, 100
 SERVE = """
 import asyncio, sys
-from exporter.missioncontrol.app import create_app
-from exporter.missioncontrol.server import serve_http
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.http.app import create_app
+from exporter.missioncontrol.http.server import serve_http
+from exporter.missioncontrol.store.store import Store
 
 async def serve():
     with Store(sys.argv[1]) as store:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from exporter.missioncontrol import ingest
-from exporter.missioncontrol.batch import read_elements, sort_out
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.ingest import write_jobs
+from exporter.missioncontrol.ingest.batch import read_elements, sort_out
+from exporter.missioncontrol.store.store import Store
 
 NOW = "2026-11-18T10:00:00.000Z"
 SESSIONS = 40
@@ -32,7 +32,7 @@ class Chance:
 
     def run(self) -> None:
         for session in range(SESSIONS):
-            self.do(ingest.register, session, f"s{session}", NOW)
+            self.do(write_jobs.register, session, f"s{session}", NOW)
         for number in range(6):
             for session in self.shuffled():
                 self.fill(session, number)
@@ -77,14 +77,14 @@ class Chance:
         ]
         known += [event["id"] for event in events]
         body = json.dumps({"events": events, "rewound": rewound}).encode()
-        self.do(ingest.store_batch, session, sort_out(read_elements(body), event_bytes_max=1 << 24), NOW)
+        self.do(write_jobs.store_batch, session, sort_out(read_elements(body), event_bytes_max=1 << 24), NOW)
         if self.random.random() < 0.4:
             rules = {"2026-11-18": {self.word(session): 1}}
-            self.do(ingest.report_session, session, {"title": self.word(session, 9), "redactions": rules}, NOW)
+            self.do(write_jobs.report_session, session, {"title": self.word(session, 9), "redactions": rules}, NOW)
 
     def forget(self, session: int) -> None:
         self.gone.add(session)
-        self.do(ingest.forget_session, session, NOW)
+        self.do(write_jobs.forget_session, session, NOW)
         assert self.store.erase().result(30)
 
 
@@ -108,7 +108,7 @@ def test_looking_at_the_file_lets_no_other_program_take_the_log_away(store_path:
     with Store(store_path) as store:
         chance = Chance(store, 3)
         for session in range(2):
-            chance.do(ingest.register, session, f"s{session}", NOW)
+            chance.do(write_jobs.register, session, f"s{session}", NOW)
             chance.fill(session, 0)
         chance.forget(0)
         chance.fill(1, 1)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from exporter.missioncontrol.web.entry import Entry
-from exporter.missioncontrol.web.markdown import entry_markdown
+from exporter.missioncontrol.pages.markdown import entry_markdown
+from exporter.missioncontrol.pages.timeline.entry import Entry
 
 
 def said(text: str) -> str:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from exporter.core import digest
-from exporter.missioncontrol import ingest, queries, schema
-from exporter.missioncontrol.batch import key_of, read_elements, sort_out
-from exporter.missioncontrol.store import Store
+from exporter.core.events import digest
+from exporter.missioncontrol.ingest import write_jobs
+from exporter.missioncontrol.ingest.batch import key_of, read_elements, sort_out
+from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.sqlite import schema
+from exporter.missioncontrol.store.store import Store
 
 NOW = "2026-11-18T10:00:00.000Z"
 
@@ -48,7 +50,7 @@ def test_a_store_of_the_first_version_goes_on(store_path: Path, first_version: l
         before = store.do(lambda database: queries.events(database, "s", limit=10)).bodies
         late = [line("e0"), line("between", parentId="e0"), line("e1")]
         batch = sort_out(read_elements(b'{"events":[' + b",".join(late) + b"]}"), event_bytes_max=1 << 20)
-        stored = store.do(lambda database: ingest.store_batch(database, "s", batch, NOW))
+        stored = store.do(lambda database: write_jobs.store_batch(database, "s", batch, NOW))
         after = store.do(lambda database: queries.events(database, "s", limit=10)).bodies
 
     assert store.notices == []

@@ -12,12 +12,13 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from exporter.core import digest
-from exporter.core.envelope import Envelope, decode
-from exporter.core.summary import Summary
-from exporter.missioncontrol import ingest, queries
-from exporter.missioncontrol.batch import read_elements, sort_out
-from exporter.missioncontrol.store import Store
+from exporter.core.events import digest
+from exporter.core.events.envelope import Envelope, decode
+from exporter.core.events.summary import Summary
+from exporter.missioncontrol.ingest import write_jobs
+from exporter.missioncontrol.ingest.batch import read_elements, sort_out
+from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.store import Store
 
 NOW = "2026-11-18T10:01:00.000Z"
 SESSIONS = ("one", "two")
@@ -44,8 +45,8 @@ class Deliveries(RuleBasedStateMachine):
         for id in SESSIONS:
             self.register(id)
 
-    def register(self, id: str) -> ingest.Ack:
-        return self.store.do(lambda database: ingest.register(database, id, id, NOW))
+    def register(self, id: str) -> write_jobs.Ack:
+        return self.store.do(lambda database: write_jobs.register(database, id, id, NOW))
 
     @rule(session=st.sampled_from(SESSIONS), sent=st.lists(events, max_size=8), rewound=st.lists(ids, max_size=4))
     def post(self, session: str, sent: list[tuple[str, str, int, bool]], rewound: list[str]) -> None:
@@ -55,7 +56,7 @@ class Deliveries(RuleBasedStateMachine):
         before = set(shown)
 
         batch = sort_out(read_elements(body), event_bytes_max=1 << 20)
-        stored = self.store.do(lambda database: ingest.store_batch(database, session, batch, NOW))
+        stored = self.store.do(lambda database: write_jobs.store_batch(database, session, batch, NOW))
 
         for id in rewound:
             shown.pop(id, None)
@@ -77,8 +78,8 @@ class Deliveries(RuleBasedStateMachine):
 
     @rule(session=st.sampled_from(SESSIONS))
     def forget_and_restore(self, session: str) -> None:
-        self.store.do(lambda database: ingest.forget_session(database, session, NOW))
-        self.store.do(lambda database: ingest.register(database, session, session, NOW, restore=True))
+        self.store.do(lambda database: write_jobs.forget_session(database, session, NOW))
+        self.store.do(lambda database: write_jobs.register(database, session, session, NOW, restore=True))
         self.shown[session] = {}
 
     @invariant()
@@ -96,7 +97,7 @@ class Deliveries(RuleBasedStateMachine):
         assert held.items is not None
         assert sorted(held.items) == sorted((id, hashed.hex()) for id, hashed in hashes)
         last = held.items[-1][0] if shown else None
-        assert held.ack == ingest.Ack(len(shown), digest.total(hashes), last)
+        assert held.ack == write_jobs.Ack(len(shown), digest.total(hashes), last)
         self.compare_summary(session, page.bodies)
 
     def compare_summary(self, session: str, bodies: list[bytes]) -> None:

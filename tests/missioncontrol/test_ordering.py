@@ -10,11 +10,12 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from exporter.core import digest
-from exporter.missioncontrol import ingest, queries
-from exporter.missioncontrol.batch import read_elements, sort_out
-from exporter.missioncontrol.ordering import STEP, Item, arrange, places, thread
-from exporter.missioncontrol.store import Store
+from exporter.core.events import digest
+from exporter.missioncontrol.ingest import write_jobs
+from exporter.missioncontrol.ingest.batch import read_elements, sort_out
+from exporter.missioncontrol.ingest.event_order import STEP, Item, arrange, places, thread
+from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.store import Store
 
 NOW = "2026-11-18T10:00:00.000Z"
 
@@ -30,7 +31,7 @@ class File(RuleBasedStateMachine):
         self.lines: list[tuple[str, bytes]] = []
         self.made = 0
         self.chained = chained
-        self.store.do(lambda database: ingest.register(database, "s", "s", NOW))
+        self.store.do(lambda database: write_jobs.register(database, "s", "s", NOW))
 
     def line(self) -> tuple[str, bytes]:
         self.made += 1
@@ -42,7 +43,7 @@ class File(RuleBasedStateMachine):
     def post(self, lines: list[tuple[str, bytes]], rewound: list[str]) -> None:
         body = b'{"events":[' + b",".join(raw for _, raw in lines) + b'],"rewound":' + json.dumps(rewound).encode()
         batch = sort_out(read_elements(body + b"}"), event_bytes_max=1 << 20)
-        self.store.do(lambda database: ingest.store_batch(database, "s", batch, NOW))
+        self.store.do(lambda database: write_jobs.store_batch(database, "s", batch, NOW))
 
     def shown(self) -> list[str]:
         held = self.store.do(lambda database: queries.held(database, "s", with_items=True))

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.joining.tracing import make_trace
-from exporter.missioncontrol.store import Store
-from exporter.missioncontrol.web.page import script_file, style_sheet
+from exporter.missioncontrol.pages.page import script_file, style_sheet
+from exporter.missioncontrol.store.store import Store
+from exporter.wiring.event_views import make_trace
 from tests.missioncontrol.conftest import Opener
 
 pytestmark = pytest.mark.anyio

@@ -9,9 +9,9 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from exporter.core.event_types import KNOWN
-from exporter.joining.tracing import make_trace
-from exporter.missioncontrol.store import Store
+from exporter.core.events.types import KNOWN
+from exporter.missioncontrol.store.store import Store
+from exporter.wiring.event_views import make_trace
 from tests.missioncontrol.test_pages import DEMO
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.joining.tracing import project
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.store.store import Store
+from exporter.wiring.event_views import project
 from tests.missioncontrol.conftest import Opener
 from tests.missioncontrol.test_belonging import STORY
 from tests.missioncontrol.test_pages import read

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from exporter.missioncontrol.retention import Retention
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.store.retention import Retention
+from exporter.missioncontrol.store.store import Store
 from tests.missioncontrol.conftest import Opener
 from tests.missioncontrol.test_pages import read
 

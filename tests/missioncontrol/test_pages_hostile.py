@@ -12,10 +12,11 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from exporter.core.event_types import KNOWN
-from exporter.missioncontrol import tokens, web
-from exporter.missioncontrol.store import Store
-from exporter.missioncontrol.web import stops, timeline
+from exporter.core.events.types import KNOWN
+from exporter.missioncontrol import pages
+from exporter.missioncontrol.pages.timeline import stops, teller
+from exporter.missioncontrol.store import tokens
+from exporter.missioncontrol.store.store import Store
 from tests.missioncontrol.test_pages import DEMO
 
 pytestmark = pytest.mark.anyio
@@ -164,7 +165,7 @@ class Skeleton(HTMLParser):
 def types() -> Iterator[str]:
     """Every type that anything here knows, and one that nobody does."""
     known = {json.loads(line)["type"] for line in DEMO.read_bytes().splitlines()}
-    yield from sorted(known.union(KNOWN, timeline.QUIET, *stops.TYPES.values(), ["nobody.knows"]))
+    yield from sorted(known.union(KNOWN, teller.QUIET, *stops.TYPES.values(), ["nobody.knows"]))
 
 
 def spoil(value: Any, payload: str) -> Any:
@@ -209,7 +210,7 @@ def keys(value: Any) -> Iterator[str]:
 def test_every_field_that_a_page_reads_is_spoilt() -> None:
     """The readers of data name their fields; whoever adds one finds it missing here."""
     read: set[str] = set()
-    for path in Path(web.__file__).parent.glob("*.py"):
+    for path in Path(pages.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in READERS:
                 read |= {one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from exporter.missioncontrol.web.markup import moment
+from exporter.missioncontrol.pages.markup import moment
 from tests.missioncontrol.test_pages import read
 
 pytestmark = pytest.mark.anyio

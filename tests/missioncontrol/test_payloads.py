@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.missioncontrol import payloads
-from exporter.missioncontrol.schema import open_database
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.store import payloads
+from exporter.missioncontrol.store.sqlite.schema import open_database
+from exporter.missioncontrol.store.store import Store
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]

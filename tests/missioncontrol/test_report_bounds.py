@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol.amounts import AMOUNT_MAX
+from exporter.missioncontrol.store.amounts import AMOUNT_MAX
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol import index
-from exporter.missioncontrol.finding import understand
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.search import index
+from exporter.missioncontrol.search.search_query import understand
+from exporter.missioncontrol.store.store import Store
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from exporter.missioncontrol.finding import numbers, places, understand
-from exporter.missioncontrol.index import Texts, open_index, put
-from exporter.missioncontrol.texts import folded, text_of, words_of
+from exporter.missioncontrol.search.event_text import folded, text_of, words_of
+from exporter.missioncontrol.search.index import Texts, open_index, put
+from exporter.missioncontrol.search.search_query import numbers, places, understand
 from tests.missioncontrol.test_search import find, store_texts
 
 pytestmark = pytest.mark.anyio

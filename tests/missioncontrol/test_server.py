@@ -15,10 +15,10 @@ import pytest
 from starlette.applications import Starlette
 
 from exporter.errors import ExporterError, SettingsError
-from exporter.missioncontrol.app import create_app
-from exporter.missioncontrol.peer import peer_of
-from exporter.missioncontrol.server import serve_http
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.http.app import create_app
+from exporter.missioncontrol.http.peer import peer_of
+from exporter.missioncontrol.http.server import serve_http
+from exporter.missioncontrol.store.store import Store
 
 pytestmark = pytest.mark.anyio
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc/net/tcp is Linux's")

@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from exporter.errors import StateError
-from exporter.missioncontrol import ingest, queries
+from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.receiver import Receiver
-from exporter.missioncontrol.retention import Retention
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.retention import Retention
+from exporter.missioncontrol.store.store import Store
 
 pytestmark = pytest.mark.anyio
 
 
 def register(store: Store, id: str) -> None:
-    store.do(lambda database: ingest.register(database, id, id, "2026-01-01T00:00:00.000Z"))
+    store.do(lambda database: write_jobs.register(database, id, id, "2026-01-01T00:00:00.000Z"))
 
 
 def known(store: Store) -> list[str]:
@@ -125,12 +126,12 @@ def test_a_place_that_cannot_be_written_is_an_error_with_a_hint(tmp_path: Path) 
 
 def test_a_job_that_fails_undoes_only_itself(store: Store) -> None:
     def half(database: sqlite3.Connection) -> None:
-        ingest.register(database, "half", "half", "2026-01-01T00:00:00.000Z")
+        write_jobs.register(database, "half", "half", "2026-01-01T00:00:00.000Z")
         raise ValueError("in the middle")
 
-    first = store.submit(lambda database: ingest.register(database, "a", "a", "2026-01-01T00:00:00.000Z"))
+    first = store.submit(lambda database: write_jobs.register(database, "a", "a", "2026-01-01T00:00:00.000Z"))
     failed = store.submit(half)
-    last = store.submit(lambda database: ingest.register(database, "b", "b", "2026-01-01T00:00:00.000Z"))
+    last = store.submit(lambda database: write_jobs.register(database, "b", "b", "2026-01-01T00:00:00.000Z"))
 
     assert isinstance(failed.exception(), ValueError)
     assert (first.result().count, last.result().count) == (0, 0)
@@ -141,7 +142,7 @@ def test_closing_finishes_what_was_handed_in(store_path: Path) -> None:
     store = Store(store_path)
     ids = [f"s{number:03}" for number in range(200)]
     for id in ids:
-        store.submit(lambda database, id=id: ingest.register(database, id, id, "now"))  # type: ignore[misc]
+        store.submit(lambda database, id=id: write_jobs.register(database, id, id, "now"))  # type: ignore[misc]
     store.close()
     store.close()
 
@@ -155,11 +156,11 @@ def test_closing_finishes_what_was_handed_in(store_path: Path) -> None:
 async def test_a_read_sees_every_answered_write(store: Store) -> None:
     for number in range(20):
         id = f"s{number}"
-        await store.write(lambda database, id=id: ingest.register(database, id, id, "now"))  # type: ignore[misc]
+        await store.write(lambda database, id=id: write_jobs.register(database, id, id, "now"))  # type: ignore[misc]
 
         assert (await store.read(lambda database, id=id: queries.held(database, id))).task_id == id  # type: ignore[misc]
 
 
 async def test_a_read_cannot_write(store_path: Path) -> None:
     with Store(store_path) as store, pytest.raises(sqlite3.OperationalError, match="readonly"):
-        await store.read(lambda database: ingest.register(database, "s", "s", "now"))
+        await store.read(lambda database: write_jobs.register(database, "s", "s", "now"))

@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from exporter.missioncontrol.app import create_app
-from exporter.missioncontrol.live import Live, TooManyWatchersError
-from exporter.missioncontrol.server import serve_http
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.http.app import create_app
+from exporter.missioncontrol.http.server import serve_http
+from exporter.missioncontrol.live.subscriptions import Live, TooManyWatchersError
+from exporter.missioncontrol.store.store import Store
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]

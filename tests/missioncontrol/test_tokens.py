@@ -14,13 +14,13 @@ import httpx
 import pytest
 
 from exporter.errors import SettingsError, UsageError
-from exporter.missioncontrol import tokens
-from exporter.missioncontrol.administration import create_token, list_tokens, revoke_token
-from exporter.missioncontrol.app import create_app
+from exporter.missioncontrol.http.app import create_app
+from exporter.missioncontrol.http.server import Certificate, serve_http
 from exporter.missioncontrol.receiver import Receiver
-from exporter.missioncontrol.retention import Retention
-from exporter.missioncontrol.server import Certificate, serve_http
-from exporter.missioncontrol.store import Store
+from exporter.missioncontrol.store import tokens
+from exporter.missioncontrol.store.retention import Retention
+from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.token_admin import create_token, list_tokens, revoke_token
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol.store import Store
-from exporter.missioncontrol.waiting import SESSIONS_MAX, WAITS_MAX, Waiting
+from exporter.missioncontrol.live.waiting import SESSIONS_MAX, WAITS_MAX, Waiting
+from exporter.missioncontrol.store.store import Store
 from tests.missioncontrol.conftest import Opener
 
 pytestmark = pytest.mark.anyio

@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.core import digest
-from exporter.missioncontrol.intake import Limits
-from exporter.missioncontrol.store import Store
+from exporter.core.events import digest
+from exporter.missioncontrol.http.request_intake import Limits
+from exporter.missioncontrol.store.store import Store
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]

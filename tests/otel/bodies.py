@@ -1,10 +1,10 @@
 """One small request of each signal."""
 
-from otel.answer import Signal
+from otel.encode.metrics import metric_bytes
+from otel.encode.records import log_bytes, request_bytes, resource_bytes, scope_bytes, span_bytes
 from otel.model import Context, Kind, LogRecord, Point, Span
-from otel.name import Attribute, Content, Instrument
-from otel.points import metric_bytes
-from otel.wire import log_bytes, request_bytes, resource_bytes, scope_bytes, span_bytes
+from otel.name_types import Attribute, Content, Instrument
+from otel.send.answer import Signal
 
 SPAN_ID = b"spanspan"
 _PLACE = Context(b"tracetracetracet", SPAN_ID)

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from otel.event import read
-from otel.metrics import Metering
+from otel.machines.metrics.machine import Metering
+from otel.machines.traces.machine import Traces
 from otel.model import Measurement
-from otel.name import Attribute, Instrument, Semconv, Value
+from otel.name_types import Attribute, Instrument, Semconv, Value
 from otel.names import CONVERSATION_ID, GIT_REPOSITORY
-from otel.traces import Traces
 
 SESSION = "0b9f2a31-0000-4000-8000-000000000001"
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from otel import names
 from otel.event import read
+from otel.machines.traces.machine import Taken, Traces
 from otel.model import Span
-from otel.name import Attribute, Semconv, Value
-from otel.traces import Taken, Traces
+from otel.name_types import Attribute, Semconv, Value
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 

@@ -12,16 +12,18 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from otel import logs, payloads, tool_payloads, totals
-from otel.aggregate import Aggregate, Stream
 from otel.bridge import Bridge, Tally, Telling
-from otel.handling import HANDLERS
+from otel.encode.metrics import metric_bytes
+from otel.encode.records import request_bytes
 from otel.instruments import instruments
-from otel.measured import pack, unpack
-from otel.name import Content, Semconv
-from otel.points import metric_bytes
+from otel.machines import logs
+from otel.machines.metrics import totals
+from otel.machines.metrics.aggregate import Aggregate, Stream
+from otel.machines.metrics.measurements import pack, unpack
+from otel.machines.traces.handlers import HANDLERS
+from otel.name_types import Content, Semconv
+from otel.payloads import events, tools
 from otel.projection import TABLE
-from otel.wire import request_bytes
 
 _TYPES: Final = sorted({*HANDLERS, *TABLE, "made.up"})
 _HUGE: Final = "9" * 400
@@ -61,7 +63,7 @@ def _numeric(kind: type[msgspec.Struct]) -> Iterator[tuple[str, ...]]:
 
 _PAYLOADS: Final = [
     kind
-    for module in (payloads, tool_payloads, totals, logs)
+    for module in (events, tools, totals, logs)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__
 ]

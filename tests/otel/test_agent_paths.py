@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from exporter.core.agents import Agents
-from exporter.core.envelope import Envelope, decode
+from exporter.core.agents.registry import Agents
+from exporter.core.events.envelope import Envelope, decode
 from otel import names
 from otel.event import read
-from otel.logs import record
+from otel.machines.logs import record
+from otel.machines.traces.machine import Traces
 from otel.model import Span
-from otel.traces import Traces
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 REAL = Path(__file__).parents[3] / "shared" / "real"

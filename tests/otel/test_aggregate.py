@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otel.aggregate import Aggregate, Metrics, Stream
 from otel.instruments import CALL_DURATION, COST, NOTIFICATIONS, TOKEN_USAGE, TOOL_CALLS, TOOL_DURATION
+from otel.machines.metrics.aggregate import Aggregate, Metrics, Stream
 from otel.model import Context, Exemplar, HistogramPoint, Measurement, Point, Temporality
-from otel.name import Content, Instrument, Value
+from otel.name_types import Content, Instrument, Value
 
 SECOND = 1_000_000_000
 T0 = 1_790_000_000 * SECOND

@@ -4,7 +4,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ScopeLogs
 from opentelemetry.proto.metrics.v1.metrics_pb2 import ScopeMetrics
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
-from otel.answer import weight
+from otel.send.answer import weight
 
 
 def test_spans_and_records_count_each() -> None:

@@ -8,9 +8,9 @@ from typing import Any, Final
 from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]  # comes without types
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from otel.as_json import spans_of, trace_json
-from otel.name import Content
-from otel.wire import request_bytes, resource_bytes, scope_bytes, span_bytes
+from otel.encode.records import request_bytes, resource_bytes, scope_bytes, span_bytes
+from otel.encode.trace_json import spans_of, trace_json
+from otel.name_types import Content
 
 _DEMO: Final = files("exporter.demo").joinpath("session.jsonl").read_bytes().splitlines()
 

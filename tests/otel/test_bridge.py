@@ -8,10 +8,11 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from otel import handling, logs
 from otel.bridge import SIGNALS, Bridge, Records, Tally, Telling
-from otel.name import Content
-from otel.wire import request_bytes
+from otel.encode.records import request_bytes
+from otel.machines import logs
+from otel.machines.traces import handlers
+from otel.name_types import Content
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SESSION = "11111111-2222-3333-4444-555555555555"
@@ -78,7 +79,7 @@ def test_an_event_of_an_empty_type_is_one_of_an_unknown_type() -> None:
 
 def test_an_error_in_one_event_costs_what_it_would_have_told(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Bridge(SESSION, Telling()).take(LINES, 1)
-    monkeypatch.setitem(handling.HANDLERS, "skill.invoked", _broken)
+    monkeypatch.setitem(handlers.HANDLERS, "skill.invoked", _broken)
     tally = Tally()
 
     records = Bridge(SESSION, Telling(), tally).take(LINES, 1)
@@ -104,7 +105,7 @@ def test_a_log_record_that_cannot_be_made_is_one_of_the_envelope(monkeypatch: py
 
 
 def test_events_that_are_passed_over_leave_the_same_behind_although_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(handling.HANDLERS, "skill.invoked", _broken)
+    monkeypatch.setitem(handlers.HANDLERS, "skill.invoked", _broken)
     tally = Tally()
     taken, passed = Bridge(SESSION, Telling()), Bridge(SESSION, Telling(), tally)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from otel import names
-from otel.as_json import spans_of
+from otel.encode.trace_json import spans_of
 from otel.model import Context, Span
 from tests.otel.captures import captures
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from otel.answer import Answer, NoAnswer, Signal
-from otel.endpoint import Endpoint
-from otel.grpc import GrpcSender
-from otel.send import sender_for
+from otel.send.answer import Answer, NoAnswer, Signal
+from otel.send.endpoint import Endpoint
+from otel.send.grpc import GrpcSender
+from otel.send.sender import sender_for
 from tests.otel.bodies import body_of
 from tests.otel.certificates import Certificates, make_certificates
 from tests.otel.receiver import Receiver

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from otel.host_logs import log_request
+from otel.encode.host_logs import log_request
 
 # As VS Code's agent host wrote it, and beside it everything else that OTLP knows of a record.
 PLAIN: dict[str, Any] = {

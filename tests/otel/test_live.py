@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from otel import instruments
-from otel.live import OTHER, LiveMetering
+from otel.machines.metrics.live import OTHER, LiveMetering
 
 AT = "2026-11-18T10:00:00.000Z"
 LATER = "2026-11-18T10:00:02.500Z"

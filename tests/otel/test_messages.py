@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otel import messages, names
+from otel import names
 from otel.event import Event, read
-from otel.spans import TEXT_BYTES_MAX
+from otel.machines.traces import messages
+from otel.machines.traces.spans import TEXT_BYTES_MAX
 from tests.otel.captures import captures, objects
 from tests.otel.story import Story
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from otel import instruments as metric
 from otel.event import read
-from otel.measured import pack, unpack
-from otel.metrics import Metering
+from otel.machines.metrics.machine import Metering
+from otel.machines.metrics.measurements import pack, unpack
+from otel.machines.traces.machine import Traces
 from otel.model import Context, Measurement
-from otel.name import Instrument, Semconv
+from otel.name_types import Instrument, Semconv
 from otel.names import CONVERSATION_ID, GIT_REPOSITORY
 from otel.projection import TABLE
-from otel.traces import Traces
 from tests.otel.metered import SESSION, Total, labels, lines, measure, of, totals
 
 START = ("session.start", 0.0, {"context": {"repository": "owner/repo"}})

@@ -50,7 +50,7 @@ def test_every_metric_can_be_told_apart_by_repository_and_session_and_names_no_l
         assert len(set(instrument.labels)) == len(instrument.labels), instrument
 
 
-@pytest.mark.parametrize("module", sorted(OTEL.glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("module", sorted(OTEL.rglob("*.py")), ids=lambda path: path.name)
 def test_no_module_but_the_tables_spells_a_name(module: Path) -> None:
     constants = [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Constant)]
     spelt = [

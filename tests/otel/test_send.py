@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from otel.answer import MESSAGE_CHARACTERS_MAX, Answer, NoAnswer, Signal
-from otel.endpoint import Endpoint, EndpointError
-from otel.send import HttpSender, sender_for
+from otel.send.answer import MESSAGE_CHARACTERS_MAX, Answer, NoAnswer, Signal
+from otel.send.endpoint import Endpoint, EndpointError
+from otel.send.sender import HttpSender, sender_for
 from tests.otel.bodies import SPAN_ID, body_of
 from tests.otel.certificates import Certificates, make_certificates
 from tests.otel.receiver import Receiver
@@ -321,10 +321,10 @@ def test_an_endpoint_that_is_no_use_is_refused_with_its_reason(
 
 def test_importing_costs_no_http_no_grpc_and_no_protobuf() -> None:
     code = (
-        "import sys, otel.wire, otel.points, otel.send, otel.grpc, otel.health\n"
+        "import sys, otel.encode.records, otel.encode.metrics, otel.send.sender, otel.send.grpc, otel.health.metrics\n"
         "print([n for n in ('httpx', 'grpc', 'google', 'opentelemetry', 'ssl') if n in sys.modules])\n"
-        "from otel.endpoint import Endpoint\n"
-        "otel.send.sender_for(Endpoint('http://127.0.0.1:1'))\n"
+        "from otel.send.endpoint import Endpoint\n"
+        "otel.send.sender.sender_for(Endpoint('http://127.0.0.1:1'))\n"
         "print([n for n in ('grpc', 'google', 'opentelemetry', 'rich', 'click') if n in sys.modules])"
     )
 

@@ -4,9 +4,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from otel.event import read
+from otel.machines.traces.machine import Traces
 from otel.model import Span, Status
-from otel.name import Semconv
-from otel.traces import Traces
+from otel.name_types import Semconv
 from tests.otel.streams import streams
 
 _SEMCONVS = st.sampled_from(["latest", "legacy"])

@@ -1,8 +1,8 @@
 """Tools, permissions, hooks and external tools as spans, and the shape of CLI 1.0.48."""
 
 from otel import names
+from otel.machines.traces.tools import OPEN_MAX
 from otel.model import Context, Kind, Status
-from otel.tools import OPEN_MAX
 from tests.otel.story import Story, said, value
 
 

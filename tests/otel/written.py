@@ -9,7 +9,7 @@ from hypothesis.strategies import SearchStrategy
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from otel.model import Attributes, Context, Kind, Link, LogRecord, Span, SpanEvent, Status
-from otel.name import Attribute, Content, EventName, Semconv
+from otel.name_types import Attribute, Content, EventName, Semconv
 
 INT64: Final = (-(1 << 63), (1 << 63) - 1)
 TIMES: Final = st.integers(0, (1 << 64) - 1)

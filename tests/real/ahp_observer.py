@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from exporter.core.agents import Agents, Place
-from exporter.core.envelope import Envelope, decode
-from exporter.sources.ahp import AhpSource, AhpStatus
-from exporter.sources.ahp_address import Address
-from exporter.sources.ahp_marks import AhpMarks
-from exporter.sources.ahp_socket import Socket, open_socket
-from exporter.sources.journal import Journals
-from exporter.sources.observed import Callbacks, Event, Want
+from exporter.core.agents.registry import Agents, Place
+from exporter.core.events.envelope import Envelope, decode
+from exporter.sources.ahp.address import Address
+from exporter.sources.ahp.connection import Socket, open_socket
+from exporter.sources.ahp.marks import AhpMarks
+from exporter.sources.ahp.source import AhpSource, AhpStatus
+from exporter.sources.journal.journals import Journals
+from exporter.sources.remote import Callbacks, Event, Want
 from tests.real.cli import wait_until
 
 FOLLOW_SECONDS_MAX = 30

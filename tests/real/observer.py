@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from exporter.core.agents import Agents, Place
-from exporter.core.envelope import Envelope, decode
-from exporter.sources.journal import Journals
-from exporter.sources.observed import Callbacks, Event, Want
-from exporter.sources.rpc import RpcSource, RpcStatus
-from exporter.sources.rpc_session import State
+from exporter.core.agents.registry import Agents, Place
+from exporter.core.events.envelope import Envelope, decode
+from exporter.sources.journal.journals import Journals
+from exporter.sources.remote import Callbacks, Event, Want
+from exporter.sources.rpc.session import State
+from exporter.sources.rpc.source import RpcSource, RpcStatus
 from tests.real.cli import wait_until
 
 FOLLOW_SECONDS_MAX = 30

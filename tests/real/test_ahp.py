@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from otel.host_logs import log_request
+from otel.encode.host_logs import log_request
 from tests.core.test_ahp_captures import results, root, spawned, starts, text
 from tests.real import install
 from tests.real.ahp_driver import Driver

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from exporter.core.agents import Place
-from exporter.sources.observed import Want
-from exporter.sources.rpc_session import State
+from exporter.core.agents.registry import Place
+from exporter.sources.remote import Want
+from exporter.sources.rpc.session import State
 from tests.real import install
 from tests.real.cli import Copilot, wait_until
 from tests.real.conftest import MakeCopilot

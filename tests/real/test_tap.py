@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from exporter.sources.observed import Callbacks, Event, Want
-from exporter.sources.tap import TapSource, socket_path
-from exporter.sources.tap_extension import install, project_directory, user_directory
+from exporter.sources.remote import Callbacks, Event, Want
+from exporter.sources.tap.extension import install, project_directory, user_directory
+from exporter.sources.tap.source import TapSource, socket_path
 from tests.real import install as cli
 from tests.real.cage import kill
 from tests.real.cli import Copilot, wait_until

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from exporter.sources.tap_extension import install, user_directory
+from exporter.sources.tap.extension import install, user_directory
 from tests.real import install as cli
 from tests.real.cage import kill
 from tests.real.cli import Copilot, wait_until

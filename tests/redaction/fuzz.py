@@ -11,10 +11,10 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, Protocol
 
-from redaction.built_in import built_in_pack
 from redaction.engine import CLEAN, FAILED_TEXT, Engine, Masked, Refused
-from redaction.examples import expanded
 from redaction.protected import is_protected, type_of
+from redaction.rules.built_in import built_in_pack
+from redaction.rules.examples import expanded
 from tests.redaction.events import EVENT, SESSION
 from tests.redaction.made_up import KINDS, make
 

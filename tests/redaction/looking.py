@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from redaction.rule import Rule
+from redaction.rules.rule import Rule
 
 DEPTHS = (0, 1, 2, 3)
 

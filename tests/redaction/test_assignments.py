@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from redaction import assignments, blocks, pairs
-from redaction.examples import expanded
-from redaction.rule import Rule
+from redaction.rules.context import assignments, blocks, pairs
+from redaction.rules.examples import expanded
+from redaction.rules.rule import Rule
 from tests.redaction.looking import DEPTHS, masked, spans
 
 RULES: tuple[Rule, ...] = assignments.rules() + blocks.rules() + pairs.rules()

@@ -11,7 +11,7 @@ from detect_secrets.settings import transient_settings
 
 from redaction.engine import CLEAN, Engine, Masked
 from redaction.errors import RuleError
-from redaction.examples import expanded
+from redaction.rules.examples import expanded
 from tests.redaction.events import event
 
 # Without their filters, one of which would ask the services whether a token is valid.

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from redaction.checks import CHECKS
 from redaction.engine import CLEAN, Engine, Finding, Masked
-from redaction.examples import expanded
-from redaction.rule import Certainty, Check, Confidence, Rule
+from redaction.rules.checks import CHECKS
+from redaction.rules.examples import expanded
+from redaction.rules.rule import Certainty, Check, Confidence, Rule
 from tests.redaction.events import event
 
 ENGINE = Engine(b"a key of the tests")

@@ -5,14 +5,14 @@ import random
 
 import pytest
 
-from redaction.ended import VALUE_WORDS, is_ended
 from redaction.engine import Engine
-from redaction.examples import expanded
-from redaction.gate import make_gate
-from redaction.gatekeeper import Gatekeeper
-from redaction.pairs import VALUE_NAMES
-from redaction.rule import AROUND, Family
-from redaction.rule_set import all_rules
+from redaction.prefilter.ended import VALUE_WORDS, is_ended
+from redaction.prefilter.gate import make_gate
+from redaction.prefilter.prefilter import Gatekeeper
+from redaction.rules.context.pairs import VALUE_NAMES
+from redaction.rules.examples import expanded
+from redaction.rules.rule import AROUND, Family
+from redaction.rules.rule_set import all_rules
 
 RULES, _ = all_rules((), (), drop_opaque=False)
 WAITING = [rule for rule in RULES if rule.when and rule.reach == AROUND]

@@ -19,9 +19,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from redaction.detectors import is_credible
 from redaction.engine import CLEAN, Engine, Masked, Redactor, Refused
 from redaction.known import is_worth_knowing
+from redaction.rules.detectors import is_credible
 from redaction.search import Allowed
 from tests.redaction.contract import BUDGET_MS, RedactorContract
 from tests.redaction.events import content_of, event

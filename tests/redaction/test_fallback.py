@@ -2,10 +2,10 @@
 
 import pytest
 
-from redaction.built_in import built_in_pack
 from redaction.engine import Engine, Masked, Redaction
-from redaction.examples import expanded
-from redaction.gate import EngineName
+from redaction.prefilter.gate import EngineName
+from redaction.rules.built_in import built_in_pack
+from redaction.rules.examples import expanded
 from tests.redaction.contract import CLEAN_TEXTS
 from tests.redaction.events import event
 from tests.redaction.made_up import KINDS, make

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from redaction.engine import CLEAN, Engine, Masked
-from redaction.examples import expanded as expanded_template
+from redaction.rules.examples import expanded as expanded_template
 
 ENGINE = Engine(b"k" * 32)
 BUDGET_MS = 10_000.0

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from redaction.built_in import built_in_pack
-from redaction.checks import CHECKS
 from redaction.engine import Engine, Masked
 from redaction.errors import RuleError
-from redaction.examples import expanded
-from redaction.formats import Format, checked, read_table, rules_of
-from redaction.shape import ShapeError, parsed, sample
+from redaction.rules.built_in import built_in_pack
+from redaction.rules.checks import CHECKS
+from redaction.rules.examples import expanded
+from redaction.rules.formats import Format, checked, read_table, rules_of
+from redaction.rules.shape import ShapeError, parsed, sample
 from tests.redaction.events import content_of, event
 
 ROWS = {row.id: row for row, _ in built_in_pack().rows}

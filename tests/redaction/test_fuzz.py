@@ -5,7 +5,7 @@ import time
 import pytest
 
 from redaction.engine import Engine
-from redaction.examples import expanded
+from redaction.rules.examples import expanded
 from tests.redaction.fuzz import Seeded, check_line, check_stream, check_text, line_from, text_from
 
 ENGINE = Engine(b"a key of the tests")

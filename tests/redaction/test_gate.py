@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from redaction.gate import EngineName, TooManyHitsError, make_gate
+from redaction.prefilter.gate import EngineName, TooManyHitsError, make_gate
 
 ENGINES: tuple[EngineName, ...] = ("hyperscan", "re2", "re")
 EXPRESSIONS = [
@@ -50,7 +50,7 @@ def test_literals_are_plain_texts(engine: EngineName) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_more_hits_than_anybody_can_look_at_are_refused(engine: EngineName, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redaction.gate.HITS_MAX", 100)
+    monkeypatch.setattr("redaction.prefilter.gate.HITS_MAX", 100)
 
     with pytest.raises(TooManyHitsError):
         make_gate([b"a"], engine=engine).hits(b"a" * 1000)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from redaction.examples import expanded
-from redaction.gate import EngineName, make_gate
-from redaction.gatekeeper import Gatekeeper
-from redaction.rule import AROUND, OPENED_REACH, Family, Rule, opened
-from redaction.rule_set import all_rules
+from redaction.prefilter.gate import EngineName, make_gate
+from redaction.prefilter.prefilter import Gatekeeper
+from redaction.rules.examples import expanded
+from redaction.rules.rule import AROUND, OPENED_REACH, Family, Rule, opened
+from redaction.rules.rule_set import all_rules
 
 RULES, _ = all_rules((), (), drop_opaque=False)
 WAITING = [rule for rule in RULES if rule.when]

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from redaction.engine import CLEAN, Engine, Masked, Redaction, Refused
-from redaction.gate import best_engine
+from redaction.prefilter.gate import best_engine
 from tests.redaction.hostile import Hostile, hostile, prefix_floods
 
 BUDGET_MS = 60_000.0

@@ -2,9 +2,9 @@
 
 import pytest
 
-from redaction.examples import expanded
-from redaction.judge import Stand, is_secret
-from redaction.names import Demand, demand_of
+from redaction.heuristics.names import Demand, demand_of
+from redaction.heuristics.secrecy import Stand, is_secret
+from redaction.rules.examples import expanded
 
 DEMANDS = (
     ("password", Demand.PASSWORD),

@@ -5,11 +5,11 @@ from threading import Thread
 
 import pytest
 
-from redaction import gate
 from redaction.deadline import Deadline
 from redaction.engine import CLEAN, Clean, Engine, Masked
-from redaction.examples import expanded
-from redaction.gate import EngineName
+from redaction.prefilter import gate
+from redaction.prefilter.gate import EngineName
+from redaction.rules.examples import expanded
 from redaction.search import Allowed
 from tests.redaction.events import event
 

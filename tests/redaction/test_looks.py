@@ -2,7 +2,7 @@
 
 import pytest
 
-from redaction import (
+from redaction.rules.context import (
     addresses,
     commands,
     credential_files,
@@ -16,8 +16,8 @@ from redaction import (
     secret_manifests,
     web_tokens,
 )
-from redaction.examples import expanded
-from redaction.rule import Rule
+from redaction.rules.examples import expanded
+from redaction.rules.rule import Rule
 from tests.redaction.looking import DEPTHS, masked
 
 MODULES = (

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from redaction.encoded_keys import rules as encoded_rules
-from redaction.examples import expanded
-from redaction.private_keys import rules as plain_rules
+from redaction.rules.context.encoded_keys import rules as encoded_rules
+from redaction.rules.context.private_keys import rules as plain_rules
+from redaction.rules.examples import expanded
 from tests.redaction.looking import DEPTHS, masked
 
 RULES = (*plain_rules(), *encoded_rules())

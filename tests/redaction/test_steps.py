@@ -3,9 +3,9 @@
 import random
 import re
 
-from redaction.built_in import built_in_pack
-from redaction.shape import sample
-from redaction.steps import end_of, length_of, steps_of
+from redaction.rules.built_in import built_in_pack
+from redaction.rules.shape import sample
+from redaction.rules.steps import end_of, length_of, steps_of
 
 SEED = 5
 GLUED = (b"", b" ", b"aaaa", b"0000==", b'"')

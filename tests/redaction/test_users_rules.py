@@ -6,7 +6,7 @@ import pytest
 
 from redaction.engine import CLEAN, Engine, Masked
 from redaction.errors import RuleError
-from redaction.examples import expanded
+from redaction.rules.examples import expanded
 from tests.redaction.events import event
 
 ROW = """

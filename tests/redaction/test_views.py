@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redaction.views import revealed, snapped, unescaped
+from redaction.text.views import revealed, snapped, unescaped
 
 
 @given(

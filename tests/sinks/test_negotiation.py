@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from exporter.core.verdict import Accepted, Later, LessCompression
+from exporter.core.delivery.verdict import Accepted, Later, LessCompression
 from exporter.sinks.mission_control import MissionControl
 from exporter.sinks.sink import Registered
 from exporter.sinks.transport import Answer

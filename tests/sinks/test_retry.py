@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.verdict import Later
+from exporter.core.delivery.verdict import Later
 from exporter.sinks.mission_control import retry_delay_seconds
 
 

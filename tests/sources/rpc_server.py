@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from exporter.sources.framing import Framer, frame
-from exporter.sources.observed import Callbacks, Event, Want
-from exporter.sources.rpc import RpcSource
+from exporter.sources.remote import Callbacks, Event, Want
+from exporter.sources.rpc.framing import Framer, frame
+from exporter.sources.rpc.source import RpcSource
 
 SESSION = "made-up-session"
 WAIT_SECONDS_MAX = 10

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 from websockets.asyncio.server import ServerConnection
 
-from exporter.sources.ahp import AhpSource
-from exporter.sources.ahp_address import Address
-from exporter.sources.ahp_marks import AhpMarks
-from exporter.sources.observed import Callbacks, Event, Want
+from exporter.sources.ahp.address import Address
+from exporter.sources.ahp.marks import AhpMarks
+from exporter.sources.ahp.source import AhpSource
+from exporter.sources.remote import Callbacks, Event, Want
 from tests.core.ahp_scripted import SESSION_NAME, STEPS, ScriptedHost
 from tests.core.test_ahp_properties import gaps, happened, told
 from tests.otel.certificates import make_certificates
@@ -283,7 +283,7 @@ def test_what_is_no_agent_host_is_said_to_be_none(tmp_path: Path) -> None:
 def test_a_journal_that_is_full_is_waited_for_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("exporter.sources.ahp.AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("exporter.sources.ahp.source.AGAIN_SECONDS", 0.01)
 
     async def run() -> None:
         store, host = Store(), ScriptedHost("0.9.0")

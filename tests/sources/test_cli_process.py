@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.sources.cli_process import environment_of, lock_holders
+from exporter.sources.files.cli_process import environment_of, lock_holders
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

@@ -10,11 +10,11 @@ from typing import Final
 
 import pytest
 
-from exporter.core.position import START
-from exporter.sources.files import RESCAN_SECONDS, FileSource
-from exporter.sources.polling import PollingWatcher
-from exporter.sources.session_file import OpenFiles, Reader, SessionFile
-from exporter.sources.watch import Changed, FallbackWatcher, Lost, Report, best_watcher
+from exporter.core.delivery.position import START
+from exporter.sources.files.polling import PollingWatcher
+from exporter.sources.files.session_file import OpenFiles, Reader, SessionFile
+from exporter.sources.files.source import RESCAN_SECONDS, FileSource
+from exporter.sources.files.watch import Changed, FallbackWatcher, Lost, Report, best_watcher
 
 PATIENCE_SECONDS: Final = 20.0  # less than a rescan, so that nothing is found by that
 NEVER_SECONDS: Final = 3600.0

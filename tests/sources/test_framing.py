@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.sources.framing import HEADER_BYTES_MAX, Framer, FramingError, Message, TooLong, frame
+from exporter.sources.rpc.framing import HEADER_BYTES_MAX, Framer, FramingError, Message, TooLong, frame
 
 BODIES = st.lists(st.binary(max_size=200), max_size=8)
 

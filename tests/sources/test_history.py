@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from exporter.core.envelope import Envelope
-from exporter.sources.history import durable_events
+from exporter.core.events.envelope import Envelope
+from exporter.sources.files.history import durable_events
 from tests.core.events import event
 
 

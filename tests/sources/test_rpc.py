@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import exporter.sources.rpc as module
-import exporter.sources.rpc_session as session_module
-from exporter.sources.framing import frame
-from exporter.sources.observed import Want
-from exporter.sources.rpc import METHODS, NOTIFICATIONS
-from exporter.sources.rpc_messages import BadMessageError, read_message, read_page, read_pushed
-from exporter.sources.rpc_session import State
+import exporter.sources.rpc.session as session_module
+import exporter.sources.rpc.source as module
+from exporter.sources.remote import Want
+from exporter.sources.rpc.framing import frame
+from exporter.sources.rpc.messages import BadMessageError, read_message, read_page, read_pushed
+from exporter.sources.rpc.session import State
+from exporter.sources.rpc.source import METHODS, NOTIFICATIONS
 from tests.sources.rpc_server import SESSION, MadeUpServer, Refusal, Taker, event, observed, until
 
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import exporter.sources.rpc as module
-import exporter.sources.rpc_session as session_module
-from exporter.core.envelope import Envelope, decode
-from exporter.sources.journal import Journals
-from exporter.sources.observed import Callbacks, Event, Want
-from exporter.sources.rpc import RpcSource
+import exporter.sources.rpc.session as session_module
+import exporter.sources.rpc.source as module
+from exporter.core.events.envelope import Envelope, decode
+from exporter.sources.journal.journals import Journals
+from exporter.sources.remote import Callbacks, Event, Want
+from exporter.sources.rpc.source import RpcSource
 from tests.sources.rpc_server import SESSION, MadeUpServer, event, until
 
 STEPS = st.lists(st.sampled_from(["event", "event", "live", "hang up", "crash", "torn", "unload", "load"]), max_size=30)

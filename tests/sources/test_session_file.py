@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exporter.core.lines import HEAD_BYTES, Oversized
-from exporter.core.position import START, TAIL_BYTES, Position, tail_hash
-from exporter.sources.session_file import CHUNK_BYTES, OpenFiles, PastChangedError, Reader, SessionFile
+from exporter.core.delivery.position import START, TAIL_BYTES, Position, tail_hash
+from exporter.core.events.lines import HEAD_BYTES, Oversized
+from exporter.sources.files.session_file import CHUNK_BYTES, OpenFiles, PastChangedError, Reader, SessionFile
 
 LINE_MAX: Final = 1 << 20
 ROOT: Final = Path(__file__).parents[2]

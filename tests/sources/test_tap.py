@@ -17,11 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import exporter.sources.tap as module
+import exporter.sources.tap.source as module
 from exporter.errors import UsageError
-from exporter.sources.observed import Callbacks, Event, Want
-from exporter.sources.tap import TapSource, socket_path
-from exporter.sources.tap_extension import (
+from exporter.sources.remote import Callbacks, Event, Want
+from exporter.sources.tap.extension import (
     EXPERIMENTAL,
     MARKER,
     NAME,
@@ -36,6 +35,7 @@ from exporter.sources.tap_extension import (
     uninstall,
     user_directory,
 )
+from exporter.sources.tap.source import TapSource, socket_path
 
 SESSION = "the-session"
 

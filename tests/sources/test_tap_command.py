@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from exporter.errors import Exit
-from exporter.sources.tap_extension import NAME
+from exporter.sources.tap.extension import NAME
 from tests.cli.program import exporter
 
 

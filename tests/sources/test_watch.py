@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from exporter.sources.foreign import ForeignWatcher
-from exporter.sources.polling import PollingWatcher
-from exporter.sources.watch import FallbackWatcher, best_watcher, file_system_type, is_remote
+from exporter.sources.files.native_watch import ForeignWatcher
+from exporter.sources.files.polling import PollingWatcher
+from exporter.sources.files.watch import FallbackWatcher, best_watcher, file_system_type, is_remote
 from tests.sources.watch_contract import append, watching
 
 MOUNTINFO = """\

@@ -1,4 +1,4 @@
-"""Every watcher keeps the promises of `exporter.sources.watch`, with real files."""
+"""Every watcher keeps the promises of `exporter.sources.files.watch`, with real files."""
 
 # ruff: noqa: ASYNC240 - the scenarios change files between two waits; nothing else runs on their loop
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.sources.watch import Changed
+from exporter.sources.files.watch import Changed
 from tests.sources.watch_contract import MAKERS, Make, append, replace, watching
 
 

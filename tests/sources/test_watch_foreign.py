@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from exporter.sources.foreign import ForeignWatcher
-from exporter.sources.watch import Changed, Lost
+from exporter.sources.files.native_watch import ForeignWatcher
+from exporter.sources.files.watch import Changed, Lost
 from tests.sources.watch_contract import append, watching
 
 

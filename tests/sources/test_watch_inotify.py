@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from exporter.sources.inotify import HEADER, IN_CREATE, IN_ISDIR, IN_MODIFY, InotifyWatcher, unpack
-from exporter.sources.watch import Changed, Lost
+from exporter.sources.files.inotify import HEADER, IN_CREATE, IN_ISDIR, IN_MODIFY, InotifyWatcher, unpack
+from exporter.sources.files.watch import Changed, Lost
 from tests.sources.watch_contract import append, watching
 
 ROOT = Path(__file__).parents[2]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.sources.polling import differing, is_gone, look, pause_after
+from exporter.sources.files.polling import differing, is_gone, look, pause_after
 
 
 def test_a_round_that_takes_long_is_followed_by_a_longer_pause() -> None:

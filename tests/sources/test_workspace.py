@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.sources.workspace import Workspace, plain_facts, read_workspace, yaml_facts
+from exporter.sources.files.workspace import Workspace, plain_facts, read_workspace, yaml_facts
 
 EXPORTED = """\
 id: 650fd32e-b213-4bb7-b3ee-aa19129cb0b6

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from exporter.sources.foreign import ForeignWatcher
-from exporter.sources.inotify import InotifyWatcher
-from exporter.sources.polling import PollingWatcher
-from exporter.sources.watch import Changed, Lost, Report, Watcher, best_watcher
+from exporter.sources.files.inotify import InotifyWatcher
+from exporter.sources.files.native_watch import ForeignWatcher
+from exporter.sources.files.polling import PollingWatcher
+from exporter.sources.files.watch import Changed, Lost, Report, Watcher, best_watcher
 
 PATIENCE_SECONDS: Final = 30.0
 

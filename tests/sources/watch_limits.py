@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from exporter.sources.inotify import InotifyWatcher, Kernel, Watch
-from exporter.sources.polling import PollingWatcher
-from exporter.sources.watch import FallbackWatcher
+from exporter.sources.files.inotify import InotifyWatcher, Kernel, Watch
+from exporter.sources.files.polling import PollingWatcher
+from exporter.sources.files.watch import FallbackWatcher
 from tests.sources.watch_contract import append, watching
 
 CLONE_NEWUSER: Final = 0x10000000

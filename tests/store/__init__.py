@@ -1,1 +1,1 @@
-"""Tests of `exporter.store`."""
+"""Tests of `exporter.state`."""

@@ -3,11 +3,11 @@
 import sys
 from pathlib import Path
 
-from exporter.core.position import Position
-from exporter.core.segment import Unsendable
-from exporter.store.lock import StateLock
-from exporter.store.marks import Mark, Store
-from exporter.store.quarantine import Quarantine
+from exporter.core.delivery.position import Position
+from exporter.core.delivery.segment import Unsendable
+from exporter.state.lock import StateLock
+from exporter.state.marks import Mark, Store
+from exporter.state.quarantine import Quarantine
 
 
 def marks(path: Path) -> None:

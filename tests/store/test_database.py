@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from exporter.errors import StateError
-from exporter.store.database import is_damage, open_database, set_aside
+from exporter.state.database import is_damage, open_database, set_aside
 from tests.store.damage import DAMAGE
 from tests.store.full_disk import full_disk
 

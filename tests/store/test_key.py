@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from exporter.errors import StateError
-from exporter.store.key import BYTES, NAME, existing_key, redaction_key
+from exporter.state.redaction_key import BYTES, NAME, existing_key, redaction_key
 
 
 def test_it_is_made_once_for_this_user_only(tmp_path: Path) -> None:

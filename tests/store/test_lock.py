@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from exporter.errors import LockedError, StateError
-from exporter.store.lock import StateLock, owned, prepare_state_dir
+from exporter.state.lock import StateLock, owned, prepare_state_dir
 from tests.store.full_disk import full_disk
 from tests.store.killing import ROOT, running
 
@@ -107,7 +107,7 @@ def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     code = (
         "import os, sys, pathlib; path = pathlib.Path(sys.argv[1])\n"
         "from exporter.errors import StateError\n"
-        "from exporter.store.lock import prepare_state_dir\n"
+        "from exporter.state.lock import prepare_state_dir\n"
         "if os.getuid() == 0:\n"
         "    os.chown(path, 12345, -1); os.chdir(path); os.setuid(12345); path = pathlib.Path('.')\n"
         "try:\n    prepare_state_dir(path)\nexcept StateError as error:\n    print(error)"

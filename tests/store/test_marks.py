@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.position import START, Identity, Position, tail_hash
-from exporter.store.marks import DELETED_THERE, Mark, Store, StoreDamagedError, StoreUnwritableError
+from exporter.core.delivery.position import START, Identity, Position, tail_hash
+from exporter.state.marks import DELETED_THERE, Mark, Store, StoreDamagedError, StoreUnwritableError
 from tests.store.damage import DAMAGE
 from tests.store.full_disk import full_disk
 from tests.store.killing import killed_after

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from exporter.errors import StateError
-from exporter.store.marks import Mark, Store
-from exporter.store.masked import Counted, read_masked
+from exporter.state.marks import Mark, Store
+from exporter.state.redaction_counts import Counted, read_masked
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from exporter.core.segment import Unsendable
-from exporter.store.quarantine import Quarantine, QuarantineFullError
+from exporter.core.delivery.segment import Unsendable
+from exporter.state.quarantine import Quarantine, QuarantineFullError
 from tests.store.damage import DAMAGE
 from tests.store.full_disk import full_disk
 from tests.store.killing import killed_after

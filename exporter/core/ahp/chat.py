@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
+from exporter.core.ahp.chat_state import PIECES, Applied, Mirror
+from exporter.core.ahp.checkpoint import Frontier, continues, is_same, renumber
 from exporter.core.ahp.drafts import Draft, id_of, moment
-from exporter.core.ahp.frontier import Frontier, continues, is_same, renumber
 from exporter.core.ahp.history import History, Step
-from exporter.core.ahp.mirror import PIECES, Applied, Mirror
 from exporter.core.ahp.turn import Place, Telling
 from exporter.core.ahp.values import Json, text
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from exporter.core.ahp import asking, faults
+from exporter.core.ahp import errors, requests
 from exporter.core.ahp.chat import Chat
 from exporter.core.ahp.dialect import CLASSIC, Dialect
 from exporter.core.ahp.drafts import Draft, moment
-from exporter.core.ahp.hearing import Failure
+from exporter.core.ahp.messages import Failure
 from exporter.core.ahp.resources import Resources
 from exporter.core.ahp.session import Session
 from exporter.core.ahp.values import Json
@@ -60,11 +60,11 @@ class Fetching:
 
         def otherwise(failure: Failure, at: float) -> None:
             if chat.is_known:
-                reason = "the host does not give older turns: " + faults.explain(failure.code)
+                reason = "the host does not give older turns: " + errors.explain(failure.code)
                 session.told(chat, chat.broke(reason, at), at)
                 self.touched(session, at)
 
-        write = lambda id: asking.fetch_turns(id, dialect, uri, before=before, cursor=cursor)  # noqa: E731
+        write = lambda id: requests.fetch_turns(id, dialect, uri, before=before, cursor=cursor)  # noqa: E731
         self.asks.append(Ask(write, then, otherwise))
 
     def is_late(self, uri: str, now: float) -> bool:
@@ -91,24 +91,24 @@ class Fetching:
             self.touched(session, at)
 
         def otherwise(failure: Failure, at: float) -> None:
-            data: Json = {"uri": uri, "error": faults.explain(failure.code)}
+            data: Json = {"uri": uri, "error": errors.explain(failure.code)}
             session.emit([Draft(resources.id_of(uri), "exporter.content", moment(at), data)])
             self.touched(session, at)
 
-        write = lambda id: asking.read_resource(id, dialect, session.uri, uri)  # noqa: E731
+        write = lambda id: requests.read_resource(id, dialect, session.uri, uri)  # noqa: E731
         self.asks.append(Ask(write, then, otherwise))
 
     def leave(self, uri: str) -> None:
         """Ask not to be told of something any more."""
         dialect = self.dialect
-        self.asks.append(Ask(lambda _: asking.unsubscribe(dialect, uri), ignore, ignore, is_notification=True))
+        self.asks.append(Ask(lambda _: requests.unsubscribe(dialect, uri), ignore, ignore, is_notification=True))
 
     def subscribe(
         self, uri: str, then: Callable[[Any, float], None], otherwise: Callable[[Failure, float], None]
     ) -> None:
         """Ask for a state."""
         dialect = self.dialect
-        self.asks.append(Ask(lambda id: asking.subscribe(id, dialect, uri), then, otherwise))
+        self.asks.append(Ask(lambda id: requests.subscribe(id, dialect, uri), then, otherwise))
 
 
 def ignore(answer: Any, now: float) -> None:

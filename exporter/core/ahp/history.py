@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Any, Final
 
-from exporter.core.ahp.mirror import Mirror
+from exporter.core.ahp.chat_state import Mirror
 from exporter.core.ahp.values import text
 
 PAGES_MAX: Final = 400

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from exporter.core.ahp import asking, faults
+from exporter.core.ahp import errors, requests
 from exporter.core.ahp.dialect import Dialect, dialect_of
 from exporter.core.ahp.fetching import Ask, ignore
-from exporter.core.ahp.hearing import Answer, Asked, Failure, Rubbish, Told, hear, uri_of
-from exporter.core.ahp.rooms import Rooms
+from exporter.core.ahp.messages import Answer, Asked, Failure, Rubbish, Told, hear, uri_of
 from exporter.core.ahp.session import Line
+from exporter.core.ahp.subscriptions import Rooms
 from exporter.core.ahp.values import Json, mapping, number, objects, strings, text
 
 IN_FLIGHT_MAX: Final = 8
@@ -85,7 +85,7 @@ class Observer:
         self.rooms.disconnected()
         if self.dialect is not None and self._seen > 0:
             dialect, subscriptions = self.dialect, self.rooms.subscriptions()
-            write = lambda id: asking.reconnect(id, dialect, self.client, self._seen, subscriptions)  # noqa: E731
+            write = lambda id: requests.reconnect(id, dialect, self.client, self._seen, subscriptions)  # noqa: E731
             self._ask(Ask(write, self._reconnected, lambda _, at: self._initialize(at)), now)
         else:
             self._initialize(now)
@@ -106,7 +106,7 @@ class Observer:
                 ask.otherwise(message, now)
         elif isinstance(message, Asked):
             self.counts.asked_of_us += 1
-            self.outgoing.append(asking.refuse(message.id, message.method))
+            self.outgoing.append(requests.refuse(message.id, message.method))
         else:
             assert isinstance(message, Rubbish)
             self._rubbish(message.reason)
@@ -124,7 +124,7 @@ class Observer:
                 self._list(self.dialect)
             if self.dialect is not None and now - self._heard_at > PING_SECONDS and not self._in_flight:
                 dialect = self.dialect
-                self._ask(Ask(lambda id: asking.ping(id, dialect), ignore, ignore), now)
+                self._ask(Ask(lambda id: requests.ping(id, dialect), ignore, ignore), now)
         self._send(now)
 
     def take(self, now: float) -> list[tuple[str, list[Line]]]:
@@ -132,7 +132,7 @@ class Observer:
         return self.rooms.take(now)
 
     def _initialize(self, now: float) -> None:
-        self._ask(Ask(lambda id: asking.initialize(id, self.client), self._initialized, self._refused), now)
+        self._ask(Ask(lambda id: requests.initialize(id, self.client), self._initialized, self._refused), now)
 
     def _initialized(self, result: Any, now: float) -> None:
         given = result if isinstance(result, dict) else {}
@@ -148,8 +148,8 @@ class Observer:
         self._began(number(given, "serverSeq") or 0, now)
 
     def _refused(self, failure: Failure, now: float) -> None:
-        self.failure = faults.explain(failure.code, failure.versions)
-        self.is_hopeless = failure.code == faults.UNSUPPORTED_VERSION
+        self.failure = errors.explain(failure.code, failure.versions)
+        self.is_hopeless = failure.code == errors.UNSUPPORTED_VERSION
 
     def _reconnected(self, result: Any, now: float) -> None:
         given = result if isinstance(result, dict) else {}
@@ -167,17 +167,17 @@ class Observer:
         if seq is not None:
             self._compare(seq)
         dialect = self.dialect
-        root = Ask(lambda id: asking.subscribe(id, dialect, dialect.root), self._root_known, ignore)
+        root = Ask(lambda id: requests.subscribe(id, dialect, dialect.root), self._root_known, ignore)
         self._queue([root])
         self._list(dialect)
         self.rooms.again()
         if self._telemetry and self.on_telemetry is not None:
             uri = self._telemetry
-            self._queue([Ask(lambda id: asking.subscribe(id, dialect, uri), ignore, ignore)])
+            self._queue([Ask(lambda id: requests.subscribe(id, dialect, uri), ignore, ignore)])
 
     def _list(self, dialect: Dialect) -> None:
         self._list_at = None
-        self._queue([Ask(lambda id: asking.list_sessions(id, dialect), self._listed, self._not_listed)])
+        self._queue([Ask(lambda id: requests.list_sessions(id, dialect), self._listed, self._not_listed)])
 
     def _compare(self, seq: int) -> None:
         """Compare the first number of a state on a connection with the last one of the connection before."""
@@ -193,7 +193,7 @@ class Observer:
             self.rooms.consider(summary, now)
 
     def _not_listed(self, failure: Failure, now: float) -> None:
-        self.notice = faults.explain(failure.code, failure.versions)
+        self.notice = errors.explain(failure.code, failure.versions)
         self._list_at = now + AGAIN_SECONDS
 
     def _told(self, message: Told, now: float) -> None:

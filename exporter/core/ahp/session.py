@@ -8,11 +8,11 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from exporter.core.ahp import drafts, passing
+from exporter.core.ahp import drafts, ephemeral
 from exporter.core.ahp.chat import Chat
+from exporter.core.ahp.chat_state import PIECES, Applied
+from exporter.core.ahp.checkpoint import Frontier, calls, digest_of
 from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
-from exporter.core.ahp.frontier import Frontier, calls, digest_of
-from exporter.core.ahp.mirror import PIECES, Applied
 from exporter.core.ahp.turn import Place, announce
 from exporter.core.ahp.values import Json, mapping, objects, strings, text
 
@@ -63,7 +63,7 @@ class Session:
     _announced: set[str] = field(default_factory=set)
     _usages: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _parent: str | None = None
-    _writing: passing.Writing | None = None
+    _writing: ephemeral.Writing | None = None
     _looked_at: float = 0.0
 
     def __post_init__(self) -> None:
@@ -179,8 +179,8 @@ class Session:
             self.told(chat, new, now)
         if kind == "chat/usage":
             self._look_for_cli(action)
-            key = passing.usage_key(action)
-            is_childs = chat.place.agent is None and passing.usage_agent(action) and len(self.chats) > 1
+            key = ephemeral.usage_key(action)
+            is_childs = chat.place.agent is None and ephemeral.usage_agent(action) and len(self.chats) > 1
             if is_childs or key in self._usages:
                 return applied
             if key:
@@ -193,14 +193,14 @@ class Session:
             if applied is Applied.TEXT:
                 self._write(chat, action, seq, now)
         else:
-            self.emit(passing.of_chat(chat, action, applied, seq, now))
+            self.emit(ephemeral.of_chat(chat, action, applied, seq, now))
         return applied
 
     def _write(self, chat: Chat, action: Json, seq: int, now: float) -> None:
         """Show more of a text that is being written: in one event what comes before the lines are taken."""
         if self._writing is None or not self._writing.add(chat, action):
             self.emit([])
-            self._writing = passing.Writing(chat, action, seq, now)
+            self._writing = ephemeral.Writing(chat, action, seq, now)
 
     def act_on_session(self, action: Json, seq: int, now: float) -> str | None:
         """Take an action on the session itself and return a conversation that is new."""
@@ -217,7 +217,7 @@ class Session:
                 {key: action[key] for key in ("workingDirectories", "workingDirectory") if key in action}
             )
             self._start(now)
-        self.emit(passing.of_session(self.uri, action, self.default_chat or self.uri, seq, now))
+        self.emit(ephemeral.of_session(self.uri, action, self.default_chat or self.uri, seq, now))
         return added
 
     def removed(self, now: float) -> None:

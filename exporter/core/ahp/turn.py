@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
+from exporter.core.ahp.checkpoint import Frontier, digest_of, piece_of, prompt
 from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
-from exporter.core.ahp.frontier import Frontier, digest_of, piece_of, prompt
 from exporter.core.ahp.tools import ENDED, STARTED
 from exporter.core.ahp.values import Json, mapping, objects, said, text
-from exporter.core.envelope import REFUSALS
+from exporter.core.events.envelope import REFUSALS
 
 _STARTED, _ENDED = 1, 2
 _TEXTS: Final = {"markdown": "assistant.message", "reasoning": "assistant.reasoning"}

@@ -1,0 +1,150 @@
+"""The settings file: TOML, every key optional, unknown keys refused, every error with its line."""
+
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from config.errors import ConfigError, nearest
+from config.fields import Field, Sinks, Table, fields, members
+from config.given.layer import DEFAULT_SINK, Given, Layer, check_sink_name, field_at, unknown
+from config.given.toml import Place, key_lines
+from config.settings import Settings
+
+_SIZE_BYTES_MAX = 1024 * 1024
+_NAMED_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
+
+
+def read_file(path: Path) -> tuple[Layer, list[str]]:
+    """What the file gives, and notes on it.
+
+    Raises ConfigError if it cannot be read, is not TOML, or has keys that are no settings.
+    """
+    content, mode = _read(path)
+    layer = _Reading(path, _text(path, content)).layer
+    secrets = [given for at, given in layer.items() if len(at) == 3 and field_at(at).secret]
+    if not secrets or os.name == "nt" or not mode & (stat.S_IRGRP | stat.S_IROTH):
+        return layer, []
+    return layer, [f"{secrets[0].where}: other users can read {secrets[0].key}; chmod 600 {path}"]
+
+
+def _read(path: Path) -> tuple[bytes, int]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_SIZE_BYTES_MAX + 1)
+            mode = os.fstat(file.fileno()).st_mode
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a path"
+        raise ConfigError(f"the settings file cannot be read: {reason}", where=str(path)) from None
+    if len(content) > _SIZE_BYTES_MAX:
+        raise ConfigError(f"the settings file is larger than {_SIZE_BYTES_MAX} bytes", where=str(path))
+    return content, mode
+
+
+def _text(path: Path, content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError("expected UTF-8, given other bytes", where=f"{path}:{line}") from None
+
+
+class _Reading:
+    """One reading of one file; what it found is in `layer`."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.layer: Layer = {}
+        self._path = path
+        document, self._lines = self._parsed(text)
+        for name, value in document.items():
+            match members(Settings).get(name):
+                case Field() as member:
+                    self._give(member, (name,), (name,), value)
+                case Table() as member:
+                    self._table(member, self._as_table(name, value))
+                case Sinks() as member:
+                    self._sinks(member, self._as_table(name, value))
+                case None:
+                    raise unknown(name, members(Settings), where=self._where((name,)))
+
+    def _parsed(self, text: str) -> tuple[dict[str, Any], dict[Place, int]]:
+        # tomllib reads CR LF as LF; a lone CR is not TOML, so lines are what ends in LF in both.
+        try:
+            return tomllib.loads(text), key_lines(text)
+        except tomllib.TOMLDecodeError as error:
+            found = _NAMED_LINE.search(str(error))
+            line = int(found[1]) if found else text.rstrip().count("\n") + 1
+            reason = _NAMED_LINE.sub("", str(error)).removesuffix(" (at end of document)")
+            hint = "texts are in quotes, true and false in small letters" if "Invalid value" in reason else ""
+            raise ConfigError(f"not TOML: {reason}", hint=hint, where=f"{self._path}:{line}") from None
+        except RecursionError:
+            raise ConfigError("not TOML: nested too deeply", where=str(self._path)) from None
+
+    def _as_table(self, name: str, value: object) -> Mapping[str, object]:
+        if isinstance(value, Mapping):
+            return value
+        raise ConfigError(
+            f"expected {name} to be a table, given another value",
+            hint=f"write [{name}] on a line of its own, and its settings below",
+            where=self._where((name,)),
+            key=name,
+        )
+
+    def _table(self, table: Table, values: Mapping[str, object]) -> None:
+        for name, value in values.items():
+            self._give_in(fields(table.struct), (table.name,), (table.name, name), value)
+
+    def _sinks(self, group: Sinks, values: Mapping[str, object]) -> None:
+        known = fields(group.struct)
+        own = [name for name in values if name in known]
+        tables = [name for name, value in values.items() if name not in known and isinstance(value, Mapping)]
+        if own and tables:
+            raise self._mixed(group, own[0], tables[0])
+        if not tables:
+            for name, value in values.items():
+                self._give_in(known, (group.name, DEFAULT_SINK), (group.name, name), value)
+            return
+        for name, table in values.items():
+            place = (group.name, name)
+            if not isinstance(table, Mapping):
+                raise unknown(".".join(place), known, where=self._where(place))
+            check_sink_name(group, name, where=self._where(place))
+            self.layer[place] = Given(None, self._origin(place), self._where(place), ".".join(place))
+            for key, value in table.items():
+                self._give_in(known, place, (*place, key), value)
+
+    def _mixed(self, group: Sinks, setting: str, table: str) -> ConfigError:
+        return ConfigError(
+            f"{group.name}.{setting} makes [{group.name}] one sink, {group.name}.{table} makes it a table of sinks",
+            hint=nearest(table, fields(group.struct))
+            or f"move the settings below [{group.name}] to [{group.name}.{DEFAULT_SINK}]",
+            where=self._where((group.name, table)),
+            key=f"{group.name}.{table}",
+        )
+
+    def _give_in(
+        self, known: Mapping[str, Field], parent: tuple[str, ...], place: tuple[str, ...], value: object
+    ) -> None:
+        if place[-1] not in known:
+            raise unknown(".".join(place), known, where=self._where(place))
+        self._give(known[place[-1]], (*parent, place[-1]), place, value)
+
+    def _give(self, member: Field, path: tuple[str, ...], place: tuple[str, ...], value: object) -> None:
+        inside: dict[Place, str] = {}
+        if member.kind in ("tables", "texts", "pairs"):
+            inside = {at[len(place) :]: self._where(at) for at in self._below(place)}
+        self.layer[path] = Given(
+            value, self._origin(place), self._where(place), ".".join(place), self._path.parent, inside
+        )
+
+    def _below(self, place: Place) -> Iterable[Place]:
+        return [at for at in self._lines if at[: len(place)] == place and len(at) > len(place)]
+
+    def _origin(self, place: Place) -> str:
+        return f"file:{self._lines[place]}"
+
+    def _where(self, place: Place) -> str:
+        return f"{self._path}:{self._lines[place]}"

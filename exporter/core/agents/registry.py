@@ -1,0 +1,297 @@
+"""Which session and which agent an event belongs to, whatever source it came by.
+
+The rules are those of SDKs for dispatching to sub-agents, as they apply to somebody who only watches:
+
+- A child is known from its `subagent.started` on, as a child of the session on whose stream that came.
+- An id is resolved directly if it is a session's, else as a child's, else there is an error with a fixed text.
+- What is known of a child stays when it completes or fails, because events of it may still be on their way; only
+  the running instance goes. Everything of a session goes with the session.
+- An event is never without a place: what names a child before its `started` makes a placeholder, which `started`
+  fills in, and what no known session owns is attributed to `UNATTRIBUTED`, with the error beside it.
+
+Nothing here calls back, waits or locks: a caller gets a value and dispatches with no state of ours held.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final, TypeAlias, TypeVar
+
+from exporter.core.agents.claims import ENDED, STARTED, Claim, read_claim
+from exporter.core.events.envelope import Envelope
+
+UNATTRIBUTED: Final = "unattributed"
+AGENTS_MAX: Final = 4096
+AGENTS_IN_ALL_MAX: Final = 65_536
+HOOKS_MAX: Final = 1024
+TOOL_CALLS_MAX: Final = 4096
+DEPTH_MAX: Final = 32
+_SHUTDOWN: Final = "session.shutdown"
+_Kept = TypeVar("_Kept")
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A sub-agent; a placeholder, `started_at` empty, until its `subagent.started` has been seen.
+
+    `hinted` while only others named it: a hook its session, or a start its parent. It may be no agent at all but the
+    session that a fork came from, or the name of a task.
+    """
+
+    id: str
+    parent: str | None = None
+    name: str = ""
+    display_name: str = ""
+    kind: str = ""
+    tool_call: str | None = None
+    started_at: str = ""
+    hinted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A sub-agent that runs, by the tool call that started it."""
+
+    agent_name: str
+    tool_call_id: str
+    child_session_id: str
+    started_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """Why an id could not be resolved, in the words that SDKs use."""
+
+    id: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Whose an id is: the root session, and the agents from the outermost to the one itself."""
+
+    root: str
+    path: tuple[str, ...] = ()
+
+    @property
+    def is_child(self) -> bool:
+        """Tell whether it is a sub-agent's."""
+        return bool(self.path)
+
+
+Resolution: TypeAlias = Resolved | Unresolved
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an event belongs. `error` says why when it belongs to no known session; it is exported all the same."""
+
+    root: str
+    path: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is known of a session's children between two runs: plain values, for `Agents.recall`."""
+
+    agents: list[Agent] = field(default_factory=list)
+    by_tool_call: dict[str, str] = field(default_factory=dict)
+    callers: dict[str, str] = field(default_factory=dict)
+    hooks: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Family:
+    """The children of one root session. Each table is cut at its oldest entry."""
+
+    agents: OrderedDict[str, Agent] = field(default_factory=OrderedDict)
+    instances: OrderedDict[str, Instance] = field(default_factory=OrderedDict)
+    by_tool_call: OrderedDict[str, str] = field(default_factory=OrderedDict)  # tool call -> the child it made
+    callers: OrderedDict[str, str] = field(default_factory=OrderedDict)  # tool call -> the child that made the call
+    hooks: OrderedDict[str, str] = field(default_factory=OrderedDict)
+
+
+class Agents:
+    """The registry. `forgotten` counts what was dropped because a table was full."""
+
+    def __init__(self) -> None:
+        self.forgotten = 0
+        self._sessions: set[str] = set()
+        self._families: dict[str, _Family] = {}
+        self._child_to_parent: dict[str, str] = {}
+
+    def add(self, session: str) -> None:
+        """Make a session known, so that ids of it and of its children resolve."""
+        self._sessions.add(session)
+
+    def end(self, session: str) -> None:
+        """Drop what is known of a session's children; the session itself may go on."""
+        for child in self._families.pop(session, _Family()).agents:
+            if self._child_to_parent.get(child) == session:
+                del self._child_to_parent[child]
+
+    def forget(self, session: str) -> None:
+        """Drop a session with all its children: it was deleted, destroyed, or is not followed any more."""
+        self._sessions.discard(session)
+        self.end(session)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._sessions.clear()
+        self._families.clear()
+        self._child_to_parent.clear()
+
+    def resolve(self, id: str) -> Resolution:
+        """Say whose an id is: a session's own, else a child's, else why not."""
+        if id in self._sessions:
+            return Resolved(id)
+        parent = self._child_to_parent.get(id)
+        if parent is None:
+            return Unresolved(id, f"unknown session {id}")
+        if parent not in self._sessions:
+            return Unresolved(id, f"parent session {parent} for child {id} not found")
+        return Resolved(parent, path_of(self._families[parent].agents, id))
+
+    def agent(self, root: str, id: str) -> Agent | None:
+        """Return what is known of a child of a session."""
+        family = self._families.get(root)
+        return None if family is None else family.agents.get(id)
+
+    def keep(self, root: str) -> Kept:
+        """Return what is known of a session's children, to go on from later; running instances are not part of it."""
+        family = self._families.get(root) or _Family()
+        return Kept(list(family.agents.values()), dict(family.by_tool_call), dict(family.callers), dict(family.hooks))
+
+    def recall(self, root: str, kept: Kept) -> None:
+        """Know again what `keep` returned of a session of which nothing is known yet."""
+        family = self._families.setdefault(root, _Family())
+        for agent in kept.agents:
+            self._know(family, root, agent)
+        family.by_tool_call.update(kept.by_tool_call)
+        family.callers.update(kept.callers)
+        family.hooks.update(kept.hooks)
+
+    def instances(self, root: str) -> Mapping[str, Instance]:
+        """Return the sub-agents of a session that run, by tool call."""
+        family = self._families.get(root)
+        return MappingProxyType({} if family is None else dict(family.instances))
+
+    def attribute(self, session: str, envelope: Envelope) -> Place:
+        """Learn from an event of `session`'s stream and say where it belongs. Never raises.
+
+        Events are given in their order, once each; a start given again changes nothing.
+        """
+        resolved = self.resolve(session)
+        root = resolved.root if isinstance(resolved, Resolved) else session
+        before = resolved.path if isinstance(resolved, Resolved) else ()
+        child = self._learn(root, envelope, read_claim(envelope))
+        if isinstance(resolved, Unresolved):
+            return Place(UNATTRIBUTED, () if child is None else (child,), resolved.error)
+        path = before if child is None else path_of(self._families[root].agents, child)
+        if envelope.type == _SHUTDOWN and child is None and not before:
+            self.end(root)
+        return Place(root, path)
+
+    def _learn(self, root: str, envelope: Envelope, claim: Claim) -> str | None:
+        family = self._families.get(root) or _Family()
+        child = self._child_of(family, root, claim)
+        if claim.hook is not None and claim.ends_hook:
+            family.hooks.pop(claim.hook, None)
+        if child is None:
+            return None
+        self._families.setdefault(root, family)
+        if envelope.type == STARTED:
+            self._start(family, root, child, envelope, claim)
+        else:
+            self._met(family, root, child, claim)
+        if claim.hook is not None and not claim.ends_hook:
+            self._keep(family.hooks, claim.hook, child, HOOKS_MAX)
+        if claim.own_tool_call is not None:
+            self._keep(family.callers, claim.own_tool_call, child, TOOL_CALLS_MAX)
+        if envelope.type in ENDED:
+            family.instances.pop(claim.tool_call or family.agents[child].tool_call or "", None)
+        return child
+
+    def _met(self, family: _Family, root: str, child: str, claim: Claim) -> None:
+        """Make a placeholder for a child that is not known, or sure that one is a child that was only hinted at."""
+        known = family.agents.get(child)
+        is_hint = claim.agent is None and claim.tool_call is None
+        if known is None:
+            self._know(family, root, Agent(child, hinted=is_hint))
+        elif known.hinted and not is_hint:
+            self._know(family, root, replace(known, hinted=False))
+
+    def _child_of(self, family: _Family, root: str, claim: Claim) -> str | None:
+        """Return the child that an event comes from, known or not; None when it comes from the root."""
+        if claim.agent is not None:
+            return None if claim.agent == root else claim.agent
+        if claim.session is not None and claim.session != root:
+            # A forked session repeats events that name the session it was forked from: that is no child of it.
+            return None if claim.session in self._sessions else claim.session
+        if claim.tool_call is not None:
+            return family.by_tool_call.get(claim.tool_call, claim.tool_call)
+        return family.hooks.get(claim.hook) if claim.ends_hook and claim.hook is not None else None
+
+    def _start(self, family: _Family, root: str, child: str, envelope: Envelope, claim: Claim) -> None:
+        call, started_at = claim.tool_call, envelope.timestamp
+        known = family.agents.get(child)
+        if known is not None and known.started_at and (known.started_at, known.tool_call) == (started_at, call):
+            return
+        # Who made the call is certain; `parentId` is the name of a task, which only happens to be the agent's.
+        parent = (None if call is None else family.callers.get(call)) or claim.parent
+        if parent in (child, root):
+            parent = None
+        if parent is not None and parent not in family.agents:
+            self._know(family, root, Agent(parent, hinted=True))
+        if call is not None:
+            self._merge(family, root, call, child)
+        self._know(family, root, Agent(child, parent, claim.name, claim.display_name, claim.kind, call, started_at))
+        if call is not None:
+            self._keep(family.by_tool_call, call, child, AGENTS_MAX)
+            self._keep(family.instances, call, Instance(claim.name, call, child, started_at), AGENTS_MAX)
+
+    def _merge(self, family: _Family, root: str, call: str, child: str) -> None:
+        """Make the child of what was taken for a child of its own while only the tool call was known."""
+        taken = family.agents.get(call)
+        if call == child or taken is None or taken.started_at:
+            return
+        del family.agents[call]
+        if self._child_to_parent.get(call) == root:
+            del self._child_to_parent[call]
+        for table in (family.callers, family.hooks):
+            table.update([(key, child) for key, value in table.items() if value == call])
+        for agent in [agent for agent in family.agents.values() if agent.parent == call]:
+            family.agents[agent.id] = replace(agent, parent=child)
+
+    def _know(self, family: _Family, root: str, agent: Agent) -> None:
+        if len(family.agents) >= AGENTS_MAX and agent.id not in family.agents:
+            oldest, _ = family.agents.popitem(last=False)
+            self.forgotten += 1
+            if self._child_to_parent.get(oldest) == root:
+                del self._child_to_parent[oldest]
+        family.agents[agent.id] = agent
+        # A fork repeats the children of another session: the one that had them first keeps them.
+        self._child_to_parent.setdefault(agent.id, root)
+        if len(self._child_to_parent) > AGENTS_IN_ALL_MAX:
+            self.forgotten += 1
+            self.end(next(one for one in self._families if one != root))
+
+    def _keep(self, table: OrderedDict[str, _Kept], key: str, value: _Kept, count_max: int) -> None:
+        table[key] = value
+        if len(table) > count_max:
+            table.popitem(last=False)
+            self.forgotten += 1
+
+
+def path_of(agents: Mapping[str, Agent], child: str) -> tuple[str, ...]:
+    """Return the ids from the outermost agent to the one itself."""
+    path: list[str] = []
+    step: str | None = child
+    # What others send may name parents in a circle.
+    while step is not None and step not in path and len(path) < DEPTH_MAX:
+        path.append(step)
+        agent = agents.get(step)
+        step = None if agent is None else agent.parent
+    return tuple(reversed(path))

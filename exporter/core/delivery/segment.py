@@ -1,0 +1,262 @@
+"""A run of a session file, made ready to send: read, decoded, redacted, in file order.
+
+A segment ends at its limits (events and bytes), so that it is one batch for a receiver at the floor of the wire.
+Several sinks may hold the same segment; nobody changes it once it is finished.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Container
+from dataclasses import dataclass, field
+from typing import Final
+
+import xxhash
+
+from exporter.core.delivery.position import Position, tail_hash
+from exporter.core.events.envelope import (
+    ID_LENGTH_MAX,
+    REFUSALS,
+    Envelope,
+    Piece,
+    Unreadable,
+    decode,
+    decode_envelope,
+    is_utf8,
+    pieces,
+)
+from exporter.core.events.lines import Oversized
+from exporter.core.events.live_text import is_piece
+from exporter.core.events.redaction import Masked, Redacted, RedactEvent, Refused
+
+EVENTS_MAX: Final = 500
+BYTES_MAX: Final = 1_000_000
+_WHITESPACE: Final = b" \t\r"
+
+
+@dataclass(frozen=True, slots=True)
+class Unsendable:
+    """Bytes that go to quarantine instead of to a sink: their place, reason, and id where one is known."""
+
+    offset: int
+    raw: bytes = field(repr=False)
+    size: int
+    reason: str
+    id: str | None
+
+
+@dataclass(slots=True)
+class Segment:
+    """Events between two positions of a file, or what a sink is sent for them.
+
+    `ids`, `lines` and `offsets` run in parallel. `masked` counts by day and rule. `events` and `last_id` tell of the
+    events, also where `ids` are of what was made of them.
+    """
+
+    start: Position
+    end: Position
+    ids: list[str] = field(default_factory=list)
+    lines: list[bytes] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    unsendable: list[Unsendable] = field(default_factory=list)
+    live: list[bytes] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    masked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    chain_breaks: int = 0
+    ephemeral: int = 0
+    skipped: int = 0
+    size: int = 0
+    events: int = 0
+    last_id: str | None = None
+    _hashes: list[bytes] = field(default_factory=list)
+    _hashed_for_digest: bool = False
+
+    def hashes(self, *, for_digest: bool) -> list[bytes]:
+        """Return a hash of every event as delivered, computed once.
+
+        A receiver that can prove what it holds does so with SHA-256; towards one at the floor nothing but a change
+        of the event has to be told, and 16 bytes of XXH3 do that at a tenth of the cost.
+        """
+        if len(self._hashes) != len(self.lines) or (self._hashes and for_digest != self._hashed_for_digest):
+            sha256 = hashlib.sha256
+            short = xxhash.xxh3_128_digest
+            self._hashes = (
+                [sha256(line).digest() for line in self.lines] if for_digest else list(map(short, self.lines))
+            )
+            self._hashed_for_digest = for_digest
+        return self._hashes
+
+    def without(self, refused: frozenset[int], *, for_digest: bool) -> tuple[list[str], list[bytes]]:
+        """Return the ids and the hashes of the events but those at these indices."""
+        ids, hashes = self.ids, self.hashes(for_digest=for_digest)
+        if refused:
+            ids = [identity for index, identity in enumerate(ids) if index not in refused]
+            hashes = [one for index, one in enumerate(hashes) if index not in refused]
+        return ids, hashes
+
+
+class SegmentBuilder:
+    """Fills one segment from whole lines; `take` until it is full, then `finish`.
+
+    `skip` holds ids that this reader's sink has already: their events are passed over without being redacted.
+    `seen` collects the id of every durable event. `keep_live` asks for redacted ephemeral events as well, which are
+    never part of what is delivered.
+    """
+
+    def __init__(
+        self,
+        start: Position,
+        redact: RedactEvent,
+        *,
+        events_max: int = EVENTS_MAX,
+        bytes_max: int = BYTES_MAX,
+        last_id: str | None = None,
+        skip: Container[str] | None = None,
+        keep_live: bool = False,
+        seen: set[str] | None = None,
+    ) -> None:
+        self.segment = Segment(start, start)
+        self.offset = start.offset
+        self.full = False
+        self._redact = redact
+        self._events_max = events_max
+        self._bytes_max = bytes_max
+        self._last_id = last_id
+        self._skip = skip
+        self._keep_live = keep_live
+        self._seen = seen
+        self._held_bytes = 0
+        self._redacted: Redacted | None = None  # of the line at hand, when that is not the line itself
+
+    def take(self, lines: list[bytes | Oversized], index: int, until: int, *, is_ascii: bool = False) -> int:
+        """Take lines from `index` up to `until` while there is room; return the index of the first not taken.
+
+        `is_ascii` promises that all of them are ASCII.
+        """
+        if self._skip is None and self._seen is None:
+            index = self._take_clean(lines, index, until, is_ascii)
+        self.full = self.full or len(self.segment.ids) >= self._events_max or self.segment.size >= self._bytes_max
+        if index < until and not self.full:
+            taken = self._take_one(lines[index])
+            self.full = self.full or not taken
+            index += taken
+        return index
+
+    def _has_room(self, length: int) -> bool:
+        return not self.segment.ids or self.segment.size + length <= self._bytes_max
+
+    def _take_clean(self, lines: list[bytes | Oversized], index: int, until: int, is_ascii: bool) -> int:
+        """Take lines while they are whole events in which nothing is masked: the loop where the time goes."""
+        segment, redact, read, keep_live = self.segment, self._redact, decode_envelope, self._keep_live
+        ids, events, offsets = segment.ids, segment.lines, segment.offsets
+        offset, size, last_id = self.offset, segment.size, self._last_id
+        until = min(until, index + self._events_max - len(ids))
+        while index < until:
+            line = lines[index]
+            if line.__class__ is not bytes or (ids and size + len(line) > self._bytes_max):
+                break
+            try:
+                envelope = read(line)
+            except REFUSALS:
+                break
+            identity = envelope.id
+            if not identity.isascii() or not 0 < len(identity) <= ID_LENGTH_MAX:
+                break
+            if not (is_ascii or line.isascii()) and not is_utf8(line):
+                break
+            if not envelope.ephemeral:
+                event = line.strip(_WHITESPACE)
+                redacted = redact(event)
+                if redacted is not event:
+                    self._redacted = redacted
+                    break
+                segment.chain_breaks += envelope.parentId != last_id and last_id is not None
+                ids.append(identity)
+                events.append(event)
+                offsets.append(offset)
+                size += len(line) + 1
+            elif keep_live:
+                break
+            else:
+                segment.ephemeral += 1
+            last_id = identity
+            offset += len(line) + 1
+            index += 1
+        self.offset, segment.size, self._last_id = offset, size, last_id
+        return index
+
+    def finish(self, tail: bytes) -> Segment:
+        """Close the segment at the last line taken; `tail` are the raw bytes before that place."""
+        self.segment.end = Position(self.offset, tail_hash(tail))
+        self.segment.events = len(self.segment.ids)
+        self.segment.last_id = self.segment.ids[-1] if self.segment.ids else None
+        return self.segment
+
+    def _take_one(self, line: bytes | Oversized) -> bool:
+        """Take one line of any kind; return False when there is no room for what it holds."""
+        if isinstance(line, Oversized):
+            self._unsendable(line.offset, line.head, line.size, "line_too_long", None)
+            self.offset = line.offset + line.size + 1
+            self._last_id = None
+            return True
+        if not self._has_room(len(line)):
+            return False
+        envelope = decode(line)
+        whole = [Piece(0, line.strip(_WHITESPACE), envelope)] if isinstance(envelope, Envelope) else pieces(line)
+        if self.segment.ids and len(self.segment.ids) + len(whole) > self._events_max:
+            return False
+        for piece in whole:
+            if isinstance(piece.envelope, Unreadable):
+                self._rubbish(piece, piece.envelope)
+            else:
+                self._event(self.offset + piece.start, piece.raw, piece.envelope)
+        self.offset += len(line) + 1
+        return True
+
+    def _rubbish(self, piece: Piece, why: Unreadable) -> None:
+        self._unsendable(self.offset + piece.start, piece.raw, len(piece.raw), why.reason, why.id)
+        self._last_id = None
+
+    def _event(self, offset: int, raw: bytes, envelope: Envelope) -> None:
+        segment, identity = self.segment, envelope.id
+        if envelope.parentId != self._last_id and self._last_id is not None:
+            segment.chain_breaks += 1
+        self._last_id = identity
+        if envelope.ephemeral:
+            segment.ephemeral += 1
+            # A file holds no text in pieces; if one does, nobody has put the pieces together to look for secrets.
+            if self._keep_live and not is_piece(envelope.type):
+                self._show(raw)
+            return
+        if self._seen is not None:
+            self._seen.add(identity)
+        if self._skip is not None and identity in self._skip:
+            segment.skipped += 1
+            return
+        line = self._redact(raw) if self._redacted is None else self._redacted
+        self._redacted = None
+        if isinstance(line, Refused):
+            self._unsendable(offset, raw, len(raw), line.reason, identity)
+            return
+        if isinstance(line, Masked):
+            segment.masked.update((envelope.timestamp[:10], rule) for rule in line.rules)
+            line = line.line
+        segment.ids.append(identity)
+        segment.lines.append(line)
+        segment.offsets.append(offset)
+        segment.size += len(line) + 1
+
+    def _show(self, raw: bytes) -> None:
+        shown = self._redact(raw)
+        if not isinstance(shown, Refused):
+            line = shown.line if isinstance(shown, Masked) else shown
+            self.segment.live.append(line)
+            self._hold(len(line), len(self.segment.live))
+
+    def _hold(self, size: int, count: int) -> None:
+        """End the segment where what is not delivered would fill the memory: rubbish, or shown events."""
+        self._held_bytes += size
+        self.full = self.full or count >= self._events_max or self._held_bytes >= self._bytes_max
+
+    def _unsendable(self, offset: int, raw: bytes, size: int, reason: str, identity: str | None) -> None:
+        self.segment.unsendable.append(Unsendable(offset, raw, size, reason, identity))
+        self._hold(len(raw), len(self.segment.unsendable))

@@ -1,0 +1,253 @@
+"""What a daemon answers to a request of the command line, over the control socket or in the same process."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from exporter.core.delivery.backfill_plan import Unknown, chosen
+from exporter.core.delivery.segment import Unsendable
+from exporter.core.delivery.verdict import Verdict
+from exporter.core.events.envelope import Envelope, decode, is_utf8
+from exporter.core.events.redaction import Masked, RedactEvent, Refused
+from exporter.core.names import LOCAL, host_of, names_of
+from exporter.daemon.backfill import Progress, backfill, history_notes, would_send
+from exporter.daemon.daemon import Daemon
+from exporter.daemon.quarantine_replay import replay_event, replay_records
+from exporter.daemon.session_list import iso, session_object
+from exporter.daemon.status_report import events_between, status_of
+from exporter.daemon.verify import ended, verify
+from exporter.errors import Exit, UsageError
+from exporter.pipeline.sink_workers import SinkRun
+from exporter.sources.files.session_file import SessionFile
+from exporter.state.marks import DELETED_THERE
+from exporter.state.quarantine import Quarantined
+from exporter.status import DELETED, DIFFERENT
+
+if TYPE_CHECKING:
+    from exporter.daemon.backfill_helpers import Helpers
+
+
+class Answers:
+    """Answers requests; each is a mapping with `do`, as the control socket carries it."""
+
+    def __init__(
+        self,
+        daemon: Daemon,
+        redact: RedactEvent,
+        redact_text: Callable[[str], str],
+        *,
+        line_bytes_max: int,
+        host: str | None,
+        url: Callable[[], str | None],
+        helpers: "Helpers | None" = None,
+    ) -> None:
+        self._daemon = daemon
+        self._redact = redact
+        self._redact_text = redact_text
+        self._line_bytes_max = line_bytes_max
+        self._host = host
+        self._url = url
+        self._helpers = helpers
+
+    async def answer(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+        """Carry a request out and return its result; raises `ExporterError`."""
+        match request.get("do"):
+            case "status":
+                return dict(msgspec.to_builtins(status_of(self._daemon)))
+            case "sessions":
+                return {"sessions": [self._described(file) for file in self._files()], "next": None}
+            case "session":
+                return self._session(str(request.get("session")))
+            case "backfill":
+                return await self._backfill(request, progress)
+            case "verify":
+                return await self._verify(request, progress)
+            case "quarantine_list":
+                entries = self._daemon.quarantine.entries()
+                return {"quarantined": [self._entry(entry) for entry in entries], "next": None}
+            case "quarantine_show":
+                return self._show(int(request["number"]))
+            case "quarantine_replay":
+                return await self._replay([int(number) for number in request["numbers"]])
+            case "quarantine_drop":
+                return self._drop([int(number) for number in request["numbers"]])
+            case "url":
+                return {"url": self._url(), **self._ready()}
+            case unknown:
+                raise UsageError(f"this exporter cannot do {unknown!r}", hint="are both of the same version?")
+
+    def _ready(self) -> dict[str, Any]:
+        """Return what `up` tells of an exporter that runs already, the fields of `ready` among the notices."""
+        daemon = self._daemon
+        leaves = [f"{run.name} ({host_of(run.outlet.sink.url)})" for run in daemon.runs if run.name != LOCAL]
+        return {
+            **daemon.counts(),
+            "days": None if daemon.scope.sessions else daemon.scope.history_days,
+            "leaves": leaves,
+        }
+
+    # ---- sessions -------------------------------------------------------------------------------------------
+
+    def _files(self) -> list[SessionFile]:
+        return [file for file in self._daemon.files.values() if file.identity is not None]
+
+    def _described(self, file: SessionFile) -> dict[str, Any]:
+        described = session_object(
+            file.directory, self._redact_text, self._line_bytes_max, self._host, file.begins
+        ) or {"id": file.session, "events": 0}
+        if file.is_journal:
+            described["source"] = "journal"
+        sinks = []
+        for run in self._daemon.runs:
+            lane = run.lanes.get(file.session)
+            mark = lane.mark if lane else run.outlet.store.mark(file.session, run.outlet.sink_id)
+            masked = run.outlet.store.masked_in_all(file.session, run.outlet.sink_id)
+            described["masked"] = max(int(described.get("masked") or 0), masked)
+            delivered = mark.delivered if mark else 0
+            kept = len(run.outlet.quarantine.ids(file.session, run.name))
+            lag = max(0, int(described["events"]) - delivered - kept)
+            if run.outlet.mapping is not None or file.is_journal:  # whose front may be cut off
+                lag = events_between(file, lane.position.offset if lane else mark.position.offset if mark else 0)
+            if mark is not None and mark.state == DELETED_THERE:
+                sinks.append({"name": run.name, "delivered": delivered, "lag_events": 0, "state": DELETED})
+                continue
+            sinks.append({"name": run.name, "delivered": delivered, "lag_events": lag})
+        return {**described, "sinks": sinks}
+
+    def _session(self, session: str) -> dict[str, Any]:
+        file = self._daemon.files.get(session)
+        if file is None or file.identity is None:
+            raise UsageError(f"there is no session {session}", hint="see `exporter sessions list`")
+        return self._described(file)
+
+    # ---- backfill and verify --------------------------------------------------------------------------------
+
+    def _chosen(self, request: Mapping[str, Any]) -> list[SessionFile]:
+        files = {file.session: file for file in self._files()}
+        since = request.get("since")
+        plan = chosen(
+            {session: file.modified for session, file in files.items()},
+            named=request.get("sessions"),
+            since=datetime.fromisoformat(str(since)).timestamp() if since else None,
+        )
+        if isinstance(plan, Unknown):
+            raise UsageError(f"there is no session {plan.session}", hint="see `exporter sessions list`")
+        return [files[session] for session in plan]
+
+    def _runs(self, names: Iterable[str] | None) -> list[SinkRun]:
+        """Return the sinks of these names; that of an OTLP endpoint stands for all its signals."""
+        wanted = set(names or ())
+        named = {run: names_of(run.name) for run in self._daemon.runs}
+        known = {name for some in named.values() for name in some}
+        if wanted - known:
+            raise UsageError(
+                f"there is no sink {sorted(wanted - known)[0]}", hint=f"known sinks: {', '.join(sorted(known))}"
+            )
+        return [run for run in self._daemon.runs if not wanted or named[run] & wanted]
+
+    async def _backfill(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+        chosen = [(run, file) for run in self._runs(request.get("sinks")) for file in self._chosen(request)]
+        from_start = bool(request.get("from_start"))
+        notes = history_notes(chosen)
+        if request.get("dry_run"):
+            rows, end = [await would_send(run, file, from_start=from_start) for run, file in chosen], Exit.DONE
+        else:
+            run = request.get("run")
+            rows, end = await backfill(
+                self._daemon, chosen, progress, from_start=from_start, run=run, helpers=self._helpers
+            )
+        return {"sessions": msgspec.to_builtins(rows), "exit": int(end), **({"notes": notes} if notes else {})}
+
+    async def _verify(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+        repair = bool(request.get("repair"))
+        asked = [run for run in self._daemon.runs if run.outlet.mapping is None]
+        chosen = [(run, file) for run in asked for file in self._chosen(request)]
+        rows, repaired, silent = [], [], dict[str, Verdict]()
+        for number, (run, file) in enumerate(chosen):
+            lane = run.lanes.get(file.session) or self._daemon.lane(run, file)
+            row = await verify(lane, silent, repair=repair)
+            rows.append(row)
+            learns = row.verdict == DELETED and not lane.stopped and lane.doubt()
+            if learns or (repair and row.verdict == DIFFERENT):
+                run.ask(lane)
+                repaired.append((run, lane))
+            progress({"sessions": len(chosen), "sessions_done": number + 1, "events": row.file})
+        if repaired:
+            await self._daemon.until_idle(lambda: repaired)
+            silent.clear()
+            again = {(run.name, lane.file.session): await verify(lane, silent, repair=False) for run, lane in repaired}
+            rows = [again.get((row.sink, row.session), row) for row in rows]
+        return {"sessions": msgspec.to_builtins(rows), "exit": int(ended(rows))}
+
+    # ---- quarantine -----------------------------------------------------------------------------------------
+
+    def _entry(self, entry: Quarantined) -> dict[str, Any]:
+        return {
+            "n": entry.number,
+            "session": entry.session,
+            "event": entry.event,
+            "offset": entry.offset,
+            "size": entry.size,
+            "sink": entry.sink,
+            "reason": entry.reason,
+            "detail": entry.detail,
+            "since": iso(entry.since),
+        }
+
+    def _show(self, number: int) -> dict[str, Any]:
+        [entry] = self._entries([number])
+        text = self._presentable(entry.raw)
+        readable = text is not None and is_utf8(text)  # a record of a telemetry sink is no text
+        return {**self._entry(entry), "text": text.decode() if text is not None and readable else None}
+
+    def _presentable(self, raw: bytes) -> bytes | None:
+        """Return the event as it may be shown, None unless the redactor vouches for it."""
+        shown = self._redact(raw)
+        if isinstance(shown, Refused):
+            return None
+        return shown.line if isinstance(shown, Masked) else shown
+
+    def _entries(self, numbers: list[int]) -> list[Quarantined]:
+        entries = self._daemon.quarantine.entries(numbers=numbers)
+        missing = sorted(set(numbers) - {entry.number for entry in entries})
+        if missing:
+            raise UsageError(f"there is no number {missing[0]} in quarantine", hint="see `exporter quarantine list`")
+        return entries
+
+    async def _replay(self, numbers: list[int]) -> dict[str, Any]:
+        done: list[int] = []
+        left: list[dict[str, Any]] = []
+        for entry in self._entries(numbers):
+            reason = await self._replay_one(entry)
+            if reason is None:
+                self._daemon.quarantine.drop([entry.number])
+                done.append(entry.number)
+            else:
+                left.append({"n": entry.number, "reason": reason})
+        return {"done": done, "left": left, "exit": int(Exit.PARTIAL if left else Exit.DONE)}
+
+    async def _replay_one(self, entry: Quarantined) -> str | None:
+        """Try to deliver one quarantined event; return why it stays, None when every sink has it now."""
+        if len(entry.raw) != entry.size:
+            return "only its beginning was kept"
+        file = self._daemon.files.get(entry.session)
+        run = self._runs([entry.sink])[0] if entry.sink else None
+        lane = self._daemon.lane(run, file) if run is not None and file is not None else None
+        if run is not None and run.outlet.mapping is not None:  # what is kept is a record, not the event
+            return await replay_records(run, lane, entry)
+        envelope, shown = decode(entry.raw), self._presentable(entry.raw)
+        if not isinstance(envelope, Envelope):
+            return envelope.reason
+        if shown is None:
+            return "the redactor refuses it still"
+        event = Unsendable(entry.offset, shown, len(shown), entry.reason, envelope.id)
+        if run is None:
+            return await replay_event(self._daemon, entry, event)
+        return await lane.send_one(event) if lane is not None else "its session is gone"
+
+    def _drop(self, numbers: list[int]) -> dict[str, Any]:
+        self._entries(numbers)
+        self._daemon.quarantine.drop(numbers)
+        return {"done": numbers, "left": [], "exit": int(Exit.DONE)}

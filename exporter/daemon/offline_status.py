@@ -1,0 +1,143 @@
+"""The status of an exporter that does not run, from what it remembers; imports no client of anything."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from exporter.core.delivery.position import Identity
+from exporter.core.events.envelope import Envelope, decode
+from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE, last_error_name
+from exporter.state.marks import FOLLOWING, Mark, Store
+from exporter.state.pending_metrics import waiting
+from exporter.state.quarantine import Quarantine
+from exporter.status import DaemonStatus, SinkStatus, SourceStatus, Status
+
+GUESSED_EVENT_BYTES: Final = 1_800
+"""What an event is taken to measure where counting would cost too much."""
+_COUNT_BYTES_MAX: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: Path
+    size: int
+    identity: Identity
+    is_recent: bool
+    begins: int = 0  # where the first event stands, in a journal whose front was cut off
+
+
+def status_asleep(
+    root: Path,
+    state_dir: Path,
+    configured: Mapping[str, str],
+    *,
+    changed_after: float,
+    waits: Callable[[bytes], bool],
+) -> Status:
+    """Say how far every configured sink (name to address) is behind the files below `root`. Makes no file.
+
+    A session that a sink never had anything of counts if it changed after that time: a start would deliver it.
+    `waits` tells whether sums, as the store keeps them, hold something that was not sent.
+    """
+    sinks = configured or {LOCAL: LOCAL}
+    marks, quarantine = state_dir / MARKS, state_dir / QUARANTINE
+    own = _files(root, changed_after)
+    journals = {session: file for session, file in _journals(state_dir, changed_after).items() if session not in own}
+    files, sources = {**own, **journals}, [SourceStatus("files", len(own), 0.0, [])]
+    if journals:
+        used = sum(file.size - file.begins for file in journals.values())
+        sources.append(SourceStatus("journals", len(journals), 0.0, [], bytes=used))
+    if not marks.exists() or not quarantine.exists():
+        owed = _owed(files, {})
+        never = [SinkStatus(name, "never used", *owed[:2], 0.0, None, None, 0, 0, owed[2]) for name in sinks]
+        return Status(DaemonStatus(False), sources, never)
+    store, kept = Store(marks), Quarantine(quarantine, bytes_max=1, days_max=36_500)
+    try:
+        found = [_sink(store, kept, files, name, url, waits) for name, url in sinks.items()]
+    finally:
+        store.close()
+        kept.close()
+    return Status(DaemonStatus(False), sources, found)
+
+
+def _journals(state_dir: Path, changed_after: float) -> dict[str, _File]:
+    """Return the journals that sources without files have left."""
+    root = state_dir / JOURNALS
+    if not root.exists():
+        return {}
+    from exporter.sources.journal.file import begins_of  # not without need: it takes time that `status` has not
+
+    found = _files(root, changed_after)
+    return {session: replace(file, begins=begins_of(file.path)) for session, file in found.items()}
+
+
+def _files(root: Path, changed_after: float) -> dict[str, _File]:
+    found = {}
+    for path in root.glob("*/events.jsonl"):
+        if path.is_file():
+            facts = path.stat()
+            identity = Identity(facts.st_dev, facts.st_ino)
+            found[path.parent.name] = _File(path, facts.st_size, identity, facts.st_mtime >= changed_after)
+    return found
+
+
+def _sink(
+    store: Store, kept: Quarantine, files: Mapping[str, _File], name: str, url: str, waits: Callable[[bytes], bool]
+) -> SinkStatus:
+    sink_id = store.sink_id(name, url)
+    events, size, is_estimate = _owed(files, store.marks(sink_id))
+    sums_wait = any(one.bodies or (one.state is not None and waits(one.state)) for one in waiting(store, sink_id, 1))
+    quarantined = kept.count(sink=name)
+    error = store.fact(last_error_name(sink_id)) or None
+    return SinkStatus(
+        name,
+        "not running",
+        events,
+        size,
+        0.0,
+        None,
+        error,
+        0,
+        quarantined,
+        is_estimate=is_estimate,
+        sums_wait=sums_wait,
+    )
+
+
+def _owed(files: Mapping[str, _File], marks: Mapping[str, Mark]) -> tuple[int, int, bool]:
+    """Return how many events and bytes are after the marks, and whether that is an estimate.
+
+    A file that is not the one of its mark will be compared from its first event; nobody knows yet what it owes.
+    """
+    rests = []
+    is_estimate = False
+    for session, file in files.items():
+        mark = marks.get(session)
+        if mark is None:
+            if file.is_recent:
+                rests.append((file, file.begins))
+        elif mark.state == FOLLOWING:
+            same = mark.identity == file.identity and mark.position.offset <= file.size
+            is_estimate = is_estimate or not same
+            rests.append((file, max(file.begins, mark.position.offset) if same else file.begins))
+    size = sum(file.size - offset for file, offset in rests)
+    if size > _COUNT_BYTES_MAX:
+        return -(-size // GUESSED_EVENT_BYTES), size, True
+    counts = [
+        (durable_between(file.path, offset, file.size), file.size - offset)
+        for file, offset in rests
+        if offset < file.size
+    ]
+    return sum(count for count, _ in counts), sum(rest for count, rest in counts if count), is_estimate
+
+
+def durable_between(path: Path, offset: int, end: int) -> int:
+    """Count the durable events of a file between two offsets; nothing in a file that cannot be read."""
+    try:
+        with path.open("rb") as opened:
+            opened.seek(offset)
+            lines = opened.read(end - offset).split(b"\n")[:-1]
+    except OSError:
+        return 0
+    return sum(1 for line in lines if isinstance(found := decode(line), Envelope) and not found.ephemeral)

@@ -1,0 +1,281 @@
+"""Sessions that have no file here: what observers of servers give goes into journals, which are then followed.
+
+Of every session one source has the durable events: its file if there is one here, else the first CLI server that has
+it, else an agent host. A journal that an agent host began stays the host's, because a host's events have other ids.
+Whoever else sees the session adds only what passes. When the file of a session with a journal appears and holds what
+the journal holds, it takes the journal's place: what was delivered is known by its ids and not sent again.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from exporter.core.ahp.drafts import is_made
+from exporter.core.notice import Level
+from exporter.daemon.journal_cleanup import Room
+from exporter.daemon.journal_writer import Journaling
+from exporter.daemon.live_relay import Showing, Tell
+from exporter.errors import StateError
+from exporter.sources.files.history import durable_events
+from exporter.sources.files.session_file import OpenFiles, SessionFile
+from exporter.sources.files.source import FileSource
+from exporter.sources.journal.journals import Journals
+from exporter.sources.remote import Callbacks, Event, Observer, Want
+from exporter.sources.tap.source import TapSource
+
+if TYPE_CHECKING:
+    from exporter.daemon.daemon import Daemon
+    from exporter.daemon.running import Redaction
+
+HOUSEKEEPING_SECONDS: Final = 2.0
+QUIET_SECONDS: Final = 5.0
+FIRST_SECONDS: Final = 10.0
+DEFECT_SECONDS: Final = 5.0
+_DAY_SECONDS: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A CLI server or agent host to observe: its name in the status, and what makes the source of it."""
+
+    name: str
+    make: Callable[[Callbacks, Callable[[str, bytes], None]], Observer]
+    is_host: bool = False
+
+
+class Observing:
+    """The journals of one state directory, what fills them, and the tap. Everything runs on the daemon's loop."""
+
+    def __init__(
+        self,
+        daemon: "Daemon",
+        *,
+        journals: Journals,
+        make_files: Callable[[Callable[[SessionFile], None], Callable[[SessionFile], None]], FileSource],
+        files: OpenFiles,
+        redaction: "Redaction",
+        servers: Sequence[Server],
+        tap: Path | None,
+        line_bytes_max: int,
+        tell: Tell | None = None,
+    ) -> None:
+        self.journals = journals
+        self.journaling = Journaling(daemon, journals, redaction.event)
+        self.servers: dict[str, Observer] = {}
+        self.tap: TapSource | None = None
+        self.tap_problem: str | None = None
+        self._daemon = daemon
+        self._open_files = files
+        self._line_bytes_max = line_bytes_max
+        self.files = make_files(self._on_change, daemon.on_workspace)
+        self.showing = Showing(daemon.runs, redaction, tell)
+        self._owners: dict[str, str] = {}
+        self._room = Room(daemon, journals, self.files, self.has_journal)
+        self._hosts = frozenset(server.name for server in servers if server.is_host)
+        self._tasks: list[asyncio.Task[None]] = []
+        for server in servers:
+            self.servers[server.name] = server.make(self._callbacks(server.name), self.showing.shell)
+        if tap is not None:
+            take, want = self._take_live, self._want_live
+            missed = self.showing.missed
+            live = Callbacks(take, lambda _: None, lambda *_: True, want, lambda _: None, missed=missed)
+            self.tap = TapSource(tap, live)
+
+    def _callbacks(self, name: str) -> Callbacks:
+        return Callbacks(
+            self._take,
+            self.journals.mark,
+            self.journaling.known,
+            lambda session, changed: self._want(name, session, changed),
+            self._gone,
+            lambda session: self._is_elsewhere(name, session),
+            self.showing.missed,
+        )
+
+    # ---- life -----------------------------------------------------------------------------------------------
+
+    def start(self, *, connect: bool) -> None:
+        """Follow the journals, and with `connect` what fills them."""
+        self.files.start()
+        self._tasks = [asyncio.create_task(self._keep_house())]
+        if connect:
+            self._tasks += [asyncio.create_task(self._observe(name, one)) for name, one in self.servers.items()]
+            self._tasks.append(asyncio.create_task(self.showing.run()))
+            if self.tap is not None:
+                self._tasks.append(asyncio.create_task(self._listen(self.tap)))
+
+    async def stop(self) -> None:
+        """End what fills the journals, and let go of them."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.tap is not None and self.tap_problem is None:
+            await self.tap.close()
+        self.files.close()
+        self.journals.close()
+
+    async def _observe(self, name: str, source: Observer) -> None:
+        end = time.monotonic() + FIRST_SECONDS
+        while name in self._hosts and self._is_too_early() and time.monotonic() < end:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        while True:
+            try:
+                await source.run()
+            except Exception as error:  # a task's edge: a defect of ours stops this source for a while
+                self._daemon.say(
+                    Level.ERROR, "a source stopped; it is tried again", source=name, error=type(error).__name__
+                )
+                await asyncio.sleep(DEFECT_SECONDS)
+
+    async def _listen(self, tap: TapSource) -> None:
+        try:
+            await tap.start()
+        except StateError as error:
+            self.tap_problem = str(error)
+            self._daemon.say(Level.ERROR, "the tap cannot listen", why=str(error))
+
+    def events_read(self) -> dict[str, int]:
+        """Return how many events every source without files has read, by its name."""
+        counted = {name: one.observed().counts for name, one in self.servers.items()}
+        found = {name: counts.durable + counts.ephemeral for name, counts in counted.items()}
+        return found if self.tap is None else {**found, "tap": self.tap.status.counts.ephemeral}
+
+    def catching_up(self) -> bool:
+        """Tell whether a source is still reading what was there before."""
+        return any(one.observed().is_catching_up for one in self.servers.values())
+
+    def _is_too_early(self) -> bool:
+        """Tell whether a CLI server has not said yet which sessions it has; what it has is not a host's to give."""
+        servers = (one.observed() for name, one in self.servers.items() if name not in self._hosts)
+        return any(one.state in ("not started", "connecting") for one in servers)
+
+    # ---- whose a session is ---------------------------------------------------------------------------------
+
+    def has_journal(self, session: str) -> bool:
+        """Tell whether a session is followed by its journal."""
+        file = self.files.sessions.get(session)
+        return file is not None and file.identity is not None and not self._is_file_alone(session)
+
+    def _is_file_alone(self, session: str) -> bool:
+        file = self._daemon.source.sessions.get(session)
+        is_there = file is not None and file.identity is not None
+        return is_there and not self._is_followed(session) and not self._is_hosts(session)
+
+    def _is_hosts(self, session: str) -> bool:
+        """Tell whether the journal of a session is an agent host's, one of which is observed."""
+        return bool(self._hosts) and is_made(self.journals.mark(session) or "")
+
+    def _is_elsewhere(self, name: str, session: str) -> bool:
+        """Tell whether the CLI's own file or another server gives the durable events of a session."""
+        if self._is_hosts(session):
+            return self._owners.get(session, name) != name
+        self._daemon.source.notice(session)
+        file = self._daemon.source.sessions.get(session)
+        if file is not None and not file.gone:  # the CLI makes the directory before it writes the first event
+            return True
+        return self._owners.get(session, name) != name or self.has_journal(session)
+
+    def _is_followed(self, session: str) -> bool:
+        """Tell whether some lane reads the journal of a session."""
+        lanes = (run.lanes.get(session) for run in self._daemon.runs)
+        return any(lane is not None and lane.file.is_journal for lane in lanes)
+
+    def give_way(self, file: SessionFile) -> SessionFile | None:
+        """Return the file to follow now that the session's own is there, None while the journal holds more."""
+        session = file.session
+        if self._is_hosts(session):
+            return None
+        if not self._is_followed(session):
+            return file
+        if file.identity is None or not self._holds(file):
+            return None
+        theirs = self.files.sessions.pop(session)
+        theirs.become(file, self._open_files)
+        self._daemon.source.sessions[session] = theirs
+        self.journals.remove(session)
+        self._owners.pop(session, None)
+        return theirs
+
+    def _holds(self, file: SessionFile) -> bool:
+        """Tell whether a session's file has the last event of its journal, or nothing more comes to the journal."""
+        last, journal = self.journals.mark(file.session), self.files.sessions[file.session]
+        if last is None or time.time() - journal.modified >= QUIET_SECONDS:
+            return True
+        return any(envelope.id == last for envelope, _ in durable_events(file.path, self._line_bytes_max))
+
+    def _on_change(self, file: SessionFile) -> None:
+        if self._is_file_alone(file.session):
+            if not file.gone:
+                self.journals.remove(file.session)  # left from when there was no file
+            return
+        if not file.begins and file.identity is not None:
+            file.begins = self.journals.begins(file.session)
+        self._daemon.on_change(file)
+
+    # ---- what sources ask and give --------------------------------------------------------------------------
+
+    def _want(self, name: str, session: str, changed: str) -> Want:
+        scope = self._daemon.scope
+        if scope.sessions and session not in scope.sessions:
+            return Want.NOTHING
+        if self._is_file_alone(session):
+            self.journaling.agents.add(session)
+            return Want.LIVE if self.showing.is_wanted else Want.NOTHING
+        owner = self._owners.get(session, name)
+        if owner != name and self.servers[owner].observed().is_connected:
+            return Want.NOTHING
+        if self._is_hosts(session) and name not in self._hosts:
+            return Want.NOTHING
+        if not (scope.sessions or self.has_journal(session)) and _is_older(changed, scope.history_days):
+            return Want.NOTHING
+        self._owners[session] = name
+        self.journaling.agents.add(session)
+        return Want.ALL
+
+    def _want_live(self, session: str, _: str) -> Want:
+        sessions = self._daemon.scope.sessions
+        return Want.LIVE if not sessions or session in sessions else Want.NOTHING
+
+    async def _take(self, session: str, events: Sequence[Event]) -> bool:
+        """Keep what is durable, if no file has it, then show what passes."""
+        kept = await self.journaling.take(session, events, lambda: not self._is_file_alone(session))
+        if kept is None:
+            return False
+        if kept:
+            self.files.notice(session)
+        self.showing.add(session, [event.line for event in events])
+        return True
+
+    async def _take_live(self, session: str, events: Sequence[Event]) -> bool:
+        self.showing.add(session, [event.line for event in events])
+        return True
+
+    def _gone(self, session: str) -> None:
+        self.journaling.agents.forget(session)
+        self._owners.pop(session, None)
+        if self.has_journal(session):
+            self._room.deleted(session)
+
+    # ---- room -----------------------------------------------------------------------------------------------
+
+    async def _keep_house(self) -> None:
+        while True:
+            await asyncio.sleep(HOUSEKEEPING_SECONDS)
+            for session, file in list(self._daemon.source.sessions.items()):
+                if not file.is_journal and self._is_followed(session):
+                    self._daemon.on_change(file)
+            with suppress(OSError):
+                self._room.make()
+
+
+def _is_older(changed: str, days: float) -> bool:
+    try:
+        moment = datetime.fromisoformat(changed)
+    except ValueError:
+        return False  # whoever does not say is active
+    return moment.timestamp() < time.time() - days * _DAY_SECONDS

@@ -1,0 +1,40 @@
+"""The events of one session for a person to read: redacted, nothing delivered, nothing remembered."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+from exporter.core.delivery.position import START
+from exporter.core.events.redaction import RedactEvent
+from exporter.errors import UsageError
+from exporter.pipeline.segment_reader import Road
+from exporter.sources.files.session_file import OpenFiles, SessionFile
+from exporter.sources.journal.file import begins_of
+
+_LOOK_SECONDS: Final = 0.2
+
+
+async def tail(file: SessionFile, redact: RedactEvent, *, follow: bool, line_bytes_max: int) -> AsyncIterator[bytes]:
+    """Yield a session's durable events from its first; with `follow` go on until cancelled, through rewinds too."""
+    files = OpenFiles(1)
+    road = Road(files, redact, line_bytes_max=line_bytes_max, cache_bytes=0)
+    position, generation = START, file.generation
+    try:
+        while True:
+            file.refresh(files)
+            if file.identity is None and not follow:
+                raise UsageError(f"there is no session {file.session}", hint="see `exporter sessions list`")
+            if generation != file.generation:
+                position, generation = START, file.generation
+                file.begins = begins_of(file.path) if file.is_journal else 0
+            segment = await road.segment(file, position, None) if file.identity is not None else None
+            if segment is not None:
+                for line in segment.lines:
+                    yield line
+                position = segment.end
+            elif generation == file.generation:
+                if not follow:
+                    return
+                await asyncio.sleep(_LOOK_SECONDS)
+    finally:
+        files.close_all()

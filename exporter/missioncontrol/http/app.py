@@ -1,0 +1,140 @@
+"""The receiver as one ASGI application; also what the uploader's tests talk to, so that the two cannot drift."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from exporter.core.events.projection import ProjectEvent
+from exporter.core.events.redaction import RedactEvent
+from exporter.core.names import STORE_HEADER
+from exporter.missioncontrol.http import page_routes, read_api, search_api, upload_api
+from exporter.missioncontrol.http.guard import Guard
+from exporter.missioncontrol.http.login import ROUTES as ENTRANCE
+from exporter.missioncontrol.http.login import make_entrance
+from exporter.missioncontrol.http.request_intake import Counters, Limits
+from exporter.missioncontrol.http.responses import ApiError, answer_api_error, error_answer
+from exporter.missioncontrol.receiver import MakeTrace, Receiver, utc_now
+from exporter.missioncontrol.search.index import identity_of
+from exporter.missioncontrol.store import tokens
+from exporter.missioncontrol.store.retention import Retention
+from exporter.missioncontrol.store.store import Store
+
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+    "Vary": "Authorization, Cookie",
+}
+_REFUSALS: Final = {
+    404: ("not_found", "Look at the address; docs/mission-control.md lists what is served."),
+    405: ("method_not_allowed", "Use a method that the header Allow names."),
+}
+
+
+def create_app(
+    store: Store,
+    *,
+    redactor: RedactEvent | None = None,
+    token: str | None = None,
+    trusted_hosts: Iterable[str] = (),
+    clock: Callable[[], datetime] = utc_now,
+    limits: Limits | None = None,
+    make_trace: MakeTrace | None = None,
+    project: ProjectEvent | None = None,
+    retention: Retention | None = None,
+) -> Starlette:
+    """Return the application on this store, which stays the caller's to close.
+
+    `make_trace` answers `/trace`, else 501; `project` says what an event is to model and screen, else nothing does. In
+    process the token is asked for only when there is one; `server.serve_http` adds the rules for the network.
+    """
+    receiver = Receiver(
+        store, redactor, clock=clock, limits=limits, make_trace=make_trace, project=project, retention=retention
+    )
+    entrance = make_entrance(token, receiver.find_holder, partial(_is_in_force, store))
+    app = Starlette(
+        routes=[*upload_api.ROUTES, *read_api.ROUTES, *search_api.ROUTES, *ENTRANCE, *page_routes.ROUTES],
+        middleware=[
+            Middleware(_FinishAnswers, counters=receiver.counters, store=store.do(identity_of)),
+            Middleware(
+                Guard,
+                token=token,
+                trusted_hosts=tuple(trusted_hosts),
+                find_holder=receiver.find_holder,
+                entrance=entrance,
+            ),
+        ],
+        exception_handlers={ApiError: answer_api_error, HTTPException: _answer_http_error},
+        lifespan=_live,
+    )
+    app.state.receiver = receiver
+    app.state.entrance = entrance
+    app.state.has_token = bool(token) or store.do(tokens.any_in_force)
+    return app
+
+
+async def _is_in_force(store: Store, hashed: bytes) -> bool:
+    return await store.read(lambda database: tokens.is_in_force(database, hashed))
+
+
+@asynccontextmanager
+async def _live(app: Starlette) -> AsyncIterator[None]:
+    receiver: Receiver = app.state.receiver
+    receiver.search.wake()  # what an earlier run stored and did not index
+    await receiver.forgetting.resume()
+    house = asyncio.create_task(receiver.keep_house(), name="receiver-house")
+    yield
+    house.cancel()
+    receiver.close()
+
+
+async def _answer_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404 and request.method == "GET" and page_routes.is_for_a_person(request):
+        return page_routes.no_such_page(request)
+    kind, hint = _REFUSALS.get(error.status_code, ("refused", "docs/mission-control.md says what may be asked."))
+    headers = dict(error.headers or {})
+    return error_answer(ApiError(error.status_code, kind, error.detail, hint=hint, headers=headers))
+
+
+class _FinishAnswers:
+    """Counts answers by status for `/metrics`, and forbids browsers to make anything of what is no page.
+
+    No cache on the way keeps an answer for somebody else; a browser asks each time whether it has changed.
+
+    An uploader is told with every answer which store this is, so that it notices when that is another one.
+    """
+
+    def __init__(self, app: ASGIApp, counters: Counters, store: int) -> None:
+        self._app = app
+        self._requests = counters.requests
+        self._store = f"{store:x}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def finished(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+                if headers["Cache-Control"] == "no-cache":  # what has an ETag is asked for again, but not for others
+                    headers["Cache-Control"] = "private, no-cache"
+                if scope["path"].startswith("/agents/") and message["status"] not in (401, 403):
+                    headers[STORE_HEADER] = self._store
+                status = str(message["status"])
+                self._requests[status] = self._requests.get(status, 0) + 1
+            await send(message)
+
+        await self._app(scope, receive, finished if scope["type"] == "http" else send)

@@ -1,0 +1,113 @@
+"""One connection to the receiver: whose it is, how long it may say nothing, and what is no HTTP.
+
+Whoever is not the same user must not be able to keep that user out by connections that are held open: they are few, and
+an end comes to each that nobody with a token is behind.
+"""
+
+import asyncio
+from typing import Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol, h11  # type: ignore[attr-defined]  # the very h11 it uses
+from uvicorn.server import ServerState
+
+from exporter.missioncontrol.http.guard import ADMITTED, PEER
+from exporter.missioncontrol.http.peer import Peer, peer_of
+from exporter.missioncontrol.http.responses import ApiError, error_answer
+
+_HEAD_SECONDS: Final = 10.0
+_REST_SECONDS: Final = 30.0
+"""How long the rest of a body may take whose request has been answered; who is cut off does not read the answer."""
+_STRANGER_SECONDS: Final = 5
+_OTHERS_MAX: Final = 256
+"""How many connections each of "other", "unknown" and "remote" may have; the same user has no limit."""
+_REFUSAL: Final = bytes(
+    error_answer(
+        ApiError(
+            400,
+            "bad_http",
+            "This is no valid HTTP request.",
+            hint="Send one Host, one length or whole chunks, and a head below 16 KiB, as every HTTP library does.",
+        )
+    ).body
+)
+_BAD_REQUEST: Final = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n"
+    b"Cache-Control: no-store\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(_REFUSAL), _REFUSAL)
+)
+
+
+class _Parser(h11.Connection):
+    """Refuses two lengths for one body: a proxy before us may believe the other one, and see two requests in it."""
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if {b"content-length", b"transfer-encoding"} <= names:
+                raise h11.RemoteProtocolError("Content-Length with Transfer-Encoding")
+        return event
+
+
+class Connection(H11Protocol):
+    """Finds out once per connection whose it is, because the kernel takes milliseconds to say."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.conn = _Parser(h11.SERVER)
+        self.peer: Peer = "remote"
+        self._end: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
+        super().connection_made(transport)
+        self.peer = peer_of(self.client, self.server)
+        self.app_state = {**self.app_state, PEER: self.peer}
+        if self._is_one_too_many():
+            transport.abort()
+        else:
+            self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        is_trusted = self.peer == "same" or ADMITTED in self.scope.get("state", {})
+        self.timeout_keep_alive = self.config.timeout_keep_alive if is_trusted else _STRANGER_SECONDS
+        super().on_response_complete()
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._watch()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP as everything else is answered, unless an answer is on its way already."""
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            self.transport.write(_BAD_REQUEST)
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.close()
+
+    def _is_one_too_many(self) -> bool:
+        if self.peer == "same":
+            return False
+        alike = [one for one in self.connections if isinstance(one, Connection) and one.peer == self.peer]
+        return len(alike) > _OTHERS_MAX
+
+    def _watch(self) -> None:
+        """Let the connection end some time after we began to wait for its client; what trickles in does not help."""
+        is_head = self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None
+        is_rest = self.conn.their_state is h11.SEND_BODY and self.conn.our_state is h11.DONE
+        if self._end is not None and (self.transport.is_closing() or not (is_head or is_rest)):
+            self._end.cancel()
+            self._end = None
+        elif self._end is None and not self.transport.is_closing() and (is_head or is_rest):
+            self._end = self.loop.call_later(_HEAD_SECONDS if is_head else _REST_SECONDS, self.transport.abort)

@@ -1,0 +1,197 @@
+"""How a browser gets in where it needs a token: by the token in a form, or by an address that works once.
+
+Either becomes a cookie that only this receiver reads. It is worth nothing once half a day has passed without a request
+that brought it, after a restart, or once the token that it was given for is revoked.
+"""
+
+import asyncio
+import secrets
+import time
+from base64 import b64encode
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Final, TypeAlias
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from exporter.missioncontrol.http.responses import ApiError
+from exporter.missioncontrol.store.tokens import Holder
+
+FindHolder: TypeAlias = Callable[[str], Awaitable[Holder | None]]
+IsInForce: TypeAlias = Callable[[bytes], Awaitable[bool]]
+
+PATH: Final = "/enter"
+COOKIE: Final = "exporter_visitor"
+_COOKIE_SECONDS, _CODE_SECONDS = 12 * 3600, 600
+_KEPT_SECONDS: Final = 30 * 86_400
+"""How long a browser keeps the cookie; how long it is good is told here alone."""
+_ENTRIES_MAX: Final = 1000
+_FORM_BYTES_MAX: Final = 4096
+_WRONG_TOKEN_SECONDS: Final = 0.5
+_FORM_SECONDS: Final = 10.0
+_STYLE: Final = (
+    ":root{color-scheme:light dark}body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1rem;"
+    "box-sizing:border-box;font:15px/1.5 system-ui,sans-serif;background:light-dark(#f6f6f4,#131518);"
+    "color:light-dark(#1b1d20,#e7e7e4)}main{max-width:26rem}h1{font-size:1.4rem}"
+    "form{display:flex;flex-wrap:wrap;gap:.6rem;align-items:end}label{flex:1 1 14rem}"
+    "input{display:block;width:100%;box-sizing:border-box}input,button{font:inherit;padding:.35rem .7rem}"
+    "[hidden]{display:none}p{color:light-dark(#5b6068,#a1a6ae)}[role=alert]{color:light-dark(#b3261e,#ff9a92)}"
+)
+_STYLE_HASH: Final = b64encode(sha256(_STYLE.encode()).digest()).decode()
+_HEADERS: Final = {
+    "Content-Security-Policy": (
+        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; img-src data:; form-action 'self';"
+        " base-uri 'none'; frame-ancestors 'none'"
+    ),
+    # With "no-referrer" a browser hides from us that the form is ours: its Origin would be "null".
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+_BEFORE: Final = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Mission Control</title>'
+    '<link rel="icon" href="data:,">'
+    f"<style>{_STYLE}</style></head><body><main><h1>Mission Control</h1>"
+)
+_FORM: Final = (
+    '<form method="post" action="/enter">'
+    '<input autocomplete="username" hidden><label>Token'
+    '<input type="password" name="token" required autofocus autocomplete="current-password"></label>'
+    "<button>Enter</button></form><p>The page of your own machine needs none: <code>exporter up</code> prints an"
+    " address that opens it. That address works once; run it again for another.</p></main></body></html>"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """Until when a code or a cookie is good, and for which token, by its hash, it was given; None where none ends."""
+
+    end: float
+    token: bytes | None = None
+
+
+class Entrance:
+    """Who has come in. Codes and cookies are held as hashes, in memory only."""
+
+    def __init__(
+        self, token: str | None, find_holder: FindHolder, is_in_force: IsInForce, clock: Callable[[], float]
+    ) -> None:
+        self._token = token
+        self._find_holder = find_holder
+        self._is_in_force = is_in_force
+        self._clock = clock
+        self._codes: dict[bytes, _Pass] = {}
+        self._cookies: dict[bytes, _Pass] = {}
+
+    def one_time_code(self) -> str:
+        """Return a code for `/enter?once=CODE`, good for ten minutes and one use."""
+        return self._make(self._codes, _CODE_SECONDS)
+
+    def use(self, code: str) -> str | None:
+        """Return a cookie for a code, which is worthless from then on."""
+        given = self._codes.pop(_hash(code), None)
+        if given is None or given.end <= self._clock():
+            return None
+        return self._make(self._cookies, _COOKIE_SECONDS)
+
+    async def admit(self, token: str) -> str | None:
+        """Return a cookie for a token that may read; None for any other, after a moment."""
+        if self._token is not None and compare_digest(token.encode(), self._token.encode()):
+            return self._make(self._cookies, _COOKIE_SECONDS)
+        holder = await self._find_holder(token)
+        if holder is not None and holder.scope == "all":
+            return self._make(self._cookies, _COOKIE_SECONDS, holder.hash)
+        await asyncio.sleep(_WRONG_TOKEN_SECONDS)
+        return None
+
+    async def knows(self, cookie: str) -> bool:
+        """Tell whether this cookie was given out and is still good; then it is good for another half a day."""
+        hashed, now = _hash(cookie), self._clock()
+        given = self._cookies.get(hashed)
+        if given is None or given.end <= now:
+            return False
+        if given.token is not None and not await self._is_in_force(given.token):
+            self._cookies.pop(hashed, None)
+            return False
+        self._cookies[hashed] = _Pass(now + _COOKIE_SECONDS, given.token)
+        return True
+
+    def _make(self, given: dict[bytes, _Pass], seconds: float, token: bytes | None = None) -> str:
+        secret = secrets.token_urlsafe(32)
+        if len(given) >= _ENTRIES_MAX:
+            del given[min(given, key=lambda hashed: given[hashed].end)]
+        given[_hash(secret)] = _Pass(self._clock() + seconds, token)
+        return secret
+
+
+def _hash(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "replace")).digest()
+
+
+def make_entrance(token: str | None, find_holder: FindHolder, is_in_force: IsInForce) -> Entrance:
+    """Return an entrance on the machine's own clock."""
+    return Entrance(token, find_holder, is_in_force, time.monotonic)
+
+
+async def form(request: Request) -> Response:
+    """Let a one-time address in, or ask for the token."""
+    entrance: Entrance = request.app.state.entrance
+    code = request.query_params.get("once")
+    if code is None:
+        return Response(_BEFORE + _FORM, media_type="text/html", headers=_HEADERS)
+    cookie = entrance.use(code)
+    return (
+        _refused("This address was used already, or is more than ten minutes old.")
+        if cookie is None
+        else _entered(request, cookie)
+    )
+
+
+async def enter(request: Request) -> Response:
+    """Take the token from the form and answer with a cookie."""
+    entrance: Entrance = request.app.state.entrance
+    try:
+        async with asyncio.timeout(_FORM_SECONDS):
+            body = await _form_of(request)
+    except TimeoutError as error:
+        raise ApiError(408, "slow_body", "The form did not arrive in time.", hint="Send it again.") from error
+    given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
+    cookie = await entrance.admit(given.strip())
+    return _refused("This token opens nothing here.") if cookie is None else _entered(request, cookie)
+
+
+async def _form_of(request: Request) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _FORM_BYTES_MAX:
+            raise ApiError(413, "too_large", "This is no token.", hint="Send the token alone.")
+    return body
+
+
+def _refused(why: str) -> Response:
+    return Response(
+        f'{_BEFORE}<p role="alert">{why}</p>{_FORM}', status_code=401, media_type="text/html", headers=_HEADERS
+    )
+
+
+def _entered(request: Request, cookie: str) -> Response:
+    answer = RedirectResponse("/", status_code=303, headers=_HEADERS)
+    answer.set_cookie(
+        COOKIE,
+        cookie,
+        max_age=_KEPT_SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return answer
+
+
+ROUTES: Final = (Route(PATH, form, methods=["GET"]), Route(PATH, enter, methods=["POST"]))

@@ -1,0 +1,67 @@
+"""What requests ask for by their query, which, how many and from where, and reading that."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from starlette.requests import Request
+
+from exporter.missioncontrol.http.responses import ApiError
+from exporter.missioncontrol.receiver import receiver_of
+from exporter.missioncontrol.store.session_row import BadCursorError
+from exporter.missioncontrol.store.store import Job, Result
+
+STATES: Final = ("working", "idle", "needs_attention", "ended", "crashed")
+"""What a session can be."""
+
+
+async def read_page(request: Request, job: Job[Result]) -> Result:
+    """Run a read that goes on from where the request says; raise `ApiError` 400 when there is no such place."""
+    try:
+        return await receiver_of(request).read(job)
+    except BadCursorError as error:
+        raise bad_cursor() from error
+
+
+def limit_of(request: Request, default: int, maximum: int) -> int:
+    """Return how many entries are wanted, at most `maximum`; raise `ApiError` 400 for what is no number."""
+    text = request.query_params.get("limit", str(default))
+    if not (text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0):
+        raise ApiError(400, "bad_limit", "`limit` is not a number from 1 up.", hint=f"At most {maximum} are given.")
+    return min(int(text), maximum)
+
+
+def state_of(request: Request) -> str | None:
+    """Return the state of the sessions that are wanted, None for all; raise `ApiError` 400 for what is none."""
+    state = request.query_params.get("state") or None
+    if state is not None and state not in STATES:
+        raise ApiError(400, "bad_state", "`state` is not one.", hint=f"States are {', '.join(STATES)}.")
+    return state
+
+
+def since_of(request: Request) -> str | None:
+    """Return the time since when, written as events write theirs; raise `ApiError` 400 for what is no time."""
+    text = request.query_params.get("since")
+    if not text:
+        return None
+    try:
+        asked = datetime.fromisoformat(text)
+        since = (asked if asked.tzinfo else asked.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        hint = "Write 2026-01-31, or 2026-01-31T12:00:00Z."
+        raise ApiError(400, "bad_since", "`since` is not a date or time.", hint=hint) from None
+    return since.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def number_cursor(request: Request) -> int | None:
+    """Return the cursor of a list whose cursors are numbers, None at its beginning; raise `ApiError` 400."""
+    text = request.query_params.get("cursor")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise bad_cursor()
+    return int(text)
+
+
+def bad_cursor() -> ApiError:
+    """Return what a cursor that was never given out is answered with."""
+    return ApiError(400, "bad_cursor", "There is no such place to go on from.", hint="Begin at the first page again.")

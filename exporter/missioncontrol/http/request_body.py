@@ -1,0 +1,202 @@
+"""Reading a request's body with a ceiling on what is received and on what it unpacks to."""
+
+import asyncio
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+import zstandard
+from starlette.requests import ClientDisconnect, Request
+
+from exporter.missioncontrol.http.responses import ApiError
+
+ENCODINGS: Final = ("zstd", "gzip")
+_CHUNK_SECONDS: Final = 30.0
+_INLINE_BYTES_MAX: Final = 256 * 1024
+_WINDOW_BYTES_MAX: Final = 8 << 20
+# What one step is given can at most become 8 and 4 MiB: four bytes of zstd are up to 128 KiB, one of gzip up to 1032.
+_ZSTD_STEP_BYTES, _GZIP_STEP_BYTES = 256, 4096
+_FRAMES_MAX: Final = 1000
+_HINT: Final = "Nothing was stored; send it again, or without Content-Encoding."
+
+
+class Room:
+    """How much of all bodies together is held, from their first byte until what is in them is stored."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._left = bytes_max
+        self._lock = threading.Lock()
+        self.unpacking = asyncio.Lock()
+        """Held by the one body that is unpacked in a thread: together, bombs would cost the memory of each."""
+
+    @contextmanager
+    def hold(self) -> "Iterator[Hold]":
+        """Give one request what it may take; all of it is given back at the end."""
+        hold = Hold(self)
+        try:
+            yield hold
+        finally:
+            hold.give_back(hold.size_bytes)
+
+    def change(self, size: int) -> None:
+        """Take room, or give it back where `size` is negative; raise `ApiError` 503 when there is not enough."""
+        with self._lock:
+            if size > self._left:
+                raise ApiError(
+                    503, "busy", "Too much arrives at once.", hint="Send it again later.", headers={"Retry-After": "1"}
+                )
+            self._left -= size
+
+
+class Hold:
+    """What one request has taken of the room; to be used from one thread at a time."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self.unpacking = room.unpacking
+        self.size_bytes = 0
+
+    def take(self, size: int) -> None:
+        """Take room, or raise `ApiError` 503."""
+        self._room.change(size)
+        self.size_bytes += size
+
+    def give_back(self, size: int) -> None:
+        """Give back some of what was taken."""
+        self._room.change(-size)
+        self.size_bytes -= size
+
+
+class _Unpacker(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: memoryview, /) -> bytes: ...
+
+
+async def read_body(request: Request, size_max: int, hold: Hold) -> bytes:
+    """Return the body as it was before Content-Encoding; raise `ApiError` 400, 408, 413, 415 or 503.
+
+    Room for what is returned is taken and stays so.
+    """
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    received = await _receive(request, size_max, hold)
+    match encoding:
+        case "" | "identity":
+            return received
+        case "zstd":
+            body = _unpack_whole(received, min(size_max, _INLINE_BYTES_MAX), hold)
+            if body is None:
+                async with hold.unpacking:
+                    body = await asyncio.to_thread(_unpack_zstd, received, size_max, hold)
+        case "gzip" | "x-gzip":
+            async with hold.unpacking:
+                body = await asyncio.to_thread(_unpack_gzip, received, size_max, hold)
+        case _:
+            raise ApiError(
+                415,
+                "unknown_encoding",
+                f"Content-Encoding {encoding[:40]!r} is not understood.",
+                hint="Send zstd, gzip or identity.",
+                headers={"Accept-Encoding": ", ".join(ENCODINGS)},
+            )
+    hold.give_back(len(received))
+    return body
+
+
+async def _receive(request: Request, size_max: int, hold: Hold) -> bytes:
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and (len(declared) > 18 or int(declared) > size_max):
+        raise _too_large(size_max)
+    chunks: list[bytes] = []
+    size = 0
+    stream = request.stream()
+    try:
+        while True:
+            async with asyncio.timeout(_CHUNK_SECONDS):
+                chunk = await anext(stream, None)
+            if chunk is None:
+                return b"".join(chunks)
+            size += len(chunk)
+            if size > size_max:
+                raise _too_large(size_max)
+            hold.take(len(chunk))
+            chunks.append(chunk)
+    except ClientDisconnect as error:
+        message = "The connection closed before the whole body was here."
+        raise ApiError(400, "half_body", message, hint="Nothing was stored; send it again.") from error
+    except TimeoutError as error:
+        message = f"The body stood still for {_CHUNK_SECONDS:.0f} seconds."
+        raise ApiError(408, "slow_body", message, hint="Nothing was stored; send it again.") from error
+
+
+def _unpack_whole(packed: bytes, size_max: int, hold: Hold) -> bytes | None:
+    """Return what one frame holds that says its size, at most so much; None for everything else."""
+    size = 0
+    try:
+        size = zstandard.frame_content_size(packed)
+        if not 0 < size <= size_max:
+            return None
+        hold.take(size)
+        unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
+        return unpacker.decompress(packed, allow_extra_data=False)
+    except zstandard.ZstdError:
+        hold.give_back(max(0, size))
+        return None
+
+
+def _unpack_zstd(packed: bytes, size_max: int, hold: Hold) -> bytes:
+    try:
+        if zstandard.frame_content_size(packed) > size_max:
+            raise _too_large(size_max)
+        body = _unpack_whole(packed, size_max, hold)
+        if body is not None:
+            return body
+        unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
+        return _unpack(packed, unpacker.decompressobj, _ZSTD_STEP_BYTES, size_max, hold)
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise _broken(f"is not valid zstd: {error}") from error
+
+
+def _unpack_gzip(packed: bytes, size_max: int, hold: Hold) -> bytes:
+    try:
+        return _unpack(packed, lambda: zlib.decompressobj(wbits=31), _GZIP_STEP_BYTES, size_max, hold)
+    except zlib.error as error:
+        raise _broken(f"is not valid gzip: {error}") from error
+
+
+def _unpack(packed: bytes, begin: Callable[[], _Unpacker], step_bytes: int, size_max: int, hold: Hold) -> bytes:
+    """Return what all frames (gzip calls them members) hold; each must be whole, and nothing may stand behind them."""
+    view, position = memoryview(packed), 0
+    parts: list[bytes] = []
+    size = frames = 0
+    while position < len(packed) or not frames:
+        frames += 1
+        if frames > _FRAMES_MAX:
+            raise _broken(f"has more than {_FRAMES_MAX} compressed parts")
+        unpacker = begin()
+        while not unpacker.eof:
+            if position >= len(packed):
+                raise _broken("ends too early")
+            piece = view[position : position + step_bytes]
+            part = unpacker.decompress(piece)
+            position += len(piece) - len(unpacker.unused_data)
+            size += len(part)
+            if size > size_max:
+                raise _too_large(size_max)
+            hold.take(len(part))
+            parts.append(part)
+    return b"".join(parts)
+
+
+def _broken(why: str) -> ApiError:
+    return ApiError(400, "bad_encoding", f"The body {why}.", hint=_HINT)
+
+
+def _too_large(size_max: int) -> ApiError:
+    return ApiError(
+        413, "too_large", f"The body is larger than {size_max} bytes.", hint="Send fewer events in one request."
+    )

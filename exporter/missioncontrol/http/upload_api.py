@@ -1,0 +1,191 @@
+"""The uploaders' side, below `/agents`: what the CLI's own uploader speaks, and our capabilities above it."""
+
+import re
+from typing import Annotated, Any, Final
+from uuid import uuid4
+
+import msgspec
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from exporter.core.events.envelope import REFUSALS
+from exporter.missioncontrol.http.guard import HOLDER
+from exporter.missioncontrol.http.query_params import STATES
+from exporter.missioncontrol.http.request_body import ENCODINGS
+from exporter.missioncontrol.http.request_intake import DECLARATION
+from exporter.missioncontrol.http.responses import ApiError, json_answer
+from exporter.missioncontrol.ingest import write_jobs
+from exporter.missioncontrol.receiver import Receiver, receiver_of
+from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.amounts import AMOUNT_MAX
+from exporter.missioncontrol.store.session_row import refuse_deleted
+
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,199}")
+_REPORT_BYTES_MAX: Final = 1 << 20
+_REPORT_LEVELS_MAX: Final = 8
+_Count = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
+_Rule = Annotated[str, Meta(min_length=1, max_length=200)]
+_Day = Annotated[str, Meta(pattern=r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")]
+_Rules = Annotated[dict[_Rule, _Count], Meta(max_length=5000)]
+
+
+class _Registration(msgspec.Struct):
+    """What either generation of the CLI's uploader, or ours, sends; the rest of the body is passed over."""
+
+    id: str | None = None
+    agent_task_id: str | None = None
+    task_id: str | None = None
+    restore: bool = False
+
+
+class _SessionReport(msgspec.Struct, omit_defaults=True):
+    title: str | None = None
+    repository: str | None = None
+    branch: str | None = None
+    host: str | None = None
+    state: str | msgspec.UnsetType | None = msgspec.UNSET  # null: what its events say
+    redactions: Annotated[dict[_Day, _Rules], Meta(max_length=4000)] | None = None
+
+
+def checked_id(text: str) -> str:
+    """Return an id that may stand in a path, or raise `ApiError` 400."""
+    if _ID.fullmatch(text) is None:
+        raise ApiError(400, "bad_id", "The id is not one.", hint="Ids are letters, digits and . _ : @ + - only.")
+    return text
+
+
+async def register(request: Request) -> Response:
+    """Make a session known; the same registration again gives the same answer."""
+    receiver = receiver_of(request)
+    body = await receiver.intake.read_body(request, _REPORT_BYTES_MAX)
+    wanted = _decoded(body, _Registration)
+    session_id = checked_id(wanted.id or wanted.agent_task_id or wanted.task_id or str(uuid4()))
+    task_id = checked_id(wanted.agent_task_id or wanted.task_id or session_id)
+    now = receiver.now()
+    ack = await receiver.write(
+        lambda database: write_jobs.register(database, session_id, task_id, now, restore=wanted.restore)
+    )
+    receiver.live.publish_session(session_id)
+    return json_answer({"id": session_id, "task_id": task_id, **_capabilities(receiver), "ack": ack})
+
+
+async def session(request: Request) -> Response:
+    """Say what is held of a session; with `?ids=1` also the id and hash of every event shown."""
+    receiver = receiver_of(request)
+    session_id = checked_id(request.path_params["id"])
+    with_items = request.query_params.get("ids", "") not in ("", "0")
+    held = await receiver.read(lambda database: queries.held(database, session_id, with_items=with_items))
+    answer: dict[str, Any] = {"id": session_id, "task_id": held.task_id, **_capabilities(receiver), "ack": held.ack}
+    if held.items is not None:
+        answer["items"] = held.items
+    return json_answer(answer)
+
+
+async def store_events(request: Request) -> Response:
+    """Store a batch; the answer says what the store holds now and is given once that is durable."""
+    receiver = receiver_of(request)
+    session_id = checked_id(request.path_params["id"])
+    async with receiver.intake.read_batch(request) as batch:
+        stored = await receiver.store_batch(session_id, batch)
+    outcome = {"accepted": len(stored.new), "duplicates": stored.duplicates, "rejected": batch.rejected}
+    held = {"count": stored.ack.count, "digest": stored.ack.digest, "last_event_id": stored.ack.last_event_id}
+    return json_answer({**outcome, "last_event_id": stored.ack.last_event_id, "ack": {**held, **outcome}})
+
+
+async def report_session(request: Request) -> Response:
+    """Keep what an exporter knows of a session and its events do not say."""
+    receiver = receiver_of(request)
+    _needs_declaration(request)
+    session_id = checked_id(request.path_params["id"])
+    report = _decoded(await receiver.intake.read_body(request, _REPORT_BYTES_MAX), _SessionReport)
+    if isinstance(report.state, str) and report.state not in STATES:
+        raise ApiError(400, "bad_state", "The state is not one.", hint=f"States are {', '.join(STATES)}.")
+    fields = msgspec.to_builtins(report)
+    now = receiver.now()
+    await receiver.write(lambda database: write_jobs.report_session(database, session_id, fields, now))
+    receiver.live.publish_session(session_id)
+    return json_answer({})
+
+
+async def report_exporter(request: Request) -> Response:
+    """Keep how an exporter is doing."""
+    receiver = receiver_of(request)
+    _needs_declaration(request)
+    exporter_id = checked_id(request.path_params["id"])
+    report = _decoded(await receiver.intake.read_body(request, _REPORT_BYTES_MAX), dict[str, Any])
+    if not _is_bounded(report, _REPORT_LEVELS_MAX):
+        hint = f"Numbers are at most {AMOUNT_MAX}, and at most {_REPORT_LEVELS_MAX} values stand in each other."
+        raise ApiError(400, "bad_report", "The report holds what cannot be shown.", hint=hint)
+    report["token"] = getattr(request.state, HOLDER, None)
+    now = receiver.now()
+    await receiver.write(lambda database: write_jobs.report_exporter(database, exporter_id, report, now))
+    receiver.live.publish_exporter(exporter_id)
+    return json_answer({})
+
+
+async def live_events(request: Request) -> Response:
+    """Pass ephemeral events on to who watches; nothing is stored, and a durable event is not for here."""
+    receiver = receiver_of(request)
+    session_id = checked_id(request.path_params["id"])
+    async with receiver.intake.read_batch(request) as batch:
+        await receiver.read(lambda database: refuse_deleted(database, session_id))
+        await receiver.show_live(session_id, batch.ephemeral)
+    return json_answer({"accepted": len(batch.ephemeral)})
+
+
+async def commands(request: Request) -> Response:
+    """We do not steer."""
+    checked_id(request.path_params["id"])
+    return json_answer({"commands": []})
+
+
+def _capabilities(receiver: Receiver) -> dict[str, Any]:
+    return {
+        "capabilities": {
+            "encodings": ENCODINGS,
+            "max_body": receiver.limits.body_bytes,
+            "max_events": receiver.limits.events,
+            "max_event_bytes": receiver.limits.event_bytes,
+            "ack": True,
+            "digest": True,
+            "rewound": True,
+            "reports": True,
+            "live": True,
+        }
+    }
+
+
+def _needs_declaration(request: Request) -> None:
+    if DECLARATION not in request.headers:
+        raise ApiError(
+            403, "not_declared", "Reports are taken from clients that redact only.", hint="Send Session-Exporter."
+        )
+
+
+def _is_bounded(value: object, levels: int) -> bool:
+    """Tell whether a report can be kept and shown: what it says of whom is its own affair."""
+    if isinstance(value, int | float):
+        return abs(value) <= AMOUNT_MAX
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_is_bounded(one, levels - 1) for one in inside)
+
+
+def _decoded(body: bytes, type: Any) -> Any:
+    try:
+        return msgspec.json.decode(body, type=type)
+    except REFUSALS as error:
+        message = f"The body cannot be read: {error}."
+        raise ApiError(400, "bad_body", message, hint="Send one JSON object as the wire describes it.") from error
+
+
+ROUTES: Final = (
+    Route("/agents/sessions", register, methods=["POST"]),
+    Route("/agents/sessions/{id}", session, methods=["GET"]),
+    Route("/agents/sessions/{id}", report_session, methods=["PUT"]),
+    Route("/agents/sessions/{id}/events", store_events, methods=["POST"]),
+    Route("/agents/sessions/{id}/live", live_events, methods=["POST"]),
+    Route("/agents/sessions/{id}/commands", commands, methods=["GET"]),
+    Route("/agents/exporters/{id}", report_exporter, methods=["POST"]),
+)

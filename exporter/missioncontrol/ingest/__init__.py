@@ -1,0 +1,7 @@
+"""From a request body to rows: each change of the store is one write job.
+
+batch           a body as events: exact bytes, envelope, what the store keeps
+write_jobs      registers sessions, stores batches, hides events, records reports, deletes sessions
+event_order     the pure sort; event_places gives new events their places with it
+agent_attribution   which sub-agent an event belongs to, and the tree of agents
+"""

@@ -1,0 +1,170 @@
+"""Gives new events their places in the session, so that it reads as the file does however its events came."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from exporter.missioncontrol.ingest.batch import Event, key_of
+from exporter.missioncontrol.ingest.event_order import STEP, Item, arrange, places, thread
+from exporter.missioncontrol.store.session_row import SessionRow
+
+_KEYS_PER_QUERY: Final = 500
+Known = dict[str, tuple[int, bool, bytes]]
+
+
+def slices(keys: Iterable[int]) -> Iterator[tuple[int, ...]]:
+    """Yield the keys in tuples small enough for one query."""
+    remaining = iter(keys)
+    while some := tuple(islice(remaining, _KEYS_PER_QUERY)):
+        yield some
+
+
+def known(database: sqlite3.Connection, n: int, keys: dict[str, int]) -> Known:
+    """Return row, hidden and hash of those ids, given with their keys, that the session has."""
+    found: Known = {}
+    for some in slices(keys.values()):
+        marks = ",".join("?" * len(some))
+        rows = database.execute(
+            f"SELECT id, n, hidden, sha256 FROM events WHERE session = ? AND key IN ({marks})",  # noqa: S608  marks only
+            (n, *some),
+        )
+        found.update((id, (row, bool(hidden), hashed)) for id, row, hidden, hashed in rows if id in keys)
+    return found
+
+
+def place_new(
+    database: sqlite3.Connection, session: SessionRow, sequence: Sequence[Event], new: dict[str, Event]
+) -> tuple[list[int], bool]:
+    """Return the place of each new event, in the batch's order, and whether they simply follow what is there.
+
+    `sequence` is the batch in the sender's order, each id once; what of it is not `new` is shown already.
+    """
+    if session.chained and _begins_again(database, session, new.values()):
+        session.chained = False
+    waited_for = _waited_for(database, session)
+    if _follows_on(database, session, sequence, new, waited_for):
+        first = (session.last_place or 0) + STEP
+        return list(range(first, first + STEP * len(new), STEP)), True
+    return _arrange(database, session, sequence, new, waited_for), False
+
+
+def _begins_again(database: sqlite3.Connection, session: SessionRow, new: Iterable[Event]) -> bool:
+    """Tell whether the session has a second event without a parent, as compaction writes: then lines are no chain."""
+    begins = sum(event.parent is None for event in new)
+    if begins != 1:
+        return begins > 1
+    shown = "SELECT 1 FROM events WHERE session = ? AND parent IS NULL AND hidden = 0 LIMIT 1"
+    return database.execute(shown, (session.n,)).fetchone() is not None
+
+
+def _waited_for(database: sqlite3.Connection, session: SessionRow) -> set[int]:
+    """Return the keys of events that are not here, though others name them as their parents."""
+    if not session.chained:
+        return set()
+    return {key for (key,) in database.execute("SELECT key FROM orphans WHERE session = ?", (session.n,))}
+
+
+def _follows_on(
+    database: sqlite3.Connection,
+    session: SessionRow,
+    sequence: Sequence[Event],
+    new: dict[str, Event],
+    waited_for: set[int],
+) -> bool:
+    """Tell whether the new events come behind all that is shown; note the parents that are missing."""
+    previous, has_new, strays = session.last_event_id, False, dict[str, Event]()
+    last_known: str | None = None
+    for event in sequence:
+        envelope = event.envelope
+        if envelope.id not in new:
+            if has_new:
+                return False
+            last_known = envelope.id
+            continue
+        if not has_new and last_known not in (None, session.last_event_id):
+            return False
+        has_new = True
+        if session.chained:
+            if waited_for and (event.key in waited_for or event.parent is None):
+                return False
+            if event.parent is not None and envelope.parentId is not None and envelope.parentId != previous:
+                strays[envelope.parentId] = event
+        previous = envelope.id
+    return not strays or _all_orphans(database, session, strays, new)
+
+
+def _all_orphans(
+    database: sqlite3.Connection, session: SessionRow, strays: dict[str, Event], new: dict[str, Event]
+) -> bool:
+    # As the events say it: the summary of a session takes no time in the future.
+    told = "SELECT max(timestamp) FROM events WHERE session = ? AND hidden = 0"
+    latest = database.execute(told, (session.n,)).fetchone()[0] or ""
+    if any(id in new or event.envelope.timestamp < latest for id, event in strays.items()):
+        return False
+    here = known(database, session.n, {id: key_of(id) for id in strays})
+    if any(not hidden for _, hidden, _ in here.values()):
+        return False
+    _wait_for(database, session.n, (key_of(id) for id in strays))
+    return True
+
+
+def _wait_for(database: sqlite3.Connection, n: int, keys: Iterable[int]) -> None:
+    database.executemany("INSERT OR IGNORE INTO orphans (session, key) VALUES (?, ?)", ((n, key) for key in keys))
+
+
+def wait_for_hidden(database: sqlite3.Connection, n: int, keys: Sequence[int]) -> None:
+    """Note that events that are shown name some hidden ones as their parents, whose places are before them."""
+    for some in slices(keys):
+        marks = ",".join("?" * len(some))
+        parents = database.execute(
+            f"SELECT DISTINCT parent FROM events WHERE session = ? AND hidden = 0 AND parent IN ({marks})",  # noqa: S608  marks only
+            (n, *some),
+        ).fetchall()
+        _wait_for(database, n, (key for (key,) in parents))
+
+
+def _arrange(
+    database: sqlite3.Connection,
+    session: SessionRow,
+    sequence: Sequence[Event],
+    new: dict[str, Event],
+    waited_for: set[int],
+) -> list[int]:
+    rows = database.execute(
+        "SELECT n, place, key, parent, timestamp FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n",
+        (session.n,),
+    ).fetchall()
+    shown = [Item(key, parent, timestamp) for _, _, key, parent, timestamp in rows]
+    if session.chained and thread(shown) != shown:
+        session.chained = False
+    order = arrange(shown, [_item(event) for event in sequence], chained=session.chained)
+    here = {row[2]: (row[0], row[1]) for row in rows}
+    placed = places([here.get(item.key, (0, None))[1] for item in order])
+    if placed is None:
+        placed = [STEP * (number + 1) for number in range(len(order))]
+    moved = [
+        (place, here[item.key][0])
+        for item, place in zip(order, placed, strict=True)
+        if item.key in here and here[item.key][1] != place
+    ]
+    database.executemany("UPDATE events SET place = ? WHERE n = ?", moved)
+    if session.chained:
+        keys = {item.key for item in order}
+        found = waited_for & keys
+        database.executemany("DELETE FROM orphans WHERE session = ? AND key = ?", ((session.n, key) for key in found))
+        _wait_for(database, session.n, {item.parent for item in order if item.parent is not None} - keys)
+    by_key = dict(zip((item.key for item in order), placed, strict=True))
+    return [by_key[event.key] for event in new.values()]
+
+
+def _item(event: Event) -> Item:
+    return Item(event.key, event.parent, event.envelope.timestamp)
+
+
+def last_shown(database: sqlite3.Connection, n: int) -> str | None:
+    """Return the id of the session's last event."""
+    row: Any = database.execute(
+        "SELECT id FROM events WHERE session = ? AND hidden = 0 ORDER BY place DESC, n DESC LIMIT 1", (n,)
+    ).fetchone()
+    return row[0] if row else None

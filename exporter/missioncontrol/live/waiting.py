@@ -1,0 +1,121 @@
+"""Whom sessions wait for by what live events say: kept in memory only, because such events are in no file.
+
+Requests that are durable are in the feed instead. A wait ends with its answer, with its tool call, or when the main
+agent goes on or stops; an answer may be lost, since live events are dropped when somebody is slow.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from exporter.core.events.data import read_object
+from exporter.core.events.envelope import Envelope, decode
+from exporter.missioncontrol.live.wait_text import ASKING, words
+
+SESSIONS_MAX: Final = 1000
+WAITS_MAX: Final = 64
+_ASKED: Final = {f"{name}.requested": name for name in ASKING}
+_ANSWERED: Final = frozenset(f"{name}.completed" for name in ASKING)
+_MARKS: Final = (b'.requested"', b'.completed"')
+_OVER: Final = frozenset(("session.resume", "session.shutdown", "abort", "user.message", "assistant.turn_end"))
+_TOOL_END: Final = "tool.execution_complete"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One request that nobody has answered."""
+
+    session: str
+    type: str
+    timestamp: str
+    agent: str | None
+    text: str
+    tool_call: object
+    number: int = field(default=0, compare=False)
+    """How many there had been before it."""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Where it is among all waits; no two are in the same place."""
+        return self.timestamp, self.number
+
+    def entry(self, title: str | None) -> dict[str, Any]:
+        """Return it as the feed shows what waits; there is no stored event."""
+        return {
+            "timestamp": self.timestamp,
+            "session": self.session,
+            "category": "wait",
+            "type": self.type,
+            "status": "waiting",
+            "event": None,
+            "agent": self.agent,
+            "text": self.text,
+            "title": title,
+        }
+
+
+class Waiting:
+    """The waits of all sessions. Only to be used on the event loop."""
+
+    def __init__(self) -> None:
+        self._waits: dict[str, dict[object, Wait]] = {}
+        self._count = 0
+
+    def take(self, session: str, events: Iterable[bytes]) -> bool:
+        """Take live events; tell whether somebody is waited for now who was not before, or the other way."""
+        before = dict(self._waits.get(session, {}))
+        for body in events:
+            if any(mark in body for mark in _MARKS) and isinstance(envelope := decode(body), Envelope):
+                self._take(session, envelope)
+        return before != self._waits.get(session, {})
+
+    def go_on(self, session: str, events: Iterable[Envelope]) -> bool:
+        """Take durable events that are new; tell whether somebody was waited for before them."""
+        waits = self._waits.get(session)
+        if not waits:
+            return False
+        for envelope in events:
+            if envelope.type in _OVER and envelope.agentId is None:
+                waits.clear()
+            elif envelope.type == _TOOL_END:
+                call = read_object(envelope.data).get("toolCallId")
+                for request in [key for key, wait in waits.items() if call is not None and wait.tool_call == call]:
+                    del waits[request]
+        if not waits:
+            self.end(session)
+        return True
+
+    def end(self, session: str) -> None:
+        """Forget a session."""
+        self._waits.pop(session, None)
+
+    def of(self, session: str) -> bool:
+        """Tell whether a session waits for somebody."""
+        return session in self._waits
+
+    def all(self) -> list[Wait]:
+        """Return every wait, the newest first."""
+        waits = [wait for of_session in self._waits.values() for wait in of_session.values()]
+        return sorted(waits, key=lambda wait: wait.place, reverse=True)
+
+    def _take(self, session: str, envelope: Envelope) -> None:
+        name = _ASKED.get(envelope.type)
+        if name is None and envelope.type not in _ANSWERED:
+            return
+        data = read_object(envelope.data)
+        request = data.get("requestId")
+        request = request if isinstance(request, str) else envelope.id
+        waits = self._waits.setdefault(session, {})
+        if name is None:
+            waits.pop(request, None)
+        else:
+            text = words(envelope.type, data).encode("utf-8", "replace").decode()
+            told = (envelope.timestamp, envelope.agentId, text, data.get("toolCallId"))
+            self._count += 1
+            waits[request] = Wait(session, name, *told, self._count)
+        if not waits:
+            del self._waits[session]
+        elif len(waits) > WAITS_MAX:
+            del waits[next(iter(waits))]
+        if len(self._waits) > SESSIONS_MAX:
+            del self._waits[next(iter(self._waits))]

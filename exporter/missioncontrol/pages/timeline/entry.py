@@ -1,0 +1,126 @@
+"""One thing that a person sees in a timeline: made of one event or of several that belong together."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from exporter.core.events.data import read_object
+from exporter.core.events.envelope import Envelope
+from exporter.missioncontrol.pages.markup import seconds_between
+from exporter.missioncontrol.store.amounts import amount
+
+Kind = Literal["user", "assistant", "tool", "turn", "note", "mark", "problem", "wait", "helper", "other"]
+Level = Literal["", "notice", "warning", "error"]
+TEXT_MAX: Final = 20_000
+BLOCK_MAX: Final = 4_000
+LINE_MAX: Final = 240
+Data = dict[str, Any]
+Stop = Literal["error", "note"]
+
+
+class Large(str):
+    """The beginning of a text of which the rest is kept apart, and read only where the whole event is."""
+
+    __slots__ = ()
+
+
+def restored(value: object) -> object:
+    """Return data with `Large` texts where the store holds stand-ins for them."""
+    if isinstance(value, dict):
+        stand_in = value.get("$large") if len(value) == 1 else None
+        if isinstance(stand_in, dict) and isinstance(stand_in.get("start"), str):
+            return Large(stand_in["start"] + "…")
+        return {name: restored(one) for name, one in value.items()}
+    return [restored(one) for one in value] if isinstance(value, list) else value
+
+
+def data_of(envelope: Envelope) -> Data:
+    """Return the data of an event as far as it can be read."""
+    data = read_object(envelope.data)
+    if b'"$large"' not in bytes(envelope.data):
+        return data
+    try:
+        return {name: restored(value) for name, value in data.items()}
+    except RecursionError:
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A longer text under an entry; `is_cut` when the event holds more of it."""
+
+    label: str
+    text: str
+    is_cut: bool = False
+    event: str = ""
+
+
+@dataclass(slots=True)
+class Entry:
+    """What is shown, independent of how. It grows while further events of the same thing come."""
+
+    kind: Kind
+    id: str
+    at: str
+    agent: str | None
+    place: tuple[int, int]
+    type: str
+    title: str = ""
+    line: str = ""
+    text: str = ""
+    level: Level = ""
+    facts: list[str] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    end: str | None = None
+    is_running: bool = False
+    key: str = ""
+    stops: tuple[Stop, ...] = ()
+    day: str = ""
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, when it has ended."""
+        return seconds_between(self.at, self.end)
+
+    @property
+    def version(self) -> str:
+        """Changes whenever what is shown changes."""
+        return f"{len(self.ids)}.{len(self.facts)}.{len(self.blocks)}.{int(self.is_running)}"
+
+
+def begin(kind: Kind, envelope: Envelope, place: tuple[int, int], title: str = "") -> Entry:
+    """Return an entry that begins with an event."""
+    return Entry(
+        kind, envelope.id, envelope.timestamp, envelope.agentId, place, envelope.type, title, ids=[envelope.id]
+    )
+
+
+def text_of(data: Data, *names: str) -> str:
+    """Return the first of these fields that is a text and not empty."""
+    for name in names:
+        value = data.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def number_of(data: Data, name: str) -> float | None:
+    """Return a field that is a number with which one can calculate."""
+    return amount(data.get(name))
+
+
+def inner(data: Data, name: str) -> Data:
+    """Return a field that is an object, else an empty one."""
+    value = data.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def one_line(text: str) -> str:
+    """Return the beginning of a text on one line."""
+    flat = " ".join(text[: LINE_MAX * 4].split())
+    return flat if len(flat) <= LINE_MAX else flat[: LINE_MAX - 1] + "…"
+
+
+def block(label: str, text: str, event: str, length_max: int = BLOCK_MAX) -> Block:
+    """Return a text as a block, cut when it is long."""
+    return Block(label, str(text[:length_max]), len(text) > length_max or isinstance(text, Large), event)

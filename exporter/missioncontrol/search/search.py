@@ -1,0 +1,211 @@
+"""Full-text search: an index in a file of its own, filled behind the store, and lost without harm.
+
+A thread fills it, or another process while it is far behind. Texts are read from the store when
+something is found. A session that is forgotten is taken out and the index merged, so that no word of it stays in the
+file.
+"""
+
+import logging
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Final, TypeVar
+
+from exporter.missioncontrol.search import index_process
+from exporter.missioncontrol.search.index import identity_of, open_index, path_beside, put, reached, read_on, take_out
+from exporter.missioncontrol.store.row_ids import last_number
+from exporter.missioncontrol.store.sqlite.schema import connect
+from exporter.missioncontrol.store.sqlite.wal import truncate_log
+from exporter.missioncontrol.store.store import Store
+
+Result = TypeVar("Result")
+_PAUSE_SECONDS: Final = 0.04
+_BURST_SECONDS: Final = 3.0
+_RETRY_SECONDS: Final = 5.0
+_OPEN_SECONDS: Final = 5.0
+_APART_EVENTS: Final = 5_000
+_APART_AGAIN_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.05
+_log: Final = logging.getLogger(__name__)
+
+
+class Search:
+    """The index of one store. A thread fills it, from the first time that it is woken until the store closes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._path = store.path and path_beside(store.path)
+        self._wake = threading.Event()
+        self._hurry = threading.Event()
+        self._lock = threading.Lock()
+        self._requests: queue.SimpleQueue[tuple[Sequence[int], Future[bool]]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._last_wake = 0.0
+        self._until = -1
+        self._apart_after = 0.0
+        self._reached = threading.Condition()
+        self._memory: sqlite3.Connection | None = None
+        store.after_commit = self.wake
+        store.before_close(self.close)
+
+    def wake(self) -> None:
+        """Look for new events soon; at once when no more come, else within some seconds."""
+        self._last_wake = time.monotonic()
+        if self._thread is None and not self._closed:
+            with self._lock:
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="search-index", daemon=True)
+                    self._thread.start()
+        self._wake.set()
+
+    def forget(self, sessions: Sequence[int]) -> "Future[bool]":
+        """Take sessions out for good; they must still be in the store until the future answers.
+
+        It answers False while another program reads the index, so that words stay in its log: forget nothing, later.
+        """
+        answer: Future[bool] = Future()
+        self._requests.put((sessions, answer))
+        self.wake()
+        return answer
+
+    def catch_up(self, until: int, seconds: float) -> bool:
+        """Wait until events up to this number can be found; tell whether they can."""
+        self.wake()
+        self._hurry.set()
+        with self._reached:
+            if self._until < 0:  # it is being opened, which a busy machine may take its time for
+                self._reached.wait_for(lambda: self._until >= 0 or self._closed, _OPEN_SECONDS)
+            return self._reached.wait_for(lambda: self._until >= until or self._closed, seconds)
+
+    def read(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Run a query on the index from any thread."""
+        if self._path is None:
+            with self._lock:
+                if self._memory is None:
+                    raise sqlite3.OperationalError("the search index is not open yet")
+                return job(self._memory)
+        database = connect(self._path, read_only=True)
+        try:
+            return job(database)
+        finally:
+            database.close()
+
+    @property
+    def size_bytes(self) -> int:
+        """How large the index file is; 0 in memory or before there is one."""
+        return self._path.stat().st_size if self._path is not None and self._path.exists() else 0
+
+    def close(self) -> None:
+        """End the thread. A second call does nothing."""
+        with self._lock:
+            self._closed = True
+            thread = self._thread
+        self._wake.set()
+        if thread is not None:
+            thread.join()
+
+    def _run(self) -> None:
+        while not self._closed:
+            try:
+                self._follow()
+            except sqlite3.Error as error:  # the store goes on without its index, which is tried again
+                _log.warning("the search index failed", extra={"reason": str(error)})
+                self._wake.clear()
+                self._wake.wait(_RETRY_SECONDS)
+        while not self._requests.empty():
+            self._requests.get()[1].cancel()
+        with self._reached:
+            self._reached.notify_all()
+
+    def _follow(self) -> None:
+        index = self._open()
+        try:
+            while not self._closed:
+                self._wake.clear()
+                while not self._requests.empty():
+                    self._forget(index, *self._requests.get())
+                if self._is_far_behind():
+                    self._fill_apart(index)
+                elif not self._step(index):
+                    self._wake.wait()
+                    self._let_the_burst_pass()
+        finally:
+            if self._path is not None:
+                index.close()
+
+    def _let_the_burst_pass(self) -> None:
+        """Leave the processor to who stores, while it goes on; what has come by then is soon caught up with."""
+        end = time.monotonic() + _BURST_SECONDS
+        while not self._closed and self._requests.empty() and not self._hurry.is_set():
+            now = time.monotonic()
+            if now >= end or now - self._last_wake >= _PAUSE_SECONDS:
+                break
+            self._hurry.wait(_PAUSE_SECONDS / 2)
+        self._hurry.clear()
+
+    def _open(self) -> sqlite3.Connection:
+        index = open_index(self._path, self._store.read_now(identity_of))
+        if self._path is None:
+            self._memory = index
+        self._set_until(reached(index))
+        return index
+
+    def _set_until(self, until: int) -> None:
+        with self._reached:
+            self._until = until
+            self._reached.notify_all()
+
+    def _step(self, index: sqlite3.Connection) -> bool:
+        """Index the next events; tell whether there were any."""
+        texts = read_on(index, self._store.read_now)
+        if texts is None:
+            return False
+        with self._lock:
+            put(index, texts)
+        self._set_until(reached(index))
+        return True
+
+    def _is_far_behind(self) -> bool:
+        if self._path is None or time.monotonic() < self._apart_after:
+            return False
+        return self._store.read_now(lambda database: last_number(database, "events")) - self._until > _APART_EVENTS
+
+    def _fill_apart(self, index: sqlite3.Connection) -> None:
+        """Let another process fill the index until it is done, or there is something that only we can do."""
+        assert self._store.path is not None
+        try:
+            filling = index_process.start(self._store.path.resolve())
+        except OSError as error:
+            self._apart_failed(str(error))
+            return
+        try:
+            while filling.poll() is None and not self._closed and self._requests.empty():
+                time.sleep(_LOOK_SECONDS)
+                self._set_until(reached(index))
+            if filling.returncode:
+                self._apart_failed(f"it ended with {filling.returncode}")
+        finally:
+            filling.terminate()
+            filling.wait()
+        self._set_until(reached(index))
+
+    def _apart_failed(self, reason: str) -> None:
+        _log.warning("the search index is filled in this process", extra={"reason": reason})
+        self._apart_after = time.monotonic() + _APART_AGAIN_SECONDS
+
+    def _forget(self, index: sqlite3.Connection, sessions: Sequence[int], answer: "Future[bool]") -> None:
+        if not answer.set_running_or_notify_cancel():
+            return
+        try:
+            with self._lock:
+                for session in sessions:
+                    take_out(index, self._store.read_now, session)
+                is_cut = truncate_log(index)
+        except sqlite3.Error as error:
+            answer.set_exception(error)
+            raise
+        answer.set_result(is_cut)

@@ -1,0 +1,119 @@
+"""The sub-agents of a session, as a tree: who started whom, with which tool call, and how it ended."""
+
+import sqlite3
+from typing import Any, Final
+
+from exporter.core.agents.registry import Agent
+from exporter.core.events.data import read_object
+from exporter.core.events.envelope import Envelope, decode
+from exporter.missioncontrol.ingest.agent_attribution import Kin, kin
+from exporter.missioncontrol.store.amounts import amount
+from exporter.missioncontrol.store.payloads import whole
+from exporter.missioncontrol.store.session_row import number_of
+
+_AGENTS_MAX: Final = 10_000
+_STATES: Final = {
+    "subagent.started": "running",
+    "subagent.completed": "completed",
+    "subagent.failed": "failed",
+}
+
+
+_AMOUNTS: Final = {"duration_ms": "durationMs", "tokens": "totalTokens"}
+_TEXTS: Final = {"name": "agentName", "display_name": "agentDisplayName", "mode": "executionMode", "model": "model"}
+
+
+def tree(database: sqlite3.Connection, session_id: str) -> dict[str, Any]:
+    """Return the main agent's figures and its sub-agents, each with its `agents`, in order of their start.
+
+    An agent whose start is not known is there with what its events say. `path` are the agents from the outermost to
+    the one itself, as `belonging` finds them; the parent is the one before it there, or the main agent.
+    """
+    session = number_of(database, session_id)
+    family = kin(database, session_id)
+    nodes, main_events = _counted(database, session, family)
+    _described(database, session, nodes)
+    main: list[dict[str, Any]] = []
+    for agent, node in nodes.items():
+        parent = node["path"][-2] if len(node["path"]) > 1 else None
+        above = None if parent is None or _is_above(agent, parent, nodes) else nodes.get(parent)
+        node["parent"] = None if above is None else parent
+        (main if above is None else above["agents"]).append(node)
+    return {"session": session_id, "events": main_events, "agents": main, "hints": list(family.hints)}
+
+
+def _is_above(agent: str, parent: str | None, nodes: dict[str, dict[str, Any]]) -> bool:
+    """Tell whether the agent is its own ancestor, so that hostile events make no circle."""
+    seen: set[str] = set()
+    while parent is not None and parent not in seen:
+        if parent == agent:
+            return True
+        seen.add(parent)
+        parent = nodes[parent]["parent"] if parent in nodes else None
+    return False
+
+
+def _node(agent: str, family: Kin) -> dict[str, Any]:
+    known = family.agents.get(agent) or Agent(agent)
+    return {
+        "id": agent,
+        "parent": None,
+        "path": list(family.path(agent)),
+        "tool_call_id": known.tool_call,
+        "name": known.name or None,
+        "display_name": known.display_name or None,
+        "kind": known.kind or None,
+        "mode": None,
+        "model": None,
+        "state": "running" if known.started_at else "unknown",
+        "error": None,
+        "started": None,
+        "last_activity": None,
+        "duration_ms": None,
+        "tokens": None,
+        "events": 0,
+        "agents": [],
+    }
+
+
+def _counted(database: sqlite3.Connection, session: int, family: Kin) -> tuple[dict[str, dict[str, Any]], int]:
+    nodes: dict[str, dict[str, Any]] = {}
+    main = 0
+    rows = database.execute(
+        "SELECT agent_id, count(*), min(timestamp), max(timestamp), min(place) FROM events"
+        " WHERE session = ? AND hidden = 0 GROUP BY agent_id ORDER BY min(place), min(n) LIMIT ?",
+        (session, _AGENTS_MAX),
+    )
+    for agent, count, started, last, _ in rows:
+        if agent is None or family.is_hint(agent):
+            main += count
+        else:
+            nodes[agent] = {**_node(agent, family), "events": count, "started": started, "last_activity": last}
+    return nodes, main
+
+
+def _described(database: sqlite3.Connection, session: int, nodes: dict[str, dict[str, Any]]) -> None:
+    """Fill in what the agents' starts and ends say."""
+    marks = ",".join("?" * len(_STATES))
+    rows = database.execute(
+        f"SELECT type, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND type IN ({marks})"  # noqa: S608
+        " ORDER BY place, n",
+        (session, *_STATES),
+    )
+    for type, agent, body, cuts in rows:
+        node = nodes.get(agent)
+        if node is None:
+            continue
+        data = _read(whole(database, body, cuts))
+        node["state"] = _STATES[type]
+        node |= {name: data[field] for name, field in _TEXTS.items() if isinstance(data.get(field), str)}
+        for name, field in _AMOUNTS.items():
+            if (value := amount(data.get(field))) is not None:
+                node[name] = value
+        error = data.get("error")
+        node["error"] = error if type == "subagent.failed" and isinstance(error, str) else None
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    envelope = decode(body)
+    return read_object(envelope.data) if isinstance(envelope, Envelope) else {}

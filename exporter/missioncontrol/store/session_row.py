@@ -1,0 +1,139 @@
+"""A session's row while a job works on it."""
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import msgspec
+
+from exporter.core.events import digest
+from exporter.core.events.summary import Summary
+
+EXPIRED: Final = "expired"
+"""Why a session was deleted, when it was by its age or size and not by a person."""
+
+
+class UnknownSessionError(Exception):
+    """No session has this id."""
+
+
+class DeletedSessionError(Exception):
+    """The session with this id was deleted here."""
+
+
+class ExpiredSessionError(DeletedSessionError):
+    """The session with this id was older than sessions are kept here."""
+
+
+class BadCursorError(ValueError):
+    """The cursor or event id to go on from is not one that was given out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """What the store holds of a session: what an uploader compares its marks with."""
+
+    count: int
+    digest: str
+    last_event_id: str | None
+
+
+@dataclass(slots=True)
+class SessionRow:
+    """What `load` found; change it and `save` it."""
+
+    n: int
+    id: str
+    count: int
+    digest: int
+    last_event_id: str | None
+    summary: Summary
+    report: dict[str, Any]
+    masked: int
+    revision: int
+    chained: bool
+    last_place: int | None
+    """The last place that an event has; None while there are none."""
+
+    @property
+    def ack(self) -> Ack:
+        """What an uploader is told."""
+        return Ack(self.count, digest.to_hex(self.digest), self.last_event_id)
+
+
+def missing(database: sqlite3.Connection, session_id: str) -> Exception:
+    """Return what to raise for a session that is not there."""
+    row = database.execute("SELECT reason FROM deleted_sessions WHERE id = ?", (session_id,)).fetchone()
+    if row is None:
+        return UnknownSessionError(session_id)
+    return ExpiredSessionError(session_id) if row[0] == EXPIRED else DeletedSessionError(session_id)
+
+
+def refuse_deleted(database: sqlite3.Connection, session_id: str) -> None:
+    """Raise that the session was deleted, if it was; one that is not known may be on its way."""
+    error = missing(database, session_id)
+    if isinstance(error, DeletedSessionError):
+        raise error
+
+
+def number_of(database: sqlite3.Connection, session_id: str) -> int:
+    """Return the number of the session's row, or raise that there is none."""
+    row = database.execute("SELECT n FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    if row is None:
+        raise missing(database, session_id)
+    number: int = row[0]
+    return number
+
+
+def load(database: sqlite3.Connection, session_id: str) -> SessionRow:
+    """Return the row, or raise that there is none."""
+    row = database.execute(
+        "SELECT n, id, count, digest, last_event_id, summary, report, masked, revision, chained,"
+        " (SELECT max(place) FROM events WHERE session = sessions.n)"
+        " FROM sessions WHERE id = ?",
+        (session_id,),
+    ).fetchone()
+    if row is None:
+        raise missing(database, session_id)
+    n, id, count, sum_bytes, last_event_id, summary, report, masked, revision, chained, last_place = row
+    return SessionRow(
+        n=n,
+        id=id,
+        count=count,
+        digest=int.from_bytes(sum_bytes, "big"),
+        last_event_id=last_event_id,
+        summary=msgspec.json.decode(summary, type=Summary),
+        report=msgspec.json.decode(report) if report else {},
+        masked=masked,
+        revision=revision,
+        chained=bool(chained),
+        last_place=last_place,
+    )
+
+
+def save(
+    database: sqlite3.Connection, session: SessionRow, now: str, arrived: Literal["stored_at", "reported_at"]
+) -> None:
+    """Write the row back, with the columns that lists filter and sort by, and when what arrived."""
+    summary, report = session.summary, session.report
+    words = (session.id, report.get("title"), summary.title, report.get("repository"), summary.repository)
+    more = (report.get("branch"), summary.branch, summary.model, summary.cwd, report.get("host"))
+    database.execute(
+        f"UPDATE sessions SET {arrived} = ?, count = ?, digest = ?, last_event_id = ?, summary = ?, report = ?,"  # noqa: S608  one of two names
+        " masked = ?, revision = ?, chained = ?, state = ?, last_activity = ?, haystack = ? WHERE n = ?",
+        (
+            now,
+            session.count,
+            session.digest.to_bytes(32, "big"),
+            session.last_event_id,
+            msgspec.json.encode(summary).decode(),
+            msgspec.json.encode(report).decode(),
+            session.masked,
+            session.revision + 1,
+            session.chained,
+            report.get("state") or summary.state,
+            summary.last_activity or now,
+            "\n".join(word for word in (*words, *more) if word).casefold(),
+            session.n,
+        ),
+    )

@@ -1,0 +1,45 @@
+"""What an administrator does to a store from the command line, beside a receiver that may be running on it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from exporter.errors import UsageError
+from exporter.missioncontrol.receiver import utc_now
+from exporter.missioncontrol.store import tokens
+from exporter.missioncontrol.store.store import Job, Result, Store
+
+
+def create_token(store: Path, name: str, *, upload_only: bool) -> dict[str, Any]:
+    """Make a token and return it with its name; this is the only time that it can be seen."""
+    scope: tokens.Scope = "upload" if upload_only else "all"
+    now = _now()
+    return {
+        "name": name,
+        "scope": scope,
+        "token": _do(store, lambda database: tokens.create(database, name, now, scope=scope)),
+    }
+
+
+def revoke_token(store: Path, name: str) -> dict[str, Any]:
+    """Make a token worthless."""
+    now = _now()
+    _do(store, lambda database: tokens.revoke(database, name, now))
+    return {"name": name, "revoked": now}
+
+
+def list_tokens(store: Path) -> dict[str, Any]:
+    """Return every token that was made, without its secret."""
+    return {"tokens": _do(store, tokens.listed), "next": None}
+
+
+def _do(store: Path, job: Job[Result]) -> Result:
+    with Store(store) as opened:
+        try:
+            return opened.do(job)
+        except tokens.TokenError as error:
+            raise UsageError(str(error), hint="exporter mission-control token list shows them") from error
+
+
+def _now(clock: Callable[[], Any] = utc_now) -> str:
+    return str(clock().isoformat(timespec="milliseconds").replace("+00:00", "Z"))

@@ -1,0 +1,207 @@
+"""From session events to the records of a sink that does not take the events themselves, such as OTLP's signals.
+
+A machine per session turns events into records of several signals at once. What it makes depends on the events before
+as well, so a machine stands at one place of a file, and one that is needed elsewhere is made anew and fed the session
+from its first event. That needs no memory of ours on disk, and it is why records must depend on the events alone.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from exporter.core.delivery.position import START, Position
+from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Segment
+from exporter.pipeline.record_cache import Kept, Mapped, Pack, Place, Record
+from exporter.pipeline.segment_reader import Road
+from exporter.sources.files.cli_process import has_crashed, is_locked
+from exporter.sources.files.session_file import SessionFile
+
+_MACHINES_MAX: Final = 256
+_CLOSED_MACHINES_MAX: Final = 16
+_EVENTS_MAX: Final = 1_500
+_SLICE_EVENTS: Final = 256
+_CRASHED_SECONDS: Final = 5.0
+_LEFT_SECONDS: Final = 60.0
+
+
+class Machine(Protocol):
+    """Makes the records of one session. The same events always lead to the same records."""
+
+    @property
+    def open(self) -> bool:
+        """Tell whether something has begun that only a later event, or the end of the process, will finish."""
+
+    def take(self, lines: Sequence[bytes], observed_ns: int, first: int = 0) -> Mapping[str, list[Record]]:
+        """Return the records of events, the first of which has this number."""
+
+    def pass_over(self, lines: Sequence[bytes]) -> None:
+        """Take events whose records nobody needs."""
+
+    def process_died(self, observed_ns: int) -> Mapping[str, list[Record]]: ...
+
+
+class Mapper:
+    """The machines of all sessions for the signals of one endpoint, which share what was mapped already."""
+
+    def __init__(self, road: Road, make: Callable[[str], Machine]) -> None:
+        self.shared = False
+        self._road = road
+        self._make = make
+        self._machines: OrderedDict[Place, Machine] = OrderedDict()
+        self._kept = Kept()
+        self._ended: dict[Place, Mapped] = {}
+        self._closed: dict[SessionFile, Place] = {}
+        self._locks: dict[SessionFile, asyncio.Lock] = {}
+
+    def join(self, signal: str) -> None:
+        """Note that somebody will want the records of a signal."""
+        self._kept.join(signal)
+
+    async def segment(
+        self,
+        signal: str,
+        file: SessionFile,
+        position: Position,
+        last_id: str | None,
+        skip: Container[str],
+        pack: Pack | None = None,
+    ) -> Segment | None:
+        """Return the records of the next events from `position`, like `Road.segment`; some segments hold none.
+
+        Records whose ids are in `skip` are left out, but named in the segment's `seen`. What `pack` makes of them all
+        stands in the place of the first one, and nothing in the others'.
+        """
+        place = (file, file.generation, position.offset)
+        if not self._kept.holds(place):
+            await self._kept.wait(signal)
+        async with self._locks.setdefault(file, asyncio.Lock()):
+            mapped = self._kept.get(place, signal)
+            if mapped is None and await self._map(place, position, last_id):
+                mapped = self._kept.get(place, signal)
+        return mapped.segment(signal, skip, pack) if mapped is not None else None
+
+    async def ending(
+        self, signal: str, file: SessionFile, position: Position, skip: Container[str], pack: Pack | None = None
+    ) -> Segment | None:
+        """Return the records of what is still open at the end of a file that `has_ended`, if there are any."""
+        place = (file, file.generation, position.offset)
+        if place not in self._ended:
+            if self._closed.get(file) == place:
+                return None
+            async with self._locks.setdefault(file, asyncio.Lock()):
+                machine = await self._machine(place)
+                if machine is None:
+                    return None
+                self._put_back(place, machine)
+                if place not in self._ended:
+                    mapped = Mapped(Segment(position, position))
+                    if machine.open:
+                        mapped.add(machine.process_died(time.time_ns()))
+                    self._ended = {other: one for other, one in self._ended.items() if other[0] is not file}
+                    self._ended[place] = mapped
+        segment = self._ended[place].segment(signal, skip, pack)
+        return segment if segment.ids else None
+
+    def forget(self, file: SessionFile) -> None:
+        """Let go of what is kept for a session that will hardly go on; if it does, it is read from its first event."""
+        for place in [place for place, one in self._machines.items() if place[0] is file and not one.open]:
+            del self._machines[place]
+            self._closed[file] = place
+
+    def is_open(self, file: SessionFile) -> bool:
+        """Tell whether a session has begun something that its process did not finish yet."""
+        return any(place[0] is file and machine.open for place, machine in self._machines.items())
+
+    async def _map(self, place: Place, position: Position, last_id: str | None) -> bool:
+        """Map the segment at a place and keep its records; return whether there is one."""
+        file, generation, _ = place
+        source = await self._road.segment(file, position, last_id, shared=self.shared, limits=self._limits())
+        machine = await self._machine(place) if source is not None else None
+        if source is None or machine is None:
+            return False
+        if generation != file.generation:
+            self._put_back(place, machine)
+            return False
+        mapped = Mapped(replace(source, lines=[], live=[]))
+        for first in range(0, len(source.lines), _SLICE_EVENTS):
+            if first:
+                await asyncio.sleep(0)
+            mapped.add(machine.take(source.lines[first : first + _SLICE_EVENTS], time.time_ns(), first))
+        self._put_back((file, generation, source.end.offset), machine)
+        self._kept.put(place, mapped)
+        return True
+
+    def _limits(self) -> tuple[int, int]:
+        """Return how much to map at once: more than is read for others, as of many events only some become records."""
+        return (EVENTS_MAX, BYTES_MAX) if self.shared else (_EVENTS_MAX, BYTES_MAX)
+
+    async def _machine(self, place: Place) -> Machine | None:
+        """Return the machine that stands at a place, and take it away from there; None when the file has changed."""
+        machine = self._machines.pop(place, None)
+        if machine is not None:
+            return machine
+        file, generation, offset = place
+        machine, position, last_id = self._make(file.session), START, None
+        while position.offset < offset:
+            source = await self._road.segment(file, position, last_id)
+            if source is None or file.generation != generation:
+                return None
+            before = sum(1 for one in source.offsets if one < offset)
+            for first in range(0, before, _SLICE_EVENTS):
+                await asyncio.sleep(0)
+                machine.pass_over(source.lines[first : min(before, first + _SLICE_EVENTS)])
+            position, last_id = source.end, source.last_id or last_id
+        return machine
+
+    def _put_back(self, place: Place, machine: Machine) -> None:
+        """Keep a machine at its place; the oldest ones go, sooner when nothing is open in them."""
+        self._machines[place] = machine
+        closed = [other for other, one in self._machines.items() if not one.open]
+        gone = closed[: max(0, len(closed) - _CLOSED_MACHINES_MAX)]
+        if not gone and len(self._machines) > _MACHINES_MAX:
+            gone = [next(iter(self._machines))]
+        for one in gone:
+            if not self._machines.pop(one).open:
+                self._closed[one[0]] = one
+            if not any(other[0] is one[0] for other in self._machines):
+                self._locks.pop(one[0], None)
+
+
+@dataclass(frozen=True, slots=True)
+class SignalMapping:
+    """The road of one sink: a mapper, of which it takes one signal.
+
+    `repeats` says that its records do not belong to one event each, so that one of them may come up a second time.
+    """
+
+    mapper: Mapper
+    signal: str
+    repeats: bool = True
+    pack: Pack | None = None
+
+    def __post_init__(self) -> None:
+        """Let the mapper know who wants records of it."""
+        self.mapper.join(self.signal)
+
+    async def segment(
+        self, file: SessionFile, position: Position, last_id: str | None, skip: Container[str]
+    ) -> Segment | None:
+        """See `Mapper.segment`."""
+        return await self.mapper.segment(self.signal, file, position, last_id, skip, self.pack)
+
+    async def ending(self, file: SessionFile, position: Position, skip: Container[str]) -> Segment | None:
+        """See `Mapper.ending`."""
+        return await self.mapper.ending(self.signal, file, position, skip, self.pack)
+
+
+def has_ended(file: SessionFile) -> bool:
+    """Tell whether nobody will finish what is open in a session: no process holds it, and it has been still a while."""
+    if file.is_journal:  # whoever is observed says when it ends
+        return False
+    still = time.time() - file.modified
+    if still < _CRASHED_SECONDS:
+        return False
+    return has_crashed(file.directory) or (still >= _LEFT_SECONDS and not is_locked(file.directory))

@@ -1,0 +1,160 @@
+"""From a place in a session file to a segment ready to send, read and redacted once for all sinks at that place."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Container
+from typing import Final
+
+from exporter.core.delivery.position import Position
+from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Segment, SegmentBuilder
+from exporter.core.events.redaction import RedactEvent
+from exporter.sources.files.session_file import OpenFiles, PastChangedError, Reader, SessionFile
+
+_READERS_MAX: Final = 8
+_LINES_PER_SLICE: Final = 32
+# A slice that was done this fast may be longer the next time.
+_FAST_SECONDS: Final = 0.0005
+_LINES_PER_SLICE_MAX: Final = 512
+_SLICE_SECONDS: Final = 0.005
+
+
+class Road:
+    """Reads segments. Work is done in slices of some milliseconds, so that the event loop stays responsive.
+
+    Segments are kept for other sinks up to `cache_bytes` in all; a sink further behind than that reads alone until
+    it stands where the others stand.
+    """
+
+    def __init__(self, files: OpenFiles, redact: RedactEvent, *, line_bytes_max: int, cache_bytes: int) -> None:
+        self.files = files
+        self.events_read = 0
+        self._redact = redact
+        self._line_bytes_max = line_bytes_max
+        self._cache_bytes_max = cache_bytes
+        self._cache_bytes = 0
+        self._cache: OrderedDict[tuple[SessionFile, int, int], Segment] = OrderedDict()
+        self._making: dict[tuple[SessionFile, int, int], asyncio.Event] = {}
+        self._readers: OrderedDict[tuple[SessionFile, int], Reader] = OrderedDict()
+
+    def check(self, file: SessionFile, position: Position) -> bool:
+        """Tell whether the bytes before a position are still the same; False also notes that the file changed."""
+        reader = Reader(file, self.files, position, self._line_bytes_max)
+        if reader.past_is_same():
+            return True
+        file.rewritten(self.files)
+        return False
+
+    async def segment(
+        self,
+        file: SessionFile,
+        position: Position,
+        last_id: str | None,
+        *,
+        shared: bool = False,
+        keep_live: bool = False,
+        skip: Container[str] | None = None,
+        seen: set[str] | None = None,
+        limits: tuple[int, int] = (EVENTS_MAX, BYTES_MAX),
+    ) -> Segment | None:
+        """Return the next segment from `position`, None at the end of the file.
+
+        When the file's past has changed, the file's generation is moved on and None is returned: the caller
+        compares generations. `shared` keeps the segment for other sinks.
+        """
+        key = (file, file.generation, position.offset)
+        if not shared:
+            return await self._make(file, position, last_id, keep_live, skip, seen, limits)
+        while (making := self._making.get(key)) is not None:
+            await making.wait()
+        if (kept := self._cache.get(key)) is not None:
+            return kept
+        making = self._making[key] = asyncio.Event()
+        try:
+            made = await self._make(file, position, last_id, keep_live, skip, seen, limits)
+        finally:
+            del self._making[key]
+            making.set()
+        if made is not None:
+            self._keep(key, made)
+        return made
+
+    def _keep(self, key: tuple[SessionFile, int, int], segment: Segment) -> None:
+        self._cache[key] = segment
+        self._cache_bytes += segment.size
+        while self._cache_bytes > self._cache_bytes_max and len(self._cache) > 1:
+            self._cache_bytes -= self._cache.popitem(last=False)[1].size
+
+    async def _make(
+        self,
+        file: SessionFile,
+        position: Position,
+        last_id: str | None,
+        keep_live: bool,
+        skip: Container[str] | None,
+        seen: set[str] | None,
+        limits: tuple[int, int],
+    ) -> Segment | None:
+        reader = self._reader(file, position)
+        builder = SegmentBuilder(
+            position if position.offset >= file.begins else reader.position,
+            self._redact,
+            events_max=limits[0],
+            bytes_max=limits[1],
+            last_id=last_id,
+            skip=skip,
+            keep_live=keep_live,
+            seen=seen,
+        )
+        try:
+            tail = await self._fill(reader, builder)
+        except PastChangedError:
+            file.rewritten(self.files)
+            return None
+        if reader.generation != file.generation:
+            return None
+        segment = builder.finish(tail) if tail is not None else None
+        self._put_back(reader, position.offset if segment is None else segment.end.offset)
+        return segment
+
+    async def _fill(self, reader: Reader, builder: SegmentBuilder) -> bytes | None:
+        """Fill the builder; return the raw bytes before the place reached, None when there was nothing to read."""
+        tail: bytes | None = None
+        begun = time.perf_counter()
+        slice_end, lines_per_slice = begun + _SLICE_SECONDS, _LINES_PER_SLICE
+        while not builder.full and reader.fill():
+            until = min(len(reader.lines), reader.index + lines_per_slice)
+            index = builder.take(reader.lines, reader.index, until, is_ascii=reader.is_ascii)
+            if index == reader.index:
+                break
+            self.events_read += index - reader.index
+            tail = reader.take(index)
+            now = time.perf_counter()
+            fast = now - begun < _FAST_SECONDS
+            lines_per_slice = min(lines_per_slice * 4, _LINES_PER_SLICE_MAX) if fast else _LINES_PER_SLICE
+            begun = now
+            if now > slice_end:
+                await asyncio.sleep(0)
+                begun = time.perf_counter()
+                slice_end = begun + _SLICE_SECONDS
+                if reader.generation != reader.file.generation:
+                    break
+        return tail
+
+    def _reader(self, file: SessionFile, position: Position) -> Reader:
+        reader = self._readers.pop((file, position.offset), None)
+        if reader is None or reader.generation != file.generation:
+            if position.offset < file.begins:
+                return Reader.from_first(file, self.files, self._line_bytes_max)
+            reader = Reader(file, self.files, position, self._line_bytes_max)
+        return reader
+
+    def _put_back(self, reader: Reader, offset: int) -> None:
+        self._readers[(reader.file, offset)] = reader
+        while len(self._readers) > _READERS_MAX:
+            self._readers.popitem(last=False)
+
+    def held_bytes(self, file: SessionFile, offset: int) -> int:
+        """Return how many bytes of an unfinished line stand after `offset`, as far as is known."""
+        reader = self._readers.get((file, offset))
+        return reader.held if reader is not None and reader.generation == file.generation else 0

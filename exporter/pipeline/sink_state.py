@@ -1,0 +1,168 @@
+"""What all sessions on their way to one sink share."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from exporter.core.delivery.gate import Gate
+from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Unsendable
+from exporter.core.delivery.verdict import Later
+from exporter.core.names import last_error_name
+from exporter.core.notice import Level, Notice
+from exporter.pipeline.progress import Progress
+from exporter.pipeline.segment_reader import Road
+from exporter.sinks.mission_control import retry_delay_seconds
+from exporter.sinks.sink import Sent, Sink
+from exporter.state.marks import Store
+from exporter.state.quarantine import Quarantine, QuarantineFullError
+
+if TYPE_CHECKING:
+    from exporter.pipeline.metric_sender import Counting
+    from exporter.pipeline.record_feed import SignalMapping
+
+# A body is a little longer than its events.
+_BODY_SPARE_BYTES: Final = 4_096
+
+
+@dataclass(slots=True)
+class Outlet:
+    """One sink with its gate, and the stores and the road that it shares with the other sinks.
+
+    `mapping` makes the events into what the sink takes instead; `counting` collects that and sends the sums.
+    """
+
+    sink: Sink
+    sink_id: int
+    gate: Gate
+    store: Store
+    quarantine: Quarantine
+    road: Road
+    notice: Callable[[Notice], None]
+    mapping: "SignalMapping | None" = None
+    counting: "Counting | None" = None
+    shared: bool = False
+    keep_live: bool = False
+    last_success: float | None = None
+    last_success_monotonic: float | None = None
+    last_error: str | None = None
+    retries: int = 0
+    busy: int = 0
+    new_store: str | None = None
+    """The receiver's store, while not every session was looked for in it."""
+    on_new_store: Callable[[], None] = lambda: None
+    released: set[str] = field(default_factory=set)
+    """The ids of events that leave quarantine now."""
+    _told: str = ""
+
+    def segment_limits(self) -> tuple[int, int]:
+        """Return how many events and bytes to read at once: what the sink takes, or the floor when sinks share."""
+        if self.shared:
+            return EVENTS_MAX, BYTES_MAX
+        limits = self.sink.limits()
+        return limits.events_max, limits.bytes_max - _BODY_SPARE_BYTES
+
+    def succeeded(self) -> None:
+        """Note an answer that shows that the sink is well."""
+        if self.gate.failures:
+            self.notice(Notice(Level.INFO, "the sink answers again", None, self.sink.name))
+        self.gate.succeeded()
+        self.last_success = time.time()
+        self.last_success_monotonic = time.monotonic()
+        self.last_error = None
+
+    def failed(self, later: Later, session: str) -> None:
+        """Note that the sink could not take something now, and for how long it is left alone."""
+        self.retries += 1
+        self.last_error = later.reason
+        delay = retry_delay_seconds(self.gate.failures + 1, later)
+        self.gate.failed(time.monotonic(), delay, alarm=later.alarm)
+        if later.alarm:
+            self.say(Level.ERROR, "the sink needs a person", session, why=later.reason)
+        elif self.gate.failures == 1:
+            self.say(Level.WARNING, "the sink does not take events now; trying again", session, why=later.reason)
+
+    def refused(self, status: int, session: str) -> None:
+        """Note that the sink does not take our token."""
+        self.last_error = f"answered {status}"
+        self.gate.unauthorized(self.sink.token_refused)
+        self.say(Level.ERROR, "the sink refuses the token; nothing is sent until it changes", session, status=status)
+
+    def remember(self) -> None:
+        """Keep how it ended, for `status` when nothing runs; what tried nothing leaves it as it was."""
+        if self.last_error or self.last_success:
+            self.store.remember(last_error_name(self.sink_id), self.last_error or "")
+
+    def keep(self, session: str, what: list[Unsendable], *, for_all_sinks: bool, detail: str = "") -> None:
+        """Put events in quarantine, durably, before anything moves past them."""
+        if self.quarantine.add(session, None if for_all_sinks else self.sink.name, what, detail=detail):
+            for reason, count in Counter(one.reason for one in what).items():
+                self.say(Level.WARNING, "put in quarantine", session, reason=reason, events=count)
+
+    def withheld(self, session: str) -> set[str]:
+        """Return the ids of a session's events that this sink is not to be sent, because they are in quarantine."""
+        return self.quarantine.ids(session, self.sink.name) - self.released
+
+    def refuse(self, session: str, event: str | None, offset: int, line: bytes, reason: str, detail: str = "") -> None:
+        """Keep one event, or what was made of events, that the sink refuses."""
+        self.keep(session, [Unsendable(offset, line, len(line), reason, event)], for_all_sinks=False, detail=detail)
+
+    def heard(self, session: str, offset: int, lines: Sequence[bytes], sent: Sent) -> None:
+        """Take in what a sink says of a batch that it accepted.
+
+        Where it did not take some and does not say which, the batch is kept as one, for a person to send it again:
+        what the sink has of it would be there twice.
+        """
+        if sent.unnamed:
+            detail = f"{sent.unnamed} of these were not taken{': ' if sent.told else ''}{sent.told}"
+            try:
+                self.refuse(session, None, offset, b"".join(lines), "partly_rejected", detail)
+            except QuarantineFullError:  # to wait for room would be to send again, and again, what the sink has
+                self.say(Level.ERROR, "the quarantine is full; what was rejected is not kept", session, why=detail)
+        elif sent.told and sent.told != self._told and not sent.rejected:
+            self.say(Level.WARNING, "the sink accepts, and warns", session, why=sent.told)
+        self._told = sent.told or self._told
+
+    def known_store(self) -> str | None:
+        """Return which store the receiver had when every session was known to be in it."""
+        return self.store.fact(self._store_fact)
+
+    def met(self) -> bool:
+        """Look which store answered; return whether it is one in which not every session was looked for."""
+        said = self.sink.store
+        if said is not None and said != self.new_store and said != (known := self.known_store()):
+            self.new_store = said
+            if known is not None:
+                text = "the receiver has another store than before; every session is looked for in it"
+                self.notice(Notice(Level.WARNING, text, None, self.sink.name))
+            self.on_new_store()
+        return self.new_store is not None
+
+    def looked_through(self, *, everywhere: bool) -> None:
+        """Note that the sessions at hand, or all that the sink has, were looked for in the receiver's new store."""
+        if self.new_store is not None and (everywhere or self.known_store() is None):
+            self.store.remember(self._store_fact, self.new_store)
+            self.new_store = None
+
+    @property
+    def _store_fact(self) -> str:
+        return f"store of sink {self.sink_id}"
+
+    def troubled(self, session: str, progress: Progress, problem: str, message: str, **fields: object) -> None:
+        """Note what keeps a session from this sink that is no fault of the sink; said once."""
+        if progress.problem != problem:
+            progress.troubled_since = time.monotonic()
+            self.say(Level.ERROR, message, session, **fields)
+        progress.problem = problem
+        progress.why = ": ".join([message, *map(str, fields.values())])
+
+    def relieved(self, session: str, progress: Progress) -> None:
+        """Note that nothing keeps a session from this sink any more."""
+        if progress.problem is not None:
+            self.say(Level.INFO, "the session goes on", session, after=progress.problem)
+        progress.problem = progress.why = progress.troubled_since = None
+
+    def say(self, level: Level, message: str, session: str, **fields: object) -> None:
+        """Report something about a session and this sink."""
+        self.notice(Notice(level, message, session, self.sink.name, fields))

@@ -1,0 +1,172 @@
+"""One sink at work: its lanes take turns on a few workers, behind one gate."""
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from typing import Final
+
+from exporter.core.delivery.gate import Closed, Go, Hold
+from exporter.core.delivery.schedule import Schedule
+from exporter.pipeline.lane import Lane
+from exporter.pipeline.record_feed import has_ended
+from exporter.pipeline.sink_state import Outlet
+from exporter.state.marks import StoreDamagedError, StoreUnwritableError
+
+TOKEN_LOOK_SECONDS: Final = 1.0
+TROUBLE_SECONDS: Final = 5.0
+
+
+class SinkRun:
+    """Runs the lanes of one sink: one request in flight per session, several sessions at once."""
+
+    def __init__(self, outlet: Outlet, connections: int) -> None:
+        self.outlet = outlet
+        self.lanes: dict[str, Lane] = {}
+        self._connections = connections
+        self._schedule: Schedule[Lane] = Schedule()
+        self._work = asyncio.Event()
+        self._gate_moved = asyncio.Event()
+        self._workers: list[asyncio.Task[None]] = []
+        self._counting: asyncio.Task[None] | None = None
+        self._sums_up = False
+        self._stopping = self._sees_all = False
+        outlet.on_new_store = self._look_for_all
+
+    @property
+    def name(self) -> str:
+        """The sink's name."""
+        return self.outlet.sink.name
+
+    @property
+    def waiting(self) -> int:
+        """How many sessions wait for their turn."""
+        return len(self._schedule)
+
+    def start(self, *, sum_up: bool) -> None:
+        """Begin to work; somebody else sums up what is counted unless `sum_up` says so."""
+        self._sums_up = sum_up and self.outlet.counting is not None
+        if self.outlet.counting is not None and sum_up:
+            self._counting = asyncio.create_task(self.outlet.counting.run(self.outlet, self._quiet))
+        self._workers = [asyncio.create_task(self._worker()) for _ in range(self._connections)]
+
+    def ask(self, lane: Lane) -> None:
+        """Give a lane a turn, now or as soon as its turn comes."""
+        lane.asked = True
+        lane.settled = False
+        if lane.behind_since is None:
+            lane.behind_since = time.monotonic()
+        if not lane.busy:
+            self._schedule.add(lane, live=lane.live)
+            self._work.set()
+
+    def look_for_one(self, *, sees_all: bool) -> None:
+        """Ask about one session, where we know which store the receiver had: another one answers for all of them.
+
+        `sees_all` says that every session with a mark has a lane.
+        """
+        self._sees_all = sees_all
+        if self.outlet.mapping is None and self.outlet.known_store() is not None:
+            for lane in self.lanes.values():
+                if lane.doubt():
+                    self.ask(lane)
+                    return
+
+    def _look_for_all(self) -> None:
+        for lane in self.lanes.values():
+            if lane.doubt():
+                self.ask(lane)
+
+    def idle(self) -> bool:
+        """Tell whether there is nothing left to do."""
+        return self._quiet() and self.summed_up
+
+    def _quiet(self) -> bool:
+        return not len(self._schedule) and all(lane.settled and not lane.busy for lane in self.lanes.values())
+
+    @property
+    def summed_up(self) -> bool:
+        """Tell whether what the lanes counted has been sent, where that is apart from what they do."""
+        return not self._sums_up or self.outlet.counting is None or self.outlet.counting.settled
+
+    def look_for_endings(self) -> None:
+        """Give a turn to the lanes of sessions that have something open while their process has ended."""
+        mapping = self.outlet.mapping
+        if mapping is None or self._stopping:
+            return
+        for lane in self.lanes.values():
+            if lane.settled and mapping.mapper.is_open(lane.file) and has_ended(lane.file):
+                self.ask(lane)
+
+    async def stop(self, drain_seconds: float) -> None:
+        """Finish the requests that are under way, for so long at most; what is not answered is sent again one day."""
+        self._stopping = True
+        self._work.set()
+        self._gate_moved.set()
+        if self._counting is not None:
+            self._counting.cancel()
+        if self._workers:
+            _, pending = await asyncio.wait(self._workers, timeout=drain_seconds)
+            for task in pending:
+                task.cancel()
+            if pending:
+                await asyncio.wait(pending, timeout=0.2)
+        with contextlib.suppress(OSError):
+            await self.outlet.sink.close()
+
+    async def _worker(self) -> None:
+        while await self._may_send():
+            lane = self._schedule.next()
+            if lane is None:
+                self.outlet.gate.unused()
+                self._gate_moved.set()
+                self._work.clear()
+                if self._stopping:
+                    return
+                await self._work.wait()
+                continue
+            await self._turn(lane)
+
+    async def _turn(self, lane: Lane) -> None:
+        lane.busy, lane.asked = True, False
+        self.outlet.busy += 1
+        more = False
+        try:
+            more = await lane.turn()
+        except Exception as error:  # a task's edge: a defect stops this session for a while, and nothing else
+            lane.failed(error)
+        finally:
+            lane.busy = False
+            self.outlet.busy -= 1
+            self.outlet.gate.unused()
+            self._gate_moved.set()
+        if self.outlet.new_store is not None and not any(one.in_doubt for one in self.lanes.values()):
+            with contextlib.suppress(sqlite3.Error, StoreDamagedError, StoreUnwritableError):
+                self.outlet.looked_through(everywhere=self._sees_all)
+        if more or lane.asked:
+            self._schedule.add(lane, live=lane.live)
+            self._work.set()
+        elif not lane.settled:
+            rest = lane.rest_seconds()
+            asyncio.get_running_loop().call_later(rest if rest > 0 else TROUBLE_SECONDS, self.ask, lane)
+
+    async def _may_send(self) -> bool:
+        """Wait until the gate lets a request through; return False when it is time to stop."""
+        gate = self.outlet.gate
+        while not self._stopping:
+            if not len(self._schedule) and gate.failures == 0 and not gate.closed:
+                return True
+            match gate.ready(time.monotonic()):
+                case Go():
+                    return True
+                case Hold(until):
+                    await self._wait_for_gate(until - time.monotonic())
+                case Closed():
+                    await self._wait_for_gate(TOKEN_LOOK_SECONDS)
+                    gate.token_is(self.outlet.sink.token())
+        return False
+
+    async def _wait_for_gate(self, seconds: float) -> None:
+        self._gate_moved.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._gate_moved.wait(), None if seconds == float("inf") else max(0.0, seconds))

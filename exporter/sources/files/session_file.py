@@ -1,0 +1,274 @@
+"""One session's event file: which file the path names now, and reading whole lines from it."""
+
+import os
+import stat
+from collections import OrderedDict
+from pathlib import Path
+from typing import Final
+
+from exporter.core.delivery.follow import Rewritten, Seen, Vanish, decide
+from exporter.core.delivery.position import START, TAIL_BYTES, Identity, Position, tail_hash
+from exporter.core.events.lines import LineSplitter, Oversized
+
+CHUNK_BYTES: Final = 1 << 19
+EVENTS_NAME: Final = "events.jsonl"
+
+
+class OpenFiles:
+    """The descriptors we hold, at most `limit`; the one used longest ago is closed first."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._open: OrderedDict[SessionFile, int] = OrderedDict()
+
+    def descriptor(self, file: "SessionFile") -> int | None:
+        """Return an open descriptor of the file that `file` followed last, None when it is gone."""
+        found = self._open.get(file)
+        if found is not None:
+            self._open.move_to_end(file)
+            return found
+        while len(self._open) >= self._limit:
+            self.close(next(iter(self._open)))
+        try:
+            descriptor = os.open(file.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError):
+                file.unopened = f"unreadable_file: {error.strerror}"
+            return None
+        file.unopened = None
+        facts = os.fstat(descriptor)
+        if Identity(facts.st_dev, facts.st_ino) != file.identity:
+            os.close(descriptor)
+            return None
+        self._open[file] = descriptor
+        return descriptor
+
+    def holds(self, file: "SessionFile") -> bool:
+        """Tell whether a descriptor is open, so that a deleted file can still be drained."""
+        return file in self._open
+
+    def size(self, file: "SessionFile", otherwise: int) -> int:
+        """Return the size of an open file, which may have grown after it was deleted."""
+        descriptor = self._open.get(file)
+        return otherwise if descriptor is None else os.fstat(descriptor).st_size
+
+    def close(self, file: "SessionFile") -> None:
+        """Close a file's descriptor if it is open."""
+        descriptor = self._open.pop(file, None)
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def close_all(self) -> None:
+        """Close every descriptor."""
+        for file in list(self._open):
+            self.close(file)
+
+
+class SessionFile:
+    """The events of one session on disk.
+
+    `generation` counts how often the file's past changed (replaced, truncated, overwritten): positions of an older
+    generation mean nothing. `gone` says that the path names no file now; what is open can still be read.
+
+    A journal of ours (`is_journal`) holds what came by so far, from `begins` on: what it lacks need not be gone.
+    """
+
+    __slots__ = (
+        *("begins", "directory", "generation", "gone", "identity", "is_journal", "modified"),
+        *("path", "session", "size", "unopened", "unseen"),
+    )
+
+    def __init__(self, session: str, directory: Path, *, is_journal: bool = False) -> None:
+        self.session = session
+        self.directory = directory
+        self.path = directory / EVENTS_NAME
+        self.is_journal = is_journal
+        self.begins = 0
+        self.generation = 0
+        self.identity: Identity | None = None
+        self.size = 0
+        self.modified = 0.0
+        self.gone = True
+        self.unseen: str | None = None  # why the path cannot be looked at
+        self.unopened: str | None = None  # why the file could not be opened when that was tried last
+
+    @property
+    def problem(self) -> str | None:
+        """Return why the file cannot be followed, None when it can."""
+        return self.unseen or self.unopened
+
+    def refresh(self, files: OpenFiles) -> str | None:
+        """Look at the file again; return why its generation changed, None when it did not."""
+        facts = self._facts()
+        seen = None if facts is None else Seen(Identity(facts.st_dev, facts.st_ino), facts.st_size)
+        decision = decide(self.identity, 0, self.size, seen)
+        if isinstance(decision, Vanish):
+            self.gone = True
+            self.size = files.size(self, self.size)
+            return None
+        assert facts is not None and seen is not None
+        self.gone = False
+        self.modified = facts.st_mtime
+        if isinstance(decision, Rewritten):
+            files.close(self)
+            self.generation += 1
+        self.identity = seen.identity
+        self.size = seen.size
+        return decision.reason if isinstance(decision, Rewritten) else None
+
+    def become(self, other: "SessionFile", files: OpenFiles) -> None:
+        """Stand for another file of the same session from now on, as if it had been put in the place of this one."""
+        files.close(self)
+        files.close(other)
+        self.directory, self.path, self.is_journal, self.begins = other.directory, other.path, other.is_journal, 0
+        self.identity, self.size, self.modified, self.gone = other.identity, other.size, other.modified, other.gone
+        self.unseen, self.unopened = other.unseen, other.unopened
+        self.generation += 1
+
+    def rewritten(self, files: OpenFiles) -> None:
+        """Note that bytes already read have changed in place."""
+        files.close(self)
+        self.generation += 1
+
+    def _facts(self) -> os.stat_result | None:
+        try:
+            facts = self.path.stat()
+        except FileNotFoundError:
+            self.unseen = None
+            return None
+        except OSError as error:
+            self.unseen = f"unreadable_file: {error.strerror}"
+            return None
+        if not stat.S_ISREG(facts.st_mode):
+            self.unseen = "not_a_regular_file"
+            return None
+        self.unseen = None
+        return facts
+
+
+class PastChangedError(Exception):
+    """The bytes before a position are not those that were there."""
+
+
+class Reader:
+    """Whole lines of a session file from a position on, each once.
+
+    `lines[index:]` are read and not yet taken; `take` moves on. The caller checks `generation` before it believes
+    anything: a reader of an older generation is thrown away.
+    """
+
+    def __init__(self, file: SessionFile, files: OpenFiles, position: Position, line_bytes_max: int) -> None:
+        self.file = file
+        self.generation = file.generation
+        self.position = position
+        self.lines: list[bytes | Oversized] = []
+        self.index = 0
+        self.is_ascii = False
+        self._files = files
+        self._splitter = LineSplitter(position.offset, line_bytes_max)
+        self._read_to = position.offset
+        self._tail: bytes | None = None
+        self._read_tail: bytes | None = None
+        self._before_held = b""
+
+    @classmethod
+    def from_first(cls, file: SessionFile, files: OpenFiles, line_bytes_max: int) -> "Reader":
+        """Return a reader of the first event that a file holds, which is not at its start when its front is cut off."""
+        position = START
+        if file.begins and (descriptor := files.descriptor(file)) is not None:
+            start = max(0, file.begins - TAIL_BYTES)
+            position = Position(file.begins, tail_hash(_read_at(descriptor, file.begins - start, start)))
+        return cls(file, files, position, line_bytes_max)
+
+    @property
+    def held(self) -> int:
+        """Return how many bytes of an unfinished last line have been read."""
+        return self._splitter.held
+
+    def fill(self) -> bool:
+        """Read one more chunk if there is one; return whether lines are waiting.
+
+        Raises `PastChangedError` when the file's past is another than the one this reader has read.
+        """
+        while self.index >= len(self.lines):
+            wanted = min(CHUNK_BYTES, self.file.size - self._read_to)
+            if wanted <= 0 or (descriptor := self._files.descriptor(self.file)) is None:
+                return False
+            chunk = _read_at(descriptor, wanted, self._read_to)
+            self._check_past(descriptor)
+            if not chunk:
+                return False
+            assert self._read_tail is not None
+            before = self._read_tail
+            self._read_tail = (
+                chunk[-TAIL_BYTES:] if len(chunk) >= TAIL_BYTES else (self._read_tail + chunk)[-TAIL_BYTES:]
+            )
+            self._read_to += len(chunk)
+            # A line that was held belongs to the chunk before as well.
+            self.is_ascii = chunk.isascii() and (self.is_ascii or not self._splitter.held)
+            self.lines = self._splitter.feed(chunk)
+            self.index = 0
+            begins = len(chunk) - self._splitter.held
+            if begins >= 0:  # else the unfinished line began in a chunk before
+                self._before_held = (before + chunk[max(0, begins - TAIL_BYTES) : begins])[-TAIL_BYTES:]
+        return True
+
+    def _check_past(self, descriptor: int) -> None:
+        # Compared after the chunk was read: a rewrite before or between the two reads cannot go unseen.
+        start = max(0, self._read_to - TAIL_BYTES)
+        past = _read_at(descriptor, self._read_to - start, start)
+        if self._read_tail is None:
+            if not self.position.follows(past):
+                raise PastChangedError
+            self._tail = self._read_tail = past
+        elif past != self._read_tail or not self._held_is_same(descriptor):
+            raise PastChangedError
+
+    def _held_is_same(self, descriptor: int) -> bool:
+        """Tell whether an unfinished line stands where it stood, and begins as it did.
+
+        What was read of it last may be like any other line's middle, so that those bytes alone prove nothing.
+        """
+        if not self._splitter.held:
+            return True
+        seen = self._before_held + self._splitter.head(TAIL_BYTES)
+        return _read_at(descriptor, len(seen), self._splitter.offset - len(self._before_held)) == seen
+
+    def past_is_same(self) -> bool:
+        """Tell whether the bytes before the position are those that were there."""
+        descriptor = self._files.descriptor(self.file)
+        if descriptor is None:
+            return True
+        try:
+            self._check_past(descriptor)
+        except PastChangedError:
+            return False
+        return True
+
+    def take(self, index: int) -> bytes:
+        """Move to `lines[index]`; return the up to `TAIL_BYTES` raw bytes before it, as they were read."""
+        tail = b""
+        for line in reversed(self.lines[self.index : index]):
+            if isinstance(line, Oversized):
+                tail = self._before(line.offset + line.size + 1) + tail
+                break
+            tail = line[-TAIL_BYTES:] + b"\n" + tail
+            if len(tail) >= TAIL_BYTES:
+                break
+        else:
+            tail = (self._tail or b"") + tail
+        self._tail = tail[-TAIL_BYTES:]
+        self.index = index
+        return self._tail
+
+    def _before(self, offset: int) -> bytes:
+        descriptor = self._files.descriptor(self.file)
+        start = max(0, offset - TAIL_BYTES)
+        return b"" if descriptor is None else _read_at(descriptor, offset - start, start)
+
+
+def _read_at(descriptor: int, size: int, offset: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, size, offset)
+    os.lseek(descriptor, offset, os.SEEK_SET)  # Windows
+    return os.read(descriptor, size)

@@ -1,0 +1,228 @@
+"""The file of a session that has none: redacted events, line by line, where the file source finds and follows them.
+
+A journal is `<root>/<session>/events.jsonl`. An event is in it, and on the disk, before whoever read it from its
+source lets the source go on. Space is given back from the front, behind the slowest mark, by making a hole in the
+file: offsets, identity and the bytes before a mark stay what they were, so nobody who follows it notices. Where the
+file system has no holes nothing is given back, and a full journal stays full until it is removed.
+"""
+
+import os
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import xxhash
+
+from exporter.core.delivery.position import TAIL_BYTES
+from exporter.core.events.envelope import Envelope, decode
+from exporter.core.names import JOURNALS
+from exporter.sources.files.session_file import EVENTS_NAME, SessionFile
+from exporter.sources.journal.file import (
+    after_hole,
+    begins_of,
+    last_newline,
+    lines,
+    punch,
+    sync_directory,
+    used_of,
+    write,
+)
+
+OPEN_MAX: Final = 256
+_BLOCK_BYTES: Final = 4096
+
+
+@dataclass(slots=True)
+class _Open:
+    """What is known of one journal: where its content begins and ends, and which events are in between."""
+
+    descriptor: int
+    begins: int
+    size: int
+    last: str | None = None
+    ids: set[int] = field(default_factory=set)
+
+
+class Journals:
+    """All journals below a directory of ours; for one thread at a time.
+
+    `problem` says why nothing is taken at the moment, None when it is. `bytes_max` bounds all journals together.
+    """
+
+    def __init__(self, root: Path, bytes_max: int) -> None:
+        self.problem: str | None = None
+        self._root = root
+        self._bytes_max = bytes_max
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._large_last: dict[str, int] = {}
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._used = sum(used_of(path) for path in root.glob(f"*/{EVENTS_NAME}"))
+
+    @property
+    def used_bytes(self) -> int:
+        """Return how much all journals hold."""
+        return self._used
+
+    @property
+    def wants_room(self) -> bool:
+        """Tell whether it is time to give space back."""
+        return self._used > self._bytes_max // 2 or self.problem is not None
+
+    @property
+    def portion_bytes(self) -> int:
+        """Return how much is well taken at once, so that some room is enough for some of it."""
+        return self._bytes_max // 8
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Tell whether so much more would be taken; `problem` says why not.
+
+        An event that is larger than half of all room finds room when little else is there, and then counts for
+        nothing as long as it is the last of its session, which stays.
+        """
+        used = self._used - (sum(self._large_last.values()) if self._used > self._bytes_max else 0)
+        if used + size_bytes <= self._bytes_max or size_bytes > self._bytes_max // 2 >= used:
+            return True
+        self.problem = f"the journals are full ({self._bytes_max >> 20} MiB): a sink has not taken what they hold"
+        return False
+
+    def append(self, session: str, events: Sequence[tuple[str, bytes]]) -> bool:
+        """Write redacted events, ids with lines, and return once they are on the disk; False when they are not.
+
+        An event that is there already is not written again. All are written or none; `problem` then says why.
+        """
+        journal = self._journal(session)
+        new, seen = [], set()
+        for id, line in events:
+            key = _key(id)
+            if not id or (key not in journal.ids and key not in seen):
+                new.append(line)
+                seen.add(key)
+        content = b"".join(line + b"\n" for line in new)
+        if not self.has_room(len(content)):
+            return False
+        try:
+            write(journal.descriptor, content, journal.size)
+        except OSError as error:
+            self.problem = f"a journal cannot be written: {error.strerror}"
+            os.ftruncate(journal.descriptor, journal.size)
+            return False
+        self.problem = None
+        journal.size += len(content)
+        self._used += len(content)
+        journal.ids |= seen
+        if new:
+            self._note_last(session, len(new[-1]))
+        journal.last = next((id for id, _ in reversed(events) if id), journal.last)
+        return True
+
+    def mark(self, session: str) -> str | None:
+        """Return the id of the last event of a journal: where its source goes on."""
+        return self._journal(session).last if self._is_there(session) else None
+
+    def known(self, session: str, id: str) -> bool:
+        """Tell whether an event is in a journal; what was cut off may be forgotten."""
+        return self._is_there(session) and _key(id) in self._journal(session).ids
+
+    def begins(self, session: str) -> int:
+        """Return the offset of the first event that a journal still holds; the journal is not read for that."""
+        return self._open[session].begins if session in self._open else begins_of(self._path(session))
+
+    def cut(self, session: str, slowest: int) -> int:
+        """Give back the space before `slowest`, the least offset that a sink stands at; return how much that was.
+
+        What a sink needs to believe its mark, and the last event, stay.
+        """
+        if not self._is_there(session):
+            return 0
+        journal = self._journal(session)
+        keep = min(slowest, last_newline(journal.descriptor, journal.size - 1) + 1) - TAIL_BYTES
+        begins = last_newline(journal.descriptor, keep) + 1
+        end = (begins - 1) // _BLOCK_BYTES * _BLOCK_BYTES
+        if begins - journal.begins < _BLOCK_BYTES or end <= 0:
+            return 0
+        if not punch(journal.descriptor, end):
+            return 0
+        # What is left of the block must not be taken for an event; its newline stays, to end what is none.
+        os.pwrite(journal.descriptor, b"\0" * (begins - 1 - end), end)
+        freed, journal.begins = begins - journal.begins, begins
+        self._used -= freed
+        return freed
+
+    def remove(self, session: str) -> None:
+        """Remove a journal whose session is over and whose events every sink has."""
+        path = self._path(session)
+        self._large_last.pop(session, None)
+        self._used -= used_of(path)
+        self._let_go(session)
+        path.unlink(missing_ok=True)
+        with suppress(OSError):  # somebody keeps something else there
+            path.parent.rmdir()
+
+    def close(self) -> None:
+        """Close every file."""
+        for session in list(self._open):
+            self._let_go(session)
+
+    def _is_there(self, session: str) -> bool:
+        return session in self._open or self._path(session).exists()
+
+    def _path(self, session: str) -> Path:
+        return self._root / session / EVENTS_NAME
+
+    def _journal(self, session: str) -> _Open:
+        journal = self._open.get(session)
+        if journal is None:
+            while len(self._open) >= OPEN_MAX:
+                self._let_go(next(iter(self._open)))
+            journal = self._open[session] = self._read(session)
+        self._open.move_to_end(session)
+        return journal
+
+    def _read(self, session: str) -> _Open:
+        path = self._path(session)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        is_new = not path.exists()
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        if is_new:
+            sync_directory(path.parent)
+            sync_directory(self._root)
+        size = os.fstat(descriptor).st_size
+        whole = last_newline(descriptor, size) + 1
+        if whole < size:  # a crash while it was written; the source was not told that it could go on
+            os.ftruncate(descriptor, whole)
+            self._used -= size - whole
+        journal = _Open(descriptor, after_hole(descriptor, whole), whole)
+        for line in lines(descriptor, journal.begins, whole):
+            self._note_last(session, len(line))
+            envelope = decode(line)
+            if isinstance(envelope, Envelope):
+                journal.ids.add(_key(envelope.id))
+                journal.last = envelope.id
+        return journal
+
+    def _note_last(self, session: str, size_bytes: int) -> None:
+        self._large_last.pop(session, None)
+        if size_bytes > self._bytes_max // 2:
+            self._large_last[session] = size_bytes
+
+    def _let_go(self, session: str) -> None:
+        journal = self._open.pop(session, None)
+        if journal is not None:
+            os.close(journal.descriptor)
+
+
+def session_file(copilot_home: Path, state_dir: Path, session: str) -> SessionFile:
+    """Return where a session's events are to be read: its own file, or its journal when it has only that."""
+    own, journal = copilot_home / "session-state" / session, state_dir / JOURNALS / session
+    if (own / EVENTS_NAME).exists() or not (journal / EVENTS_NAME).exists():
+        return SessionFile(session, own)
+    file = SessionFile(session, journal, is_journal=True)
+    file.begins = begins_of(file.path)
+    return file
+
+
+def _key(id: str) -> int:
+    return xxhash.xxh3_64_intdigest(id.encode(errors="surrogatepass"))

@@ -1,0 +1,281 @@
+"""One session of a CLI server, read without attaching to it: what was recorded first, then what happens.
+
+What the server does, as measured with 1.0.102, and what follows from it:
+
+- A bare event id is a cursor, but reading from one gives every ephemeral event that the server still has. So what is
+  missing is read without ephemeral events, and live reading goes on from the server's own tail.
+- The server repeats an agent's `system.message` in every turn; the CLI's file holds it once, and once more after its
+  history was rewritten. So do we; when in doubt it is taken once too often.
+- `session.usage_record` is in the file only. It comes with what is read from the file, which is what follows the last
+  known event, so that the order is always the file's.
+"""
+
+import asyncio
+import hashlib
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Iterable, Sequence
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from exporter.core.events.envelope import REFUSALS, Envelope, Unreadable, decode
+from exporter.sources.remote import Callbacks, Counts, Event, Want
+from exporter.sources.rpc.connection import METHOD_NOT_FOUND, AnswerTooLongError, CallError, Connection
+from exporter.sources.rpc.messages import BadMessageError, line_of
+from exporter.sources.rpc.page_reader import PAGE_EVENTS, ExpiredError, Reading
+
+WAIT_MS: Final = 30_000
+AGAIN_SECONDS: Final = 1.0
+GATHER_SECONDS: Final = 0.02
+QUEUE_EVENTS_MAX: Final = 10_000
+QUEUE_BYTES_MAX: Final = 16 << 20
+EXPIRED_MAX: Final = 5
+AGENTS_MAX: Final = 1024
+
+_REWRITES: Final = frozenset(("session.snapshot_rewind", "session.truncation", "session.compaction_complete"))
+
+
+class State(Enum):
+    """How far a session is."""
+
+    CATCHING_UP = "catching up"
+    LIVE = "live"
+    FULL = "full: the journal takes no more"
+    COLD = "not loaded in the server"
+    TOO_LONG = "an event is longer than can be read"
+    UNREADABLE = "the server's answer cannot be read"
+    TOO_OLD = "this CLI lets nobody read its events: update it, or follow its files"
+
+
+class Follower:
+    """Follows one session over a connection until it is not loaded any more; `run` may be called again then."""
+
+    def __init__(
+        self,
+        session: str,
+        connection: Connection,
+        callbacks: Callbacks,
+        counts: Counts,
+        *,
+        want: Want,
+        push: bool,
+        file_readers: asyncio.Semaphore,
+    ) -> None:
+        self.session = session
+        self.state = State.CATCHING_UP
+        self._reading = Reading(session, connection)
+        self._callbacks = callbacks
+        self._counts = counts
+        self._live_only = want is Want.LIVE
+        self._push = push
+        self._file_readers = file_readers
+        self._cursor: str | None = None
+        self._prompts: OrderedDict[str | None, bytes] = OrderedDict()  # of each agent, the last system message
+        self._pushed: deque[msgspec.Raw] = deque()
+        self._pushed_bytes = 0
+        self._overflowed = False
+        self._wake = asyncio.Event()
+
+    async def run(self) -> None:
+        """Follow. Raises `LostError` when the connection is lost."""
+        self.state = State.CATCHING_UP
+        try:
+            await self._follow()
+        except CallError as error:
+            if error.code == METHOD_NOT_FOUND:  # 1.0.48 is such a one
+                self.state = State.TOO_OLD
+                return
+            # The session is not loaded, or not any more; what the file has beyond what was taken is still owed.
+            if not self._live_only:
+                await self._read_file()
+            self.state = State.COLD
+        except AnswerTooLongError:
+            self.state = State.TOO_LONG
+        except BadMessageError:
+            self.state = State.UNREADABLE
+
+    def push(self, event: msgspec.Raw) -> None:
+        """Take an event that the server pushed, if there is room; else all of them are read again."""
+        if not self._push:
+            return
+        if len(self._pushed) >= QUEUE_EVENTS_MAX or self._pushed_bytes > QUEUE_BYTES_MAX:
+            self._counts.dropped += len(self._pushed) + 1
+            self._pushed.clear()
+            self._pushed_bytes = 0
+            self._overflowed = True
+        else:
+            self._pushed.append(event)
+            self._pushed_bytes += len(memoryview(event))
+        self._wake.set()
+
+    async def _follow(self) -> None:
+        if self._push:
+            await self._reading.attach()
+        await self._catch_up(self._callbacks.mark(self.session))
+        if self._push:
+            await self._take_pushed()
+        loop = asyncio.get_running_loop()
+        while True:
+            asked = loop.time()
+            page = await self._reading.events(self._cursor, wait_ms=WAIT_MS)
+            if page.expired:
+                self._counts.expired += 1
+                await self._catch_up(None, expired=True)
+                continue
+            await self._give(page.events)
+            self._cursor = page.cursor
+            if not page.events and loop.time() - asked < AGAIN_SECONDS:
+                await asyncio.sleep(AGAIN_SECONDS)  # a server that does not wait when it is asked to
+            elif not page.hasMore:  # what is there now is told at once; what follows close behind comes together
+                await asyncio.sleep(max(0.0, asked + GATHER_SECONDS - loop.time()))
+
+    async def _take_pushed(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            if self._overflowed:
+                self._overflowed = False
+                await self._catch_up(self._callbacks.mark(self.session))
+            events = list(self._pushed)
+            self._pushed.clear()
+            self._pushed_bytes = 0
+            for start in range(0, len(events), PAGE_EVENTS):
+                if await self._give(events[start : start + PAGE_EVENTS], only_new=True):
+                    raise CallError(0)  # it has shut down
+
+    async def _catch_up(self, cursor: str | None, *, expired: bool = False) -> None:
+        """Take the durable events after a cursor, then stand where the server's events end now."""
+        self.state = State.CATCHING_UP
+        self._callbacks.missed(self.session)
+        for _ in range(EXPIRED_MAX):
+            if expired and not self._live_only:
+                # History was rewritten, or is another after a restart. Its file first, then what is not in it yet;
+                # each from behind the last event that was taken, so that the order stays that of the history.
+                await self._read_file()
+                cursor = await self._last_known(self._reading.active())
+            if await self._read_to_tail(cursor, is_rewritten=expired):
+                self.state = State.LIVE
+                return
+            expired = True
+            self._counts.expired += 1
+        raise BadMessageError("every cursor has expired")
+
+    async def _read_to_tail(self, cursor: str | None, *, is_rewritten: bool) -> bool:
+        """Take what follows a cursor; return False when the server does not know it."""
+        if is_rewritten:
+            self._prompts.clear()
+        elif not self._live_only:
+            await self._learn_prompts(cursor)
+        while True:
+            tail = await self._reading.tail()
+            # What came between reading and asking for the tail would be passed over if only the tail was believed.
+            if self._live_only or (cursor or "").partition("|")[0] == tail.partition("|")[0]:
+                self._cursor = tail
+                return True
+            page = await self._reading.events(cursor, durable_only=True)
+            if page.expired:
+                return False
+            await self._give(page.events)
+            if page.cursor == cursor and not page.events:
+                self._cursor = cursor  # a server that never gets to its own tail
+                return True
+            cursor = page.cursor
+
+    async def _learn_prompts(self, cursor: str | None) -> None:
+        """Remember the system messages that were taken before the connection was made."""
+        if cursor is not None:
+            async for line in self._reading.active(types=["system.message"]):
+                envelope = decode(line)
+                if isinstance(envelope, Envelope) and self._callbacks.known(self.session, envelope.id):
+                    self._repeats(envelope)
+
+    async def _read_file(self) -> None:
+        """Take what the session's file holds after the last event in it that was taken before."""
+        for _ in range(EXPIRED_MAX):
+            try:
+                async with self._file_readers:
+                    if await self._read_file_after(await self._last_known(self._reading.persisted())):
+                        return
+            except ExpiredError:
+                continue
+            except CallError:  # nothing is written before the first message of a user
+                return
+
+    async def _last_known(self, lines: AsyncIterator[bytes]) -> str | None:
+        """Return the last of these events that was taken before."""
+        last = None
+        if self._callbacks.mark(self.session) is not None:
+            async for line in lines:
+                envelope = decode(line)
+                if isinstance(envelope, Envelope) and self._callbacks.known(self.session, envelope.id):
+                    last = envelope.id
+        return last
+
+    async def _read_file_after(self, last: str | None) -> bool:
+        """Take what follows an event, or all; return whether that event was still there."""
+        is_after = last is None
+        page: list[Event] = []
+        async for line in self._reading.persisted():
+            envelope = decode(line)
+            if is_after:
+                page.append(Event(line, isinstance(envelope, Envelope) and envelope.ephemeral))
+                if isinstance(envelope, Envelope):
+                    self._repeats(envelope)
+            is_after = is_after or envelope.id == last
+            if len(page) >= PAGE_EVENTS:
+                await self._offer(page)
+                page = []
+        await self._offer(page)
+        return is_after
+
+    async def _give(self, events: Iterable[msgspec.Raw], *, only_new: bool = False) -> bool:
+        """Offer what is wanted of these events; return whether the session has shut down with them."""
+        page: list[Event] = []
+        has_shut_down = False
+        for event in events:
+            line = line_of(event)
+            envelope = decode(line)
+            if isinstance(envelope, Unreadable):  # an event for the quarantine, unless only passing ones are wanted
+                if not self._live_only:
+                    page.append(Event(line, False))
+                continue
+            has_shut_down |= envelope.type == "session.shutdown" and envelope.agentId is None
+            if not envelope.ephemeral:
+                if self._live_only or (only_new and self._callbacks.known(self.session, envelope.id)):
+                    continue
+                if self._repeats(envelope):
+                    self._counts.repeats += 1
+                    continue
+            if envelope.type in _REWRITES:
+                self._prompts.clear()
+            self._counts.saw(envelope.type)
+            page.append(Event(line, envelope.ephemeral))
+        await self._offer(page)
+        return has_shut_down
+
+    async def _offer(self, page: Sequence[Event]) -> None:
+        before = self.state
+        while page and not await self._callbacks.take(self.session, page):
+            self.state = State.FULL
+            await asyncio.sleep(AGAIN_SECONDS)
+        self.state = before
+        ephemeral = sum(event.is_ephemeral for event in page)
+        self._counts.ephemeral += ephemeral
+        self._counts.durable += len(page) - ephemeral
+
+    def _repeats(self, envelope: Envelope) -> bool:
+        """Tell whether this is the system message that its agent had last; remember it."""
+        if envelope.type != "system.message":
+            return False
+        try:
+            content = msgspec.json.decode(envelope.data, type=dict[str, msgspec.Raw]).get("content", msgspec.Raw())
+        except REFUSALS:
+            return False
+        digest = hashlib.blake2b(content, digest_size=16).digest()
+        if self._prompts.get(envelope.agentId) == digest:
+            return True
+        self._prompts[envelope.agentId] = digest
+        if len(self._prompts) > AGENTS_MAX:
+            self._prompts.popitem(last=False)
+        return False

@@ -1,0 +1,278 @@
+"""The source for sessions of a CLI server (`copilot --headless --port N`, `--ui-server`): an observer that only asks.
+
+It is one connection per server. Sessions are found by `session.list` and by `session.lifecycle`; each one wanted is
+read without attaching to it, from the last event that was taken. A session that the server has not loaded is read
+from its file by the server and is never loaded for us.
+"""
+
+import asyncio
+import random
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from exporter.core.events.envelope import REFUSALS
+from exporter.sources.remote import Callbacks, Counts, Observed, Want
+from exporter.sources.rpc.connection import (
+    METHOD_NOT_FOUND,
+    REQUESTS,
+    AnswerTooLongError,
+    CallError,
+    Connection,
+    LostError,
+)
+from exporter.sources.rpc.messages import Connected, Lifecycle, read_pushed, read_sessions
+from exporter.sources.rpc.session import Follower, State
+
+METHODS: Final = {
+    "connect": "experimental, internal",
+    "ping": "experimental",  # for servers older than `connect`
+    "session.list": "in no schema; the SDKs use it",
+    "session.eventLog.read": "experimental",
+    "session.eventLog.tail": "experimental",
+    "sessions.readPersistedEvents": "experimental",
+    "session.resume": "in no schema; the SDKs use it",  # only where pushing is asked for
+}
+"""Every method that is called, and what the schema of CLI 1.0.102 says of its stability."""
+NOTIFICATIONS: Final = ("session.lifecycle", "session.event", "shell.output", "shell.exit")
+_KNOWN_METHODS: Final = frozenset((*NOTIFICATIONS, "host.event", *REQUESTS))
+PROTOCOLS: Final = range(2, 4)
+BODY_BYTES_MAX: Final = 32 << 20
+PAUSE_SECONDS: Final = (0.5, 60.0)
+REST_SECONDS: Final = 1.0
+SESSIONS_MAX: Final = 1000
+FILE_READERS_MAX: Final = 4
+_NO_TOKEN, _WRONG_TOKEN = -32001, -32002
+_UNTROUBLED: Final = (State.CATCHING_UP, State.LIVE, State.COLD)
+_SESSION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+
+Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@dataclass(slots=True)
+class RpcStatus:
+    """What `status` and `doctor` show. `state` says in words what is so, and where it helps what to do."""
+
+    state: str = "not started"
+    is_connected: bool = False
+    protocol: int | None = None
+    version: str | None = None
+    connections: int = 0
+    asked_of_us: int = 0
+    sessions: dict[str, State] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
+
+
+class RpcSource:
+    """Observes one server until cancelled, over as many connections as it takes.
+
+    `open_streams` connects; `token` is asked before every connection, so that a new one is picked up. `push` has the
+    events of loaded sessions pushed, which attaches to them: that leaves no trace in them, but a session ends only
+    when the last client has left it, so that one which its owner has closed goes on until we hang up.
+    """
+
+    def __init__(
+        self,
+        open_streams: Callable[[], Awaitable[Streams]],
+        token: Callable[[], str | None],
+        callbacks: Callbacks,
+        *,
+        push: bool = False,
+        on_shell: Callable[[str, bytes], None] | None = None,
+        body_bytes_max: int = BODY_BYTES_MAX,
+        pause_seconds: tuple[float, float] = PAUSE_SECONDS,
+    ) -> None:
+        self._status = RpcStatus()
+        self._open_streams = open_streams
+        self._token = token
+        self._callbacks = callbacks
+        self._push = push
+        self._on_shell = on_shell
+        self._body_bytes_max = body_bytes_max
+        self._pause_seconds = pause_seconds
+        self._followers: dict[str, Follower] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._again: set[str] = set()
+        self._connection: Connection | None = None
+        self._file_readers = asyncio.Semaphore(FILE_READERS_MAX)
+        self._failure: Exception | None = None
+        self._asked_before = 0
+
+    @property
+    def status(self) -> RpcStatus:
+        """Return how it is now."""
+        for session, follower in self._followers.items():
+            self._status.sessions[session] = follower.state
+        while len(self._status.sessions) > SESSIONS_MAX:
+            self._status.sessions.pop(next(iter(self._status.sessions)))
+        if self._connection is not None:
+            self._status.asked_of_us = self._asked_before + self._connection.asked_of_us
+        return self._status
+
+    def observed(self) -> Observed:
+        """Return how it is now, in the words of every source."""
+        status = self.status
+        is_reading = any(one in (State.CATCHING_UP, State.FULL) for one in status.sessions.values())
+        return Observed(
+            status.state,
+            status.is_connected,
+            status.state in ("not started", "connecting") or (status.is_connected and is_reading),
+            len(status.sessions),
+            {session: state.value for session, state in status.sessions.items() if state not in _UNTROUBLED},
+            status.counts,
+        )
+
+    async def run(self) -> None:
+        """Connect, observe, and connect again, until cancelled. Raises only what a callback raised."""
+        failures = 0
+        while True:
+            self._status.state = "connecting"
+            try:
+                await self._observe()
+            except LostError as error:
+                failures = 0 if self._status.is_connected else failures + 1
+                self._status.state = str(error)
+            except OSError as error:
+                failures += 1
+                self._status.state = f"the server cannot be reached: {error.strerror or 'no connection'}"
+            self._status.is_connected = False
+            await asyncio.sleep(self._pause(failures))
+
+    def _pause(self, failures: int) -> float:
+        """Return how long to wait: jitter above a floor, so that many sources of one server do not knock together."""
+        shortest, longest = self._pause_seconds
+        ceiling = min(longest, shortest * 2.0 ** min(failures, 16))
+        return shortest + (ceiling - shortest) * random.random()  # noqa: S311  no secret
+
+    async def _observe(self) -> None:
+        reader, writer = await self._open_streams()
+        connection = Connection(
+            reader, writer, self._take_notification, self._saw_method, body_bytes_max=self._body_bytes_max
+        )
+        self._status.connections += 1
+        self._connection = connection
+        listening = asyncio.create_task(connection.run())
+        try:
+            await self._shake_hands(connection)
+            self._status.is_connected = True
+            for session in read_sessions(await connection.call("session.list")):
+                self._consider(session.sessionId, session.modifiedTime)
+            self._status.state = "following"
+            await listening
+        except LostError:
+            if self._failure is not None:
+                raise self._failure from None
+            raise
+        except CallError as error:
+            raise LostError(_refused(error.code)) from None
+        except AnswerTooLongError:
+            raise LostError("the server's list of sessions is longer than can be read") from None
+        finally:
+            self._asked_before += connection.asked_of_us
+            self._status.asked_of_us = self._asked_before
+            self._connection = None
+            connection.close()
+            tasks = [listening, *self._tasks.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._tasks.clear()
+            self._followers.clear()
+            self._again.clear()
+
+    async def _shake_hands(self, connection: Connection) -> None:
+        token = self._token()
+        try:
+            given: dict[str, Any] = {} if token is None else {"token": token}
+            result = await connection.call("connect", **given)
+        except CallError as error:
+            if error.code == _WRONG_TOKEN and token is None:
+                raise CallError(_NO_TOKEN) from None
+            if error.code != METHOD_NOT_FOUND:
+                raise
+            result = await connection.call("ping")
+        try:
+            told = msgspec.json.decode(result, type=Connected)
+        except REFUSALS:
+            raise LostError("what came is not the CLI's JSON-RPC: no protocol version") from None
+        self._status.protocol, self._status.version = told.protocolVersion, told.version[:64]
+        if told.protocolVersion not in PROTOCOLS:
+            spoken = f"{PROTOCOLS.start} to {PROTOCOLS.stop - 1}"
+            raise LostError(f"the server speaks protocol {told.protocolVersion}, this exporter {spoken}: update it")
+
+    def _take_notification(self, method: str, params: msgspec.Raw) -> None:
+        if method == "session.lifecycle":
+            try:
+                told = msgspec.json.decode(params, type=Lifecycle)
+            except REFUSALS:
+                return
+            if told.type == "session.deleted":
+                self._callbacks.gone(told.sessionId)
+            else:
+                self._consider(told.sessionId, "")
+        elif method == "session.event" and self._push:
+            pushed = read_pushed(params)
+            follower = self._followers.get(pushed.sessionId)
+            if follower is not None:
+                follower.push(pushed.event)
+        elif method in ("shell.output", "shell.exit") and self._on_shell is not None:
+            self._on_shell(method, bytes(params))
+        else:
+            self._saw_method(method)
+
+    def _saw_method(self, method: str) -> None:
+        if method not in _KNOWN_METHODS:
+            self._status.counts.saw_method(method)
+
+    def _consider(self, session: str, changed: str) -> None:
+        """Follow a session if that is wanted; one that rests is looked at again when it has rested."""
+        if _SESSION_NAME.fullmatch(session) is None:  # it names a file of ours
+            return
+        if session in self._tasks:
+            self._again.add(session)
+            return
+        want = self._callbacks.want(session, changed)
+        if want is Want.NOTHING or self._connection is None or len(self._tasks) >= SESSIONS_MAX:
+            return
+        follower = Follower(
+            session,
+            self._connection,
+            self._callbacks,
+            self._status.counts,
+            want=want,
+            push=self._push,
+            file_readers=self._file_readers,
+        )
+        self._followers[session] = follower
+        self._tasks[session] = asyncio.create_task(self._follow(session, follower))
+
+    async def _follow(self, session: str, follower: Follower) -> None:
+        try:
+            while True:
+                self._again.discard(session)
+                await follower.run()
+                # A loaded session tells of itself many times a second; one that cannot be read is asked once.
+                await asyncio.sleep(REST_SECONDS)
+                if session not in self._again:
+                    break
+        except LostError:
+            pass
+        except Exception as error:  # the task's edge: a journal that cannot be written ends the source, loudly
+            self._failure = error
+            if self._connection is not None:
+                self._connection.close()
+        finally:
+            self._status.sessions[session] = follower.state
+            self._followers.pop(session, None)
+            self._tasks.pop(session, None)
+
+
+def _refused(code: int) -> str:
+    if code == _NO_TOKEN:
+        return "the server wants a token: name the file that holds it (COPILOT_CONNECTION_TOKEN of the server)"
+    if code == _WRONG_TOKEN:
+        return "the server refused the token: put the one it was started with (COPILOT_CONNECTION_TOKEN) into the file"
+    return f"the server refused a call (error {code})"

@@ -1,0 +1,191 @@
+"""The source for what a session's extension shows us live: a Unix socket of ours that taps connect to.
+
+A tap sees what is never on disk; what is on disk is the file's to tell. So only ephemeral events are passed on, each
+as soon as it comes, and what cannot be passed on is forgotten and counted: nothing here is ever owed.
+"""
+
+import asyncio
+import os
+import re
+import socket
+import struct
+import sys
+import tempfile
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from exporter.core.events.envelope import REFUSALS, Envelope, decode
+from exporter.core.events.lines import LineSplitter, Oversized
+from exporter.errors import StateError
+from exporter.sources.remote import Callbacks, Counts, Event, Want
+
+SOCKET_NAME: Final = "tap.sock"
+PATH_NAME: Final = "tap.path"
+LINE_BYTES_MAX: Final = 8 << 20
+TAPS_MAX: Final = 256
+RECENT_MAX: Final = 16_384
+SESSIONS_SHOWN_MAX: Final = 1000
+_CHUNK_BYTES: Final = 1 << 18
+_PATH_LENGTH_MAX: Final = 100
+_PEER: Final = struct.Struct("iII")
+_SESSION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+
+
+class _Line(msgspec.Struct, frozen=True, gc=False):
+    """What a tap writes: who it is, or an event with how many it had to drop so far."""
+
+    session: str = ""
+    dropped: int = 0
+    event: msgspec.Raw = msgspec.Raw()
+
+
+_decode: Final = msgspec.json.Decoder(_Line).decode
+
+
+@dataclass(slots=True)
+class TapStatus:
+    """What `status` shows: how many taps there are, what they lost, and what of them could not be read."""
+
+    taps: int = 0
+    turned_away: int = 0
+    dropped_by_taps: int = 0
+    unreadable: int = 0
+    durable_left: int = 0  # durable events, which are left to the file
+    sessions: set[str] = field(default_factory=set)
+    counts: Counts = field(default_factory=Counts)
+
+
+class TapSource:
+    """Listens for taps. Needs the state lock, so that a socket that is there is a dead exporter's."""
+
+    def __init__(self, state_dir: Path, callbacks: Callbacks) -> None:
+        self.status = TapStatus()
+        self._state_dir = state_dir
+        self._callbacks = callbacks
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._recent: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    async def start(self) -> None:
+        """Begin to listen. Raises `StateError` where that is not possible."""
+        if sys.platform == "win32":
+            raise StateError("the tap does not work on Windows yet", hint="remove the source `tap`")
+        path = socket_path(self._state_dir)
+        path.unlink(missing_ok=True)
+        before = os.umask(0o177)
+        try:
+            self._server = await asyncio.start_unix_server(self._serve, str(path))
+        except OSError as error:
+            raise StateError(f"no socket can be made at {path}: {error.strerror}") from error
+        finally:
+            os.umask(before)
+        if path.parent != self._state_dir:
+            (self._state_dir / PATH_NAME).write_text(f"{path}\n", encoding="utf-8")
+
+    async def close(self) -> None:
+        """Stop listening and hang up; taps keep quiet until somebody listens again."""
+        if self._server is not None:
+            self._server.close()
+            socket_path(self._state_dir).unlink(missing_ok=True)
+            (self._state_dir / PATH_NAME).unlink(missing_ok=True)
+        for writer in list(self._writers):
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not _is_same_user(writer.get_extra_info("socket")) or len(self._writers) >= TAPS_MAX:
+            self.status.turned_away += 1
+            writer.close()
+            return
+        self._writers.add(writer)
+        self.status.taps = len(self._writers)
+        splitter, dropped = LineSplitter(0, LINE_BYTES_MAX), 0
+        try:
+            with suppress(ConnectionError):
+                while chunk := await reader.read(_CHUNK_BYTES):
+                    dropped = await self._take(splitter.feed(chunk), dropped)
+        finally:
+            self._writers.discard(writer)
+            self.status.taps = len(self._writers)
+            writer.close()
+
+    async def _take(self, lines: list[bytes | Oversized], dropped: int) -> int:
+        """Pass the live events of one tap on; return how many it has dropped so far."""
+        sessions: dict[str, list[Event]] = {}
+        for line in lines:
+            told = _read(line)
+            if told is None:
+                self.status.unreadable += 1
+                continue
+            if not bytes(told.event):  # it says who it is
+                continue
+            if told.dropped > dropped:
+                self.status.dropped_by_taps += told.dropped - dropped
+                dropped = told.dropped
+                await self._pass_on(sessions)
+                self._callbacks.missed(told.session)
+            content = bytes(told.event)
+            envelope = decode(content)
+            if not isinstance(envelope, Envelope):
+                self.status.unreadable += 1
+            elif not envelope.ephemeral:
+                self.status.durable_left += 1
+            elif not self._is_new(told.session, envelope.id):
+                self.status.counts.repeats += 1
+            else:
+                self.status.counts.saw(envelope.type)
+                sessions.setdefault(told.session, []).append(Event(content, True))
+        await self._pass_on(sessions)
+        return dropped
+
+    async def _pass_on(self, sessions: dict[str, list[Event]]) -> None:
+        """Offer what came of each session, and forget it."""
+        for session, events in sessions.items():
+            if len(self.status.sessions) < SESSIONS_SHOWN_MAX:
+                self.status.sessions.add(session)
+            wanted = self._callbacks.want(session, "") is not Want.NOTHING
+            if wanted and await self._callbacks.take(session, events):
+                self.status.counts.ephemeral += len(events)
+            else:
+                self.status.counts.dropped += len(events)
+        sessions.clear()
+
+    def _is_new(self, session: str, id: str) -> bool:
+        """Tell whether an event has not just come: CLI 1.0.102 loads a user's tap and a project's side by side."""
+        if (session, id) in self._recent:
+            return False
+        self._recent[session, id] = None
+        if len(self._recent) > RECENT_MAX:
+            self._recent.popitem(last=False)
+        return True
+
+
+def socket_path(state_dir: Path) -> Path:
+    """Return where taps connect to; a path too long for a socket moves to the runtime directory."""
+    path = state_dir / SOCKET_NAME
+    if len(os.fsencode(path)) <= _PATH_LENGTH_MAX:
+        return path
+    facts = state_dir.stat()
+    runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
+    return runtime / f"exporter-tap-{facts.st_dev:x}-{facts.st_ino:x}.sock"
+
+
+def _read(line: bytes | Oversized) -> _Line | None:
+    if isinstance(line, Oversized):
+        return None
+    try:
+        told = _decode(line)
+    except REFUSALS:
+        return None
+    return told if _SESSION_NAME.fullmatch(told.session) else None
+
+
+def _is_same_user(connection: socket.socket) -> bool:
+    if sys.platform != "linux":
+        return True  # the socket's mode 0600 is what keeps others out
+    peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+    return int(_PEER.unpack(peer)[1]) in (os.getuid(), 0)

@@ -1,0 +1,176 @@
+"""Events that could not be sent, kept on this machine with the reason, until they are replayed, dropped or old.
+
+Their original bytes are kept because the session file may be rewritten. They are as secret as the file they come
+from: 0600, and nobody shows them unless the redactor has passed them.
+"""
+
+import hashlib
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from exporter.core.delivery.segment import Unsendable
+from exporter.state.database import DATABASE_ERRORS, is_damage, open_database, set_aside
+
+_MIGRATIONS: Final = (
+    """
+    CREATE TABLE quarantine (
+        n INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, event TEXT, offset INTEGER NOT NULL,
+        size INTEGER NOT NULL, sink TEXT NOT NULL, reason TEXT NOT NULL, detail TEXT NOT NULL, since REAL NOT NULL,
+        raw BLOB NOT NULL
+    );
+    CREATE UNIQUE INDEX quarantine_once ON quarantine (session, sink, offset, size, reason)
+    """,
+    # A file that was rewritten may hold another event of the same size at the same place.
+    """
+    ALTER TABLE quarantine ADD COLUMN hash BLOB NOT NULL DEFAULT x'';
+    DROP INDEX quarantine_once;
+    CREATE UNIQUE INDEX quarantine_once ON quarantine (session, sink, offset, size, reason, hash)
+    """,
+)
+_ENTRIES: Final = "SELECT n, session, event, offset, size, nullif(sink, ''), reason, detail, since, raw FROM quarantine"
+_BYTES: Final = "SELECT coalesce(sum(length(raw)), 0) FROM quarantine"
+
+
+class QuarantineFullError(Exception):
+    """The quarantine has reached its cap; the session must stop, because nothing may be dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """One quarantined event; `sink` is None when no sink may have it. `raw` is whole when `len(raw) == size`."""
+
+    number: int
+    session: str
+    event: str | None
+    offset: int
+    size: int
+    sink: str | None
+    reason: str
+    detail: str
+    since: float
+    raw: bytes = field(repr=False)
+
+
+class Quarantine:
+    """The quarantine of one state directory. What `add` returned from is on disk (synchronous FULL)."""
+
+    def __init__(self, path: Path, *, bytes_max: int, days_max: int) -> None:
+        self._path = path
+        self._bytes_max = bytes_max
+        self._days_max = days_max
+        self._connection, self.set_aside = open_database(path, _MIGRATIONS, synchronous="FULL")
+        self._bytes = self._measure()
+
+    def close(self) -> None:
+        """Close the database."""
+        self._connection.close()
+
+    def _run(self, sql: str, values: Sequence[object] = ()) -> tuple[list[Any], int]:
+        """Return the rows and how many were changed."""
+        try:
+            cursor = self._connection.execute(sql, values)
+            return cursor.fetchall(), cursor.rowcount
+        except DATABASE_ERRORS as error:
+            if is_damage(error):  # what was kept is set aside, and there is room for what comes
+                self._connection.close()
+                self.set_aside = set_aside(self._path)
+                self._connection, _ = open_database(self._path, _MIGRATIONS, synchronous="FULL")
+                self._bytes = 0
+                raise sqlite3.DatabaseError("malformed, set aside") from error
+            raise
+
+    def _measure(self) -> int:
+        rows, _ = self._run(_BYTES)
+        return int(rows[0][0])
+
+    def add(self, session: str, sink: str | None, what: list[Unsendable], *, detail: str = "") -> int:
+        """Keep events durably; what is there already is not kept twice. Return how many are new.
+
+        Raises `QuarantineFullError` when the cap is reached and `sqlite3.Error` when the disk refuses; in both cases
+        nothing was kept and the caller must not move a mark past these events.
+        """
+        try:
+            return self._add(session, sink, what, detail)
+        except QuarantineFullError:
+            if not self.expire():
+                raise
+            return self._add(session, sink, what, detail)
+
+    def _add(self, session: str, sink: str | None, what: list[Unsendable], detail: str) -> int:
+        now, added, added_bytes = time.time(), 0, 0
+        try:
+            self._run("BEGIN IMMEDIATE")
+            for one in what:
+                digest = hashlib.blake2b(one.raw, digest_size=16).digest()
+                _, new = self._run(
+                    "INSERT OR IGNORE INTO quarantine"
+                    " (session, event, offset, size, sink, reason, detail, since, raw, hash)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (session, one.id, one.offset, one.size, sink or "", one.reason, detail, now, one.raw, digest),
+                )
+                added += new
+                added_bytes += len(one.raw) if new else 0
+            if added and self._bytes + added_bytes > self._bytes_max:
+                raise QuarantineFullError
+            self._run("COMMIT")
+        except (sqlite3.Error, QuarantineFullError):
+            if self._connection.in_transaction:
+                self._connection.rollback()
+            raise
+        self._bytes += added_bytes
+        return added
+
+    def expire(self) -> int:
+        """Forget what is older than the limit; return how many."""
+        oldest = time.time() - self._days_max * 86_400
+        _, gone = self._run("DELETE FROM quarantine WHERE since < ?", (oldest,))
+        self._bytes = self._measure()
+        return gone
+
+    def count(self, *, session: str | None = None, sink: str | None = None) -> int:
+        """Count the events in quarantine, of a session and for a sink (those for no sink count for each)."""
+        rows, _ = self._run(
+            "SELECT count(*) FROM quarantine WHERE (? IS NULL OR session = ?) AND (? IS NULL OR sink IN ('', ?))",
+            (session, session, sink, sink),
+        )
+        return int(rows[0][0])
+
+    def by_reason(self) -> dict[str, int]:
+        """Count the events in quarantine by their reason, the most first."""
+        rows, _ = self._run("SELECT reason, count(*) FROM quarantine GROUP BY reason ORDER BY 2 DESC, 1")
+        return {str(reason): int(count) for reason, count in rows}
+
+    def ids(self, session: str, sink: str) -> set[str]:
+        """Return the ids of a session's quarantined events that this sink lacks."""
+        rows, _ = self._run(
+            "SELECT event FROM quarantine WHERE session = ? AND sink IN ('', ?) AND event IS NOT NULL", (session, sink)
+        )
+        return {str(row[0]) for row in rows}
+
+    def entries(self, *, numbers: list[int] | None = None) -> list[Quarantined]:
+        """Return what is kept, oldest first; only the given numbers when there are any."""
+        if numbers is None:
+            rows, _ = self._run(_ENTRIES + " ORDER BY n")
+            return [Quarantined(*row) for row in rows]
+        return [
+            Quarantined(*row)
+            for number in sorted(set(numbers))
+            for row in self._run(_ENTRIES + " WHERE n = ?", (number,))[0]
+        ]
+
+    def entries_without_sink(self) -> list[Quarantined]:
+        """Return what no sink may have, without the bytes."""
+        rows, _ = self._run(
+            "SELECT n, session, event, offset, size, NULL, reason, detail, since, x'' FROM quarantine WHERE sink = ''"
+        )
+        return [Quarantined(*row) for row in rows]
+
+    def drop(self, numbers: list[int]) -> int:
+        """Forget these; return how many there were."""
+        gone = sum(self._run("DELETE FROM quarantine WHERE n = ?", (number,))[1] for number in numbers)
+        self.expire()
+        return gone

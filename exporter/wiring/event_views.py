@@ -1,0 +1,26 @@
+"""What a receiver shows of its events by means of the telemetry package: traces, and what each event means."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from exporter.core.events.data import read_object
+from exporter.core.events.projection import Projected
+from exporter.version import VERSION
+
+
+def make_trace(session: str, lines: Iterable[bytes], begun_by: str | None = None) -> bytes:
+    """Return the spans of a session's events, or of the interaction that one of them began, as OTLP JSON."""
+    from otel.encode.trace_json import trace_json
+
+    return msgspec.json.encode(trace_json(session, lines, VERSION, begun_by=begun_by))
+
+
+def project(event_type: str, data: bytes, ephemeral: bool, /) -> Projected:
+    """Return what an event means; only a notification's data are looked into, for nothing else depends on them."""
+    from otel import projection
+
+    told = projection.project(
+        event_type, read_object(data) if event_type == projection.NOTIFICATION else None, ephemeral
+    )
+    return Projected(told.model_visible, told.ui_visible, told.durable, projection.is_known(event_type))

@@ -1,0 +1,155 @@
+"""What would be masked in a session: every place with the text around it as it would leave, never with the secret."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from exporter.core.delivery.position import START
+from exporter.core.events.envelope import Envelope, decode
+from exporter.core.events.redaction import Redacted
+from exporter.core.events.redaction import Refused as RefusedEvent
+from exporter.pipeline.segment_reader import Road
+from exporter.sources.files.session_file import OpenFiles, SessionFile
+from redaction.engine import Finding, Masked, Refused
+
+if TYPE_CHECKING:
+    from redaction.engine import Redactor
+
+AROUND: Final = 40
+_MARKER: Final = re.compile(r"\[REDACTED:[^\]\s]{1,80}\]|\*{6}")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of a masked text: what stayed, or a marker of ours with the finding that it stands for."""
+
+    text: str
+    finding: Finding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A finding with what stands around it on its line, other markers included; `pieces` holds it at `index`."""
+
+    event: str | None
+    type: str
+    finding: Finding
+    pieces: tuple[Piece, ...]
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """An event that could not be masked and would go to quarantine."""
+
+    event: str | None
+    reason: str
+
+
+async def preview(
+    redactor: "Redactor", file: SessionFile, *, budget_ms: float, line_bytes_max: int
+) -> AsyncIterator[Place | Withheld | int]:
+    """Yield what would be masked in the session's durable events, and after each part of the file its events' number.
+
+    Reads the file as delivery does, and delivers nothing.
+    """
+    found: list[tuple[bytes, Masked | Refused]] = []
+
+    def note(line: bytes, /) -> Redacted:
+        result = redactor.redact(line, budget_ms)
+        if isinstance(result, Masked | Refused):
+            found.append((line, result))
+        return RefusedEvent(result.reason) if isinstance(result, Refused) else line
+
+    files = OpenFiles(1)
+    road = Road(files, note, line_bytes_max=line_bytes_max, cache_bytes=0)
+    position = START
+    try:
+        file.refresh(files)
+        while (segment := await road.segment(file, position, None)) is not None:
+            for line, result in found:
+                for place in _places(redactor, line, result):
+                    yield place
+            found.clear()
+            yield len(segment.ids)
+            position = segment.end
+    finally:
+        files.close_all()
+
+
+def _places(redactor: "Redactor", line: bytes, result: Masked | Refused) -> Iterator[Place | Withheld]:
+    envelope = decode(line)
+    event, kind = None, ""
+    if isinstance(envelope, Envelope):
+        event, kind = redactor.redact_text(envelope.id), redactor.redact_text(envelope.type)
+    if isinstance(result, Refused):
+        yield Withheld(event, result.reason)
+        return
+    document = _document(result.line)
+    for path in dict.fromkeys(finding.path for finding in result.findings):
+        here = sorted((one for one in result.findings if one.path == path), key=lambda one: one.start)
+        for text in (*_texts_at(document, path), ""):  # a key has the same path as its value
+            pieces = split(text, here)
+            here = [one for one in here if not any(piece.finding is one for piece in pieces)]
+            for index, piece in enumerate(pieces):
+                if piece.finding is not None:
+                    yield Place(event, kind, piece.finding, *_around(pieces, index))
+
+
+def _document(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _texts_at(document: Any, path: str) -> Iterator[str]:
+    """Yield the masked texts that a path may mean: the string that it leads to, its last key."""
+    steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
+    for step in steps:
+        document = document[int(step)] if isinstance(document, list) else (document or {}).get(step)
+        if not isinstance(document, dict | list):
+            break
+    if isinstance(document, str):
+        yield document
+    yield from steps[-1:]
+
+
+def split(masked: str, findings: Sequence[Finding]) -> list[Piece]:
+    """Take a masked text apart; the findings are those of the text, in order, by the offsets they had before.
+
+    Of an empty text each finding is a piece without text. A finding of which the text shows nothing is left out.
+    """
+    if not masked:
+        return [Piece("", finding) for finding in findings]
+    pieces: list[Piece] = []
+    position = removed = 0  # in the masked text; in the text as it was
+    for finding in findings:
+        found = _MARKER.match(masked, position + finding.start - removed) or _MARKER.search(masked, position)
+        if found is None:
+            continue
+        if found.start() > position:
+            pieces.append(Piece(masked[position : found.start()]))
+        pieces.append(Piece(found[0], finding))
+        position, removed = found.end(), finding.end
+    return [*pieces, Piece(masked[position:])]
+
+
+def _around(pieces: Sequence[Piece], index: int) -> tuple[tuple[Piece, ...], int]:
+    """Return the pieces of the same line, as far as a person wants to see, and where in them the finding is."""
+    before: list[Piece] = []
+    for piece in reversed(pieces[:index]):
+        text = piece.text if piece.finding else piece.text.rpartition("\n")[2][-AROUND:]
+        before.insert(0, Piece(text, piece.finding))
+        if text != piece.text or sum(len(one.text) for one in before) > AROUND:
+            break
+    after: list[Piece] = []
+    for piece in pieces[index + 1 :]:
+        text = piece.text if piece.finding else piece.text.partition("\n")[0][:AROUND]
+        after.append(Piece(text, piece.finding))
+        if text != piece.text or sum(len(one.text) for one in after) > AROUND:
+            break
+    kept = [piece for piece in before if piece.text]
+    return (*kept, pieces[index], *(piece for piece in after if piece.text)), len(kept)

@@ -1,0 +1,217 @@
+"""Spans and log records as OTLP's protobuf bytes, without the protobuf library; the metrics are in `points`.
+
+A span or record becomes the field that it is in its request, so that a request is a join and a batch is measured by
+adding up lengths. What a content level does not show is left out here, by the level that each attribute carries.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from struct import Struct
+from typing import Final
+
+from otel.encode.keyvalues import KeyValues, key_value
+from otel.encode.varint import UINT64_MAX, counted, utf8, varint
+from otel.model import Attributes, Link, LogRecord, Span, SpanEvent
+from otel.name_types import Content, Semconv
+from otel.names import (
+    AGENT_INSTANCE_ID,
+    CONVERSATION_ID,
+    EVENT_PARENT_ID,
+    EVENT_TYPE,
+    LOG_EVENT_ID,
+    LOG_NAME_PREFIX,
+    SESSION_ID,
+)
+
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
+SCOPE_NAME: Final = "session-exporter"
+
+_KEPT_ENTRIES_MAX: Final = 1024
+_KEPT_CHARACTERS_MAX: Final = 256
+_SEVERITIES: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
+_SEVERITY_TEXTS: Final = (b"", *(counted(b"\x1a", text.encode()) for text in _SEVERITIES for _ in range(4)))
+_SCHEMA: Final = counted(b"\x1a", SCHEMA_URL.encode())
+_STATUS: Final = (b"", b"\x7a\x02\x18\x01", b"\x7a\x02\x18\x02")
+_SAMPLED: Final = 1  # in the trace flags: what is sent has been sampled
+
+# Each is the tags and values of fields of a fixed size: ids cannot have another length, times are 64 bits.
+_SPAN: Final = Struct("<2s16s2s8sBBBQBQ2sI").pack
+_PARENT: Final = Struct("<2s8s").pack
+_EVENT: Final = Struct("<BQ").pack
+_LINK: Final = Struct("<2s16s2s8sBI").pack
+_LOG: Final = Struct("<BQBQ").pack
+_LOG_CONTEXT: Final = Struct("<2s16s2s8sBI").pack
+
+
+def span_bytes(span: Span, content: Content, semconv: Semconv) -> bytes:
+    """Return a span as a field of a request."""
+    return writer(content, semconv).span(span)
+
+
+def log_bytes(record: LogRecord, content: Content, semconv: Semconv, observed_ns: int) -> bytes:
+    """Return a log record as a field of a request; its body is in it only at content level `redacted`."""
+    return writer(content, semconv).log(record, observed_ns)
+
+
+def resource_bytes(
+    attributes: Attributes, content: Content, semconv: Semconv, given: "Mapping[str, str] | None" = None
+) -> bytes:
+    """Return the resource of a request. Attributes that the user gave by name win over ours of that name."""
+    given = given or {}
+    ours = {a: v for a, v in attributes.items() if not any(key in given for key in a.spellings(semconv))}
+    written = KeyValues(b"\x0a", content, semconv).written(ours.items())
+    return counted(b"\x0a", written + b"".join([key_value(b"\x0a", key, value) for key, value in given.items()]))
+
+
+def scope_bytes(version: str) -> bytes:
+    """Return the scope of a request: this program and its version."""
+    return counted(b"\x0a", counted(b"\x0a", SCOPE_NAME.encode()) + counted(b"\x12", utf8(version)))
+
+
+def request_bytes(resource: bytes, scope: bytes, records: Iterable[bytes]) -> bytes:
+    """Return the body of an export request of records of one signal; all three signals have the same layout."""
+    scoped = b"".join((scope, *records, _SCHEMA))
+    return counted(b"\x0a", b"".join((resource, b"\x12", varint(len(scoped)), scoped, _SCHEMA)))
+
+
+class _Texts(dict[str, bytes]):
+    """Fields of short texts that come again and again."""
+
+    def __init__(self, tag: bytes) -> None:
+        super().__init__()
+        self._tag = tag
+
+    def __missing__(self, text: str) -> bytes:
+        field = counted(self._tag, utf8(text))
+        if len(text) <= _KEPT_CHARACTERS_MAX:
+            if len(self) >= _KEPT_ENTRIES_MAX:
+                self.clear()
+            self[text] = field
+        return field
+
+
+class _LogHeads(dict[tuple[int, str], bytes]):
+    """What a severity and a type of event become in a log record."""
+
+    def __init__(self, attributes: KeyValues) -> None:
+        super().__init__()
+        self._attributes = attributes
+
+    def __missing__(self, head: tuple[int, str]) -> bytes:
+        severity, name = min(max(head[0], 0), 24), LOG_NAME_PREFIX + head[1]
+        field = bytes((0x10, severity)) + _SEVERITY_TEXTS[severity] + counted(b"\x62", utf8(name))
+        field += self._attributes.written([(EVENT_TYPE, head[1])])
+        if len(name) <= _KEPT_CHARACTERS_MAX:
+            if len(self) >= _KEPT_ENTRIES_MAX:
+                self.clear()
+            self[head] = field
+        return field
+
+
+class _Sessions(dict[str, bytes]):
+    """What a session is in a log record."""
+
+    def __init__(self, attributes: KeyValues) -> None:
+        super().__init__()
+        self._attributes = attributes
+
+    def __missing__(self, session: str) -> bytes:
+        if len(self) >= _KEPT_ENTRIES_MAX:
+            self.clear()
+        field = self[session] = self._attributes.written([(CONVERSATION_ID, session), (SESSION_ID, session)])
+        return field
+
+
+class Writer:
+    """Writes what one content level shows, in one convention's spelling. Get one from `writer`."""
+
+    def __init__(self, content: Content, semconv: Semconv) -> None:
+        self._content = content
+        self._span_attributes = KeyValues(b"\x4a", content, semconv)
+        self._event_attributes = KeyValues(b"\x1a", content, semconv)
+        self._link_attributes = KeyValues(b"\x22", content, semconv)
+        self._log_attributes = KeyValues(b"\x32", content, semconv)
+        self._span_names = _Texts(b"\x2a")
+        self._event_names = _Texts(b"\x12")
+        self._log_heads = _LogHeads(self._log_attributes)
+        self._log_ids = self._log_attributes.before_text(LOG_EVENT_ID)
+        self._log_parents = self._log_attributes.before_text(EVENT_PARENT_ID)
+        self._log_sessions = _Sessions(self._log_attributes)
+        self._shows_bodies = content >= Content.REDACTED
+
+    def span(self, span: Span) -> bytes:
+        """See `span_bytes`."""
+        name = span.operation
+        if span.target is not None and span.target_content <= self._content:
+            name = f"{name} {span.target}"
+        trace_id, span_id = span.context
+        fixed = _SPAN(
+            b"\x0a\x10", trace_id, b"\x12\x08", span_id, 0x30, span.kind,
+            0x39, _moment(span.start_ns), 0x41, _moment(span.end_ns), b"\x85\x01", _SAMPLED,
+        )  # fmt: skip
+        written = fixed + self._span_names[name] + self._span_attributes.written(span.attributes.items())
+        if span.parent_id is not None:
+            written += _PARENT(b"\x22\x08", span.parent_id)
+        if span.events:
+            written += b"".join(map(self._event, span.events))
+        if span.links:
+            written += b"".join(map(self._link, span.links))
+        written += _STATUS[span.status]
+        return b"\x12" + varint(len(written)) + written
+
+    def _event(self, event: SpanEvent) -> bytes:
+        written = (
+            _EVENT(0x09, _moment(event.time_ns))
+            + self._event_names[event.name.name]
+            + self._event_attributes.written(event.attributes.items())
+        )
+        return b"\x5a" + varint(len(written)) + written
+
+    def _link(self, link: Link) -> bytes:
+        trace_id, span_id = link.context
+        ids = _LINK(b"\x0a\x10", trace_id, b"\x12\x08", span_id, 0x35, _SAMPLED)
+        return counted(b"\x6a", ids + self._link_attributes.written(link.attributes.items()))
+
+    def log(self, record: LogRecord, observed_ns: int) -> bytes:
+        """See `log_bytes`."""
+        time_ns = record.time_ns
+        if not (0 <= time_ns <= UINT64_MAX and 0 <= observed_ns <= UINT64_MAX):
+            time_ns, observed_ns = _moment(time_ns), _moment(observed_ns)
+        try:
+            identity = record.event_id.encode()
+            parent = record.parent_id.encode() if record.parent_id is not None else None
+        except UnicodeEncodeError:
+            identity = utf8(record.event_id)
+            parent = utf8(record.parent_id) if record.parent_id is not None else None
+        parts = [
+            _LOG(0x09, time_ns, 0x59, observed_ns),
+            self._log_heads[record.severity, record.event_type],
+            self._log_ids[len(identity)],
+            identity,
+            self._log_sessions[record.session],
+        ]
+        if parent is not None:
+            parts += (self._log_parents[len(parent)], parent)
+        if record.agent_id is not None:
+            parts.append(self._log_attributes[AGENT_INSTANCE_ID][record.agent_id])
+        if record.said:
+            parts.append(self._log_attributes.written(record.said.items()))
+        if record.context is not None:
+            trace_id, span_id = record.context
+            parts.append(_LOG_CONTEXT(b"\x4a\x10", trace_id, b"\x52\x08", span_id, 0x45, _SAMPLED))
+        if self._shows_bodies and record.body:
+            body = record.body if record.body.isascii() else record.body.decode("utf-8", "replace").encode()
+            parts.append(counted(b"\x2a", counted(b"\x0a", body)))
+        written = b"".join(parts)
+        return b"\x12" + varint(len(written)) + written
+
+
+@cache
+def writer(content: Content, semconv: Semconv) -> Writer:
+    """Return what writes for this content level and convention."""
+    return Writer(content, semconv)
+
+
+def _moment(time_ns: int) -> int:
+    """Return a time as OTLP can tell it: none before 1970."""
+    return time_ns if 0 <= time_ns <= UINT64_MAX else max(0, min(time_ns, UINT64_MAX))

@@ -1,0 +1,200 @@
+"""The exporter's own figures as metrics, through OpenTelemetry's SDK; runs only where it is asked for.
+
+These are figures of now, so the SDK does what it is good at: it reads them at its own pace and sends them with its own
+exporter. A failure is told to whoever asked and is no harm: the next sending has the same figures.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from otel.health.exporter import exporter_for
+from otel.model import Temporality
+from otel.name_types import Attribute, Content, Instrument, InstrumentKind
+from otel.send.answer import readable
+from otel.send.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import CallbackOptions, Observation
+    from opentelemetry.sdk.metrics import MeterProvider
+
+SINK: Final = Attribute("session_exporter.sink", str, Content.NONE, "exporter", meaning="the sink's name in settings")
+RULE: Final = Attribute("session_exporter.rule", str, Content.NONE, "exporter", meaning="the rule that masked")
+TYPE: Final = Attribute("session_exporter.event.type", str, Content.NONE, "exporter", meaning="a type that is unknown")
+
+_PREFIX = "session_exporter."
+
+
+def _row(kind: InstrumentKind, name: str, unit: str, meaning: str, *labels: Attribute) -> Instrument:
+    return Instrument(_PREFIX + name, kind, unit, "exporter", labels=labels, meaning=meaning)
+
+
+LAG_EVENTS: Final = _row("gauge", "sink.lag.events", "{event}", "events read and not yet accepted", SINK)
+LAG_BYTES: Final = _row("gauge", "sink.lag.bytes", "By", "bytes read and not yet accepted", SINK)
+LAG_TIME: Final = _row("gauge", "sink.lag.time", "s", "age of the oldest event not yet accepted", SINK)
+QUEUE: Final = _row("gauge", "sink.queue", "{session}", "sessions that wait for their turn", SINK)
+RETRIES: Final = _row("counter", "sink.retries", "{request}", "requests sent again", SINK)
+REPEATED: Final = _row("counter", "sink.repeated", "{record}", "records sent again after a lost answer", SINK)
+REJECTED: Final = _row("counter", "sink.rejected", "{record}", "records that the endpoint did not take", SINK)
+QUARANTINED: Final = _row("gauge", "quarantined", "{event}", "events held back")
+REDACTIONS: Final = _row("counter", "redactions", "{secret}", "secrets masked", RULE)
+UNKNOWN_EVENTS: Final = _row("counter", "unknown_events", "{event}", "events of a type that is unknown", TYPE)
+ORPHANS: Final = _row("counter", "orphans", "{span}", "spans ended by a crash and not by an event")
+DEFECTS: Final = _row("counter", "defects", "{error}", "errors of the exporter that kept something from telemetry")
+
+TABLE: Final = (
+    LAG_EVENTS,
+    LAG_BYTES,
+    LAG_TIME,
+    QUEUE,
+    RETRIES,
+    REPEATED,
+    REJECTED,
+    QUARANTINED,
+    REDACTIONS,
+    UNKNOWN_EVENTS,
+    ORPHANS,
+    DEFECTS,
+)
+LABELS_MAX: Final = 100
+"""So many sinks, rules and types are told apart; the rest is added up as `other`."""
+LABEL_CHARACTERS_MAX: Final = 100
+OTHER: Final = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class SinkFigures:
+    """What is true of one sink now; `retries`, `repeated` and `rejected` count since the start."""
+
+    lag_events: int = 0
+    lag_bytes: int = 0
+    lag_seconds: float = 0.0
+    queue: int = 0
+    retries: int = 0
+    repeated: int = 0
+    rejected: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What is true now; all but `quarantined` count since the start. Mappings keep the order of first occurrence."""
+
+    sinks: Mapping[str, SinkFigures] = field(default_factory=dict)
+    redactions: Mapping[str, int] = field(default_factory=dict)
+    unknown_events: Mapping[str, int] = field(default_factory=dict)
+    orphans: int = 0
+    quarantined: int = 0
+    defects: int = 0
+
+
+def points(figures: Figures) -> "dict[Instrument, dict[str, float]]":
+    """Return the values of every instrument by the value of its one label; "" where it has none."""
+    sinks = figures.sinks.items()
+    return {
+        LAG_EVENTS: {name: sink.lag_events for name, sink in sinks},
+        LAG_BYTES: {name: sink.lag_bytes for name, sink in sinks},
+        LAG_TIME: {name: sink.lag_seconds for name, sink in sinks},
+        QUEUE: {name: sink.queue for name, sink in sinks},
+        RETRIES: {name: sink.retries for name, sink in sinks},
+        REPEATED: {name: sink.repeated for name, sink in sinks},
+        REJECTED: {name: sink.rejected for name, sink in sinks},
+        QUARANTINED: {"": figures.quarantined},
+        REDACTIONS: _bounded(figures.redactions),
+        UNKNOWN_EVENTS: _bounded(figures.unknown_events),
+        ORPHANS: {"": figures.orphans},
+        DEFECTS: {"": figures.defects},
+    }
+
+
+def _bounded(counts: Mapping[str, int]) -> dict[str, float]:
+    """The first so many stay what they are for good: a counter must not fall because another name came."""
+    found: dict[str, float] = {}
+    for name, count in counts.items():
+        label = readable(name)[:LABEL_CHARACTERS_MAX] or OTHER
+        if label not in found and len(found) >= LABELS_MAX:
+            label = OTHER
+        found[label] = found.get(label, 0) + count
+    return found
+
+
+class Health:
+    """Sends what `figures` returns, every `interval_seconds` and once when it stops.
+
+    `figures` is called on a thread of the SDK, for each row of `TABLE`, and does not raise. `failed` gets one line
+    without secrets when a sending fails. `resource` has the attributes that tell this exporter from others.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        figures: Callable[[], Figures],
+        resource: Mapping[str, str],
+        version: str,
+        *,
+        failed: Callable[[str], None],
+        interval_seconds: float = 60.0,
+        temporality: Temporality = "cumulative",
+    ) -> None:
+        self._endpoint = endpoint
+        self._figures = figures
+        self._resource = resource
+        self._version = version
+        self._interval_seconds = interval_seconds
+        self._temporality: Temporality = temporality
+        self._log = _Passing(endpoint, failed)
+        self._provider: MeterProvider | None = None
+
+    def start(self) -> None:
+        """Begin; raises EndpointError when the endpoint's address or certificates are no use."""
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        from opentelemetry.sdk.resources import Resource
+
+        exporter = exporter_for(self._endpoint, self._temporality)
+        logger = logging.getLogger("opentelemetry")
+        logger.propagate = False  # or Python writes the SDK's complaints to standard error
+        logger.addHandler(self._log)
+        milliseconds = self._interval_seconds * 1000
+        reader = PeriodicExportingMetricReader(
+            exporter, milliseconds, export_timeout_millis=self._endpoint.timeout_seconds * 1000
+        )
+        self._provider = MeterProvider([reader], Resource(dict(self._resource)), shutdown_on_exit=False)
+        meter = self._provider.get_meter("session-exporter", self._version)
+        for row in TABLE:
+            create = meter.create_observable_counter if row.kind == "counter" else meter.create_observable_gauge
+            create(row.name, [self._reads(row)], row.unit, row.meaning)
+
+    def stop(self, seconds: float = 2.0) -> None:
+        """Send once more and end, within the time given: what hangs is left behind."""
+        provider, self._provider = self._provider, None
+        if provider is None:
+            return
+        provider.shutdown(timeout_millis=seconds * 1000)
+        logger = logging.getLogger("opentelemetry")
+        logger.removeHandler(self._log)
+        logger.addHandler(logging.NullHandler())
+
+    def _reads(self, row: Instrument) -> "Callable[[CallbackOptions], Iterable[Observation]]":
+        from opentelemetry.metrics import Observation
+
+        key = row.labels[0].latest if row.labels else ""
+
+        def read(_: "CallbackOptions") -> "Iterable[Observation]":
+            for label, value in points(self._figures())[row].items():
+                yield Observation(value, {key: label} if key else {})
+
+        return read
+
+
+class _Passing(logging.Handler):
+    """Passes on what the SDK logs: one line, bounded, without secrets and without tracebacks."""
+
+    def __init__(self, endpoint: Endpoint, failed: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._endpoint = endpoint
+        self._failed = failed
+
+    def emit(self, record: logging.LogRecord) -> None:
+        password = self._endpoint.parts().password or ""
+        self._failed(readable(record.getMessage(), (*self._endpoint.headers().values(), password)))

@@ -1,0 +1,268 @@
+"""The sums of one stream of metrics: measurements in, points in the order of time out, state that outlives a crash.
+
+Measurements carry the times of their events and may be years old or come in any order. They are added up in spans of
+time, a point per series and span; `points` gives them, oldest first, and the same ones until `accepted` says that they
+were taken. What is written by `dump` before sending makes a crash repeat the very same points, and nothing is counted
+twice or lost. No clock, no input or output; nothing that is measured makes it fail.
+
+A cumulative point says what a counter was. Between two of them nobody knows that it did not move, and a counter that
+first shows up at 5 has gained nothing by a backend's reckoning. So a point after a silence, and the first point of all,
+comes with one of a millisecond before that says what the counter was until then.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from otel.instruments import instruments
+from otel.machines.metrics.accumulator import MILLISECOND, AnyPoint, Cell, Key, Labels, cell_of, empty
+from otel.machines.metrics.sums import Sums, merge_into, read, written
+from otel.model import Measurement, Temporality
+from otel.name_types import Content, Instrument, Semconv, Value
+from otel.names import CONVERSATION_ID
+
+_SECOND: Final = 1_000_000_000
+_SILENCE_NS: Final = 30 * _SECOND
+_READY_MAX: Final = 4_096
+_TIME_NS_MAX: Final = 2**63 - 1 - MILLISECOND
+_VALUE_MAX: Final = 2**40
+_NO_CELLS: Final[Mapping[Key, Cell]] = MappingProxyType({})
+
+Metrics: TypeAlias = list[tuple[Instrument, list[AnyPoint]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """How a stream is counted. `session_label` gives every session series of its own.
+
+    No more than `series_max` sets of labels are told apart per instrument, the rest is one more series. No more than
+    about `cells_max` spans of time of all series together wait to be sent: the spans grow instead.
+    """
+
+    temporality: Temporality = "cumulative"
+    content: Content = Content.METADATA
+    semconv: Semconv = "latest"
+    session_label: bool = False
+    width_ns: int = 10 * _SECOND
+    series_max: int = 1_000
+    cells_max: int = 8_000
+
+
+@dataclass(slots=True)
+class _Series:
+    """The series that measurements with the same labels belong to, and its cell of the span of time of the last one."""
+
+    key: Key
+    bounds: tuple[float, ...]
+    span: int
+    cell: Cell
+
+
+class Aggregate:
+    """The sums of one stream. `late` counts measurements older than what was sent before, `refused` unusable ones."""
+
+    def __init__(self, stream: Stream | None = None) -> None:
+        self._stream = stream or Stream()
+        self._sums = Sums(self._stream.width_ns)
+        self._waiting = 0
+        self._known: dict[Instrument, set[Labels]] = {}
+        self._hidden = {instrument: self._places_hidden(instrument) for instrument in instruments()}
+        self._after: dict[Key, Cell] = {}
+        self._late_after = 0
+
+    @property
+    def late(self) -> int:
+        """How many measurements came after newer ones of their series had been sent; they are in newer points."""
+        return self._sums.late
+
+    @property
+    def refused(self) -> int:
+        """How many measurements had no usable value or time."""
+        return self._sums.refused
+
+    @property
+    def waits(self) -> bool:
+        """Whether something was added that no accepted points tell of."""
+        return bool(self._sums.cells or self._sums.ready)
+
+    def add(self, measurements: Iterable[Measurement]) -> None:
+        """Add measurements; those of instruments that the stream's convention has not are passed over."""
+        sums, width_ns = self._sums, self._sums.width_ns
+        series: dict[tuple[Instrument, Labels], _Series | None] = {}
+        for measurement in measurements:
+            key = (measurement.instrument, measurement.labels)
+            try:
+                one = series[key]
+            except KeyError:
+                one = series[key] = self._series(*key)
+            if one is None:
+                continue
+            time_ns, value = measurement.time_ns, measurement.value
+            if not (0 < time_ns <= _TIME_NS_MAX and 0 <= value <= _VALUE_MAX):
+                sums.refused += 1
+                continue
+            span = time_ns // width_ns
+            if span != one.span:
+                cell = sums.cells.get(span, _NO_CELLS).get(one.key)
+                if cell is None:
+                    self._add_first(measurement, one.key[1])
+                    if width_ns != sums.width_ns:  # all cells are others now
+                        width_ns = sums.width_ns
+                        series.clear()
+                    continue
+                one.span, one.cell = span, cell
+            one.cell.add(measurement, one.bounds)
+
+    def _series(self, instrument: Instrument, labels: tuple[Value | None, ...]) -> "_Series | None":
+        """Return what measurements with these labels are added to, or None when nothing is sent of them."""
+        places = self._hidden.get(instrument)
+        if places is None:
+            return None
+        shown = tuple([None if place in places else label for place, label in enumerate(labels)]) if places else labels
+        return _Series((instrument, shown), instrument.bounds, -1, empty(()))
+
+    def points(self, until_ns: int | None = None) -> Metrics:
+        """Return points to send, oldest first: of spans of time that ended by `until_ns`, or of all that there are.
+
+        Nothing is forgotten before `accepted`; until then the answer is the same, whatever is added. There may be more
+        than one answer holds, so ask again. An empty answer needs no `accepted`.
+        """
+        if not self._sums.ready:
+            self._make_ready(until_ns)
+        self._after, self._late_after = {}, 0
+        metrics: Metrics = []
+        held: dict[Key, Cell] = {}
+        for pairs in self._sums.ready:
+            grouped: dict[Instrument, list[AnyPoint]] = {}
+            for key, cell in pairs:
+                series = self._after.get(key) or self._sums.series.get(key)
+                if series is None or cell.last_ns > series.last_ns:
+                    grouped.setdefault(key[0], []).extend(self._advance(key, cell, series, held.pop(key, None)))
+                    continue
+                self._late_after += cell.count
+                if key in held:
+                    held[key].merge(cell)
+                else:
+                    held[key] = cell.copy()
+            metrics.extend(grouped.items())
+        for key, cell in held.items():
+            series = self._after.get(key) or self._sums.series.get(key)
+            metrics.append((key[0], self._advance(key, cell, series, None)))
+        return metrics
+
+    def accepted(self) -> None:
+        """Take note that the points that `points` gave last were taken; the next ones come after them."""
+        self._sums.series.update(self._after)
+        self._sums.late += self._late_after
+        self._sums.ready, self._after, self._late_after = [], {}, 0
+
+    def dump(self) -> bytes:
+        """Return the whole state as bytes."""
+        return written(self._sums)
+
+    @classmethod
+    def load(cls, state: bytes, stream: Stream | None = None) -> "Aggregate | None":
+        """Return what `dump` wrote, or None when these bytes are no such state.
+
+        The stream may be counted differently from now on: what waits is kept, and series whose labels are other ones
+        begin anew, as a restarted counter does.
+        """
+        loaded = cls(stream)
+        sums = read(state, loaded._shown)
+        if sums is None:
+            return None
+        loaded._sums = sums
+        for instrument, labels in sums.known():
+            loaded._known.setdefault(instrument, set()).add(labels)
+        loaded._waiting = sum(map(len, sums.cells.values()))
+        return loaded
+
+    def _places_hidden(self, instrument: Instrument) -> tuple[int, ...] | None:
+        """Return the places of the labels that are not told, or None for an instrument that is not sent at all."""
+        stream = self._stream
+        if "both" not in (instrument.semconv, stream.semconv) and instrument.semconv != stream.semconv:
+            return None
+        return tuple(
+            place
+            for place, label in enumerate(instrument.labels)
+            if label.content > stream.content or (label is CONVERSATION_ID and not stream.session_label)
+        )
+
+    def _shown(self, instrument: Instrument, by_name: Mapping[str, Value | None]) -> Labels:
+        hidden = self._hidden[instrument] or ()
+        return tuple(
+            None if place in hidden else by_name.get(label.latest) for place, label in enumerate(instrument.labels)
+        )
+
+    def _add_first(self, measurement: Measurement, labels: Labels) -> None:
+        """Add a measurement to a span of time that has none of its series yet."""
+        instrument, sums = measurement.instrument, self._sums
+        known = self._known.get(instrument)
+        if known is None:
+            known = self._known[instrument] = set()
+        if labels not in known:
+            if len(known) >= self._stream.series_max:
+                labels = None
+            known.add(labels)
+        place = measurement.time_ns // sums.width_ns
+        span = sums.cells.get(place)
+        if span is None:
+            span = sums.cells[place] = {}
+        elif (cell := span.get((instrument, labels))) is not None:
+            cell.add(measurement, instrument.bounds)
+            return
+        span[instrument, labels] = cell_of(measurement, instrument.bounds)
+        self._waiting += 1
+        if self._waiting > self._stream.cells_max:
+            self._widen()
+
+    def _widen(self) -> None:
+        """Let spans of time grow until half of the room is free."""
+        sums = self._sums
+        while self._waiting > self._stream.cells_max // 2 and len(sums.cells) > 1:
+            sums.width_ns *= 2
+            wide: dict[int, dict[Key, Cell]] = {}
+            for span in sorted(sums.cells):
+                merge_into(wide.setdefault(span // 2, {}), sums.cells[span].items())
+            sums.cells = wide
+            self._waiting = sum(map(len, wide.values()))
+
+    def _make_ready(self, until_ns: int | None) -> None:
+        """Take out the oldest spans of time that are over; those that grew are over when the present is in them."""
+        sums, count = self._sums, 0
+        for span in sorted(sums.cells):
+            ends = (span + (1 if sums.width_ns == self._stream.width_ns else 0)) * sums.width_ns
+            if count >= _READY_MAX or (until_ns is not None and ends > until_ns):
+                break
+            pairs = list(sums.cells.pop(span).items())
+            for _, cell in pairs if until_ns is not None else ():
+                cell.last_ns = min(cell.last_ns, max(until_ns or 0, cell.first_ns))
+            count += len(pairs)
+            sums.ready.append(pairs)
+        self._waiting -= count
+        if not sums.cells:
+            sums.width_ns = self._stream.width_ns
+
+    def _advance(self, key: Key, cell: Cell, series: Cell | None, held: Cell | None) -> list[AnyPoint]:
+        """Add a cell, and what is too old for a point of its own, to a series; return the points that tell of it."""
+        bounds, cumulative = key[0].bounds, self._stream.temporality == "cumulative"
+        before_ns = max(cell.first_ns - MILLISECOND, 1)
+        total = series.copy() if series is not None else empty(bounds)
+        start_ns, last_ns = (series.first_ns, series.last_ns) if series is not None else (before_ns, 0)
+        time_ns = max(cell.last_ns, last_ns + MILLISECOND)
+        points = []
+        if cumulative and before_ns - last_ns > _SILENCE_NS:
+            points.append(total.point(key, start_ns, before_ns))
+        gained = cell
+        if held is not None:
+            gained = held.copy()
+            gained.merge(cell)
+        total.merge(gained)
+        total.first_ns, total.last_ns = start_ns, time_ns
+        self._after[key] = total
+        if cumulative:
+            points.append(total.point(key, start_ns, time_ns, gained))
+        else:
+            points.append(gained.point(key, last_ns or start_ns, time_ns, gained))
+        return points

@@ -1,0 +1,135 @@
+"""What finished spans say in numbers: how long agents, their calls and tools took, and how it ended."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from otel import names
+from otel.instruments import (
+    AGENT_CALLS,
+    AGENT_DURATION,
+    AGENT_TOOL_CALLS,
+    CALL_DURATION,
+    EXECUTE_TOOL_DURATION,
+    HOOK_DURATION,
+    HOOKS,
+    OPERATION_DURATION,
+    ORPHANS,
+    PERMISSION_WAIT,
+    PERMISSIONS,
+    TOOL_CALLS,
+    TOOL_DURATION,
+    TOOL_ERRORS,
+    TURNS,
+)
+from otel.machines.metrics.meter import Meter, label
+from otel.model import Span, Status
+from otel.name_types import Attribute, Semconv, Value
+
+_NANO: Final = 1_000_000_000
+_AGENTS_MAX: Final = 4_096
+
+
+@dataclass(slots=True)
+class _Below:
+    """What one agent has done so far."""
+
+    calls: int = 0
+    tools: int = 0
+    models: tuple[Value | None, Value | None] = (None, None)
+
+
+class SpanMetrics:
+    """Measures the spans of one session, inner ones before the agent that they belong to.
+
+    `provider` is who answers in spans that do not say it.
+    """
+
+    def __init__(self, semconv: Semconv) -> None:
+        self.provider: Value | None = None
+        self._semconv = semconv
+        self._below: dict[bytes, _Below] = {}
+
+    def measure(self, span: Span, meter: Meter) -> None:
+        """Note what a finished span says. What a crash cut off has no duration that would mean anything."""
+        meter.time_ns, meter.context = span.end_ns, span.context
+        if names.ORPHANED in span.attributes:
+            meter.note(ORPHANS, 1, span.operation)
+            self._below.pop(span.context.span_id, None)
+            return
+        # The most frequent ones first.
+        match span.operation:
+            case names.CHAT:
+                self._call(span, meter)
+            case names.EXECUTE_TOOL:
+                self._tool(span, meter)
+            case names.INVOKE_AGENT:
+                self._agent(span, meter)
+            case names.PERMISSION:
+                kind = _label(span, names.PERMISSION_KIND)
+                meter.note(PERMISSIONS, 1, kind, _label(span, names.PERMISSION_RESULT))
+                meter.note(PERMISSION_WAIT, _seconds(span), kind)
+            case names.EXECUTE_HOOK:
+                hook = _label(span, names.HOOK_TYPE)
+                meter.note(HOOKS, 1, hook, span.status is not Status.ERROR)
+                meter.note(HOOK_DURATION, _seconds(span), hook)
+
+    def _call(self, span: Span, meter: Meter) -> None:
+        attributes = span.attributes
+        if names.COMPACTED in attributes:
+            return  # as the CLI does, which counts such a call as a compaction only
+        asked, answered = attributes.get(names.REQUEST_MODEL), attributes.get(names.RESPONSE_MODEL)
+        model = label(asked)
+        models = (model, model if answered is asked else label(answered) or model)
+        labels = (span.operation, self._provider_of(span), *models, *meter.shared)
+        above = self._above(span)
+        above.calls += 1
+        above.models = models
+        if self._semconv != "legacy":
+            meter.add(CALL_DURATION, _seconds(span), labels)
+        if self._semconv != "latest":
+            meter.add(OPERATION_DURATION, _seconds(span), labels)
+
+    def _tool(self, span: Span, meter: Meter) -> None:
+        self._above(span).tools += 1
+        seconds, name = _seconds(span), _label(span, names.TOOL_NAME)
+        failed = span.status is Status.ERROR
+        meter.note(TOOL_CALLS, 1, name, not failed)
+        meter.note(TOOL_DURATION, seconds, name)
+        kind, agent = _label(span, names.TOOL_TYPE), _label(span, names.AGENT_NAME)
+        meter.note(EXECUTE_TOOL_DURATION, seconds, name, kind, agent)
+        meter.note(OPERATION_DURATION, seconds, span.operation, self._provider_of(span), None, None)
+        if failed:
+            meter.note(TOOL_ERRORS, 1, name, _label(span, names.ERROR_TYPE))
+
+    def _agent(self, span: Span, meter: Meter) -> None:
+        below = self._below.pop(span.context.span_id, None) or _Below()
+        seconds, agent = _seconds(span), _label(span, names.AGENT_NAME)
+        meter.note(AGENT_DURATION, seconds, agent)
+        meter.note(AGENT_CALLS, below.calls, agent)
+        meter.note(AGENT_TOOL_CALLS, below.tools, agent)
+        meter.note(OPERATION_DURATION, seconds, span.operation, self._provider_of(span), *below.models)
+        turns = span.attributes.get(names.TURN_COUNT)
+        if isinstance(turns, int) and names.AGENT_INSTANCE_ID not in span.attributes:
+            meter.note(TURNS, turns, span.operation)
+
+    def _above(self, span: Span) -> _Below:
+        """Return the account of the agent above a call or a tool; nobody's when there is none."""
+        if span.parent_id is None:
+            return _Below()
+        below = self._below.get(span.parent_id)
+        if below is None:
+            below = self._below[span.parent_id] = _Below()
+            if len(self._below) > _AGENTS_MAX:
+                del self._below[next(iter(self._below))]
+        return below
+
+    def _provider_of(self, span: Span) -> Value | None:
+        return label(span.attributes.get(names.PROVIDER)) or self.provider
+
+
+def _seconds(span: Span) -> float:
+    return (span.end_ns - span.start_ns) / _NANO
+
+
+def _label(span: Span, attribute: Attribute) -> Value | None:
+    return label(span.attributes.get(attribute))

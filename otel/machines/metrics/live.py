@@ -1,0 +1,93 @@
+"""What events that pass and are kept nowhere add to the metrics: counts and times, and nothing that they say.
+
+Such events are seen only by who looks on, so nothing that can be told again may come of them: no span, no log record.
+They come as they are, not redacted; so only known types, numbers and words from a fixed list are told.
+"""
+
+import re
+from collections import OrderedDict
+from typing import Final
+
+import msgspec
+
+from otel import instruments
+from otel.event import nanoseconds
+from otel.model import Measurement
+from otel.name_types import Instrument, Value
+from otel.projection import is_known
+
+OTHER: Final = "other"
+_WAITS_MAX: Final = 1024
+_SECONDS_MAX: Final = 7 * 86_400
+_ASKED: Final = ".requested"
+_ANSWERED: Final = ".completed"
+_ASKED_OTHERWISE: Final = {"mcp.oauth_required": "mcp.oauth", "mcp.headers_refresh_required": "mcp.headers_refresh"}
+_ANSWERED_OTHERWISE: Final = {
+    "mcp.oauth_completed": "mcp.oauth",
+    "mcp.headers_refresh_completed": "mcp.headers_refresh",
+}
+_USAGE: Final = "session.usage_info"
+_CALL_RESULT: Final = "model.call_final_result"
+_RESULTS: Final = frozenset(
+    ("success", "http_400", "http_413", "http_429", "http_4xx", "http_5xx", "transport_error", "other_error")
+)
+_ID_LENGTH_MAX: Final = 256
+_TYPE: Final = re.compile(r"[a-z_.]{1,80}")
+
+
+class _Data(msgspec.Struct, gc=False):
+    requestId: str = ""  # noqa: N815  the wire's own name
+    result: str = ""
+    tokenLimit: float = 0  # noqa: N815  the wire's own name
+    currentTokens: float = 0  # noqa: N815  the wire's own name
+
+
+_read: Final = msgspec.json.Decoder(_Data).decode
+
+
+class LiveMetering:
+    """Measures passing events, each of which it is given once, as soon as it happens."""
+
+    def __init__(self) -> None:
+        self._asked: OrderedDict[tuple[str, str, str], int] = OrderedDict()
+
+    def measure(self, session: str, type: str, data: bytes, timestamp: str, now_ns: int) -> list[Measurement]:
+        """Return what an event adds; `now_ns` stands for a timestamp that cannot be read. Never raises."""
+        time_ns = nanoseconds(timestamp) or now_ns
+        told = type if is_known(type) and _TYPE.fullmatch(type) else OTHER
+        measured = [_measurement(instruments.LIVE_EVENTS, time_ns, 1, session, told)]
+        asked, answered = _waited_for(type)
+        if not asked and not answered and type not in (_USAGE, _CALL_RESULT):
+            return measured
+        try:
+            facts = _read(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return measured
+        if asked and 0 < len(facts.requestId) <= _ID_LENGTH_MAX:
+            self._asked[session, asked, facts.requestId] = time_ns
+            if len(self._asked) > _WAITS_MAX:
+                self._asked.popitem(last=False)
+        elif answered and (since := self._asked.pop((session, answered, facts.requestId), None)) is not None:
+            seconds = (time_ns - since) / 1e9
+            if 0 <= seconds <= _SECONDS_MAX:
+                measured.append(_measurement(instruments.LIVE_WAIT, time_ns, seconds, session, answered))
+        elif type == _USAGE and 0 < facts.currentTokens <= facts.tokenLimit:
+            share = facts.currentTokens / facts.tokenLimit
+            measured.append(_measurement(instruments.LIVE_CONTEXT, time_ns, share, session))
+        elif type == _CALL_RESULT:
+            result = facts.result if facts.result in _RESULTS else OTHER
+            measured.append(_measurement(instruments.LIVE_MODEL_CALLS, time_ns, 1, session, result))
+        return measured
+
+
+def _waited_for(type: str) -> tuple[str, str]:
+    """Return what a person is asked for by an event of this type, and what such a wait has ended."""
+    if not is_known(type):
+        return "", ""
+    asked = type.removesuffix(_ASKED) if type.endswith(_ASKED) else _ASKED_OTHERWISE.get(type, "")
+    answered = type.removesuffix(_ANSWERED) if type.endswith(_ANSWERED) else _ANSWERED_OTHERWISE.get(type, "")
+    return asked, answered
+
+
+def _measurement(instrument: Instrument, time_ns: int, value: float, session: str, *labels: Value) -> Measurement:
+    return Measurement(instrument, time_ns, value, (*labels, None, session), None)

@@ -1,0 +1,169 @@
+"""From events and finished spans to measurements: what happened, in numbers that can be added up.
+
+A session that was forked begins with a copy of another one's events. Those have been measured there, so they are passed
+over here: they are older than the start of the session that they stand behind.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from otel import instruments as metric
+from otel.event import Event, payload
+from otel.machines.metrics.from_spans import SpanMetrics
+from otel.machines.metrics.meter import Meter, amount, label
+from otel.machines.metrics.totals import NANO
+from otel.machines.metrics.usage import Calls
+from otel.machines.traces.machine import Taken
+from otel.model import Measurement, Span
+from otel.name_types import Semconv, Value
+from otel.payloads.events import Began, Compaction, Custom, Message, Notification, Skill, Subagent, UserMessage, Where
+from otel.projection import TABLE
+
+_PLACED: Final = frozenset(("session.start", "session.resume", "session.context_changed"))
+_Handler: TypeAlias = "Callable[[Metering, Event, Meter], None]"
+
+
+class _Shutdown(Struct, gc=False, rename="camel"):
+    shutdown_type: str | None = None
+
+
+class Metering:
+    """Measures the events of one session in file order. The same events always give the same measurements."""
+
+    def __init__(self, session: str, semconv: Semconv = "latest") -> None:
+        self.calls = Calls(semconv)
+        self.began_ns = 0
+        self._session = session
+        self._shared: tuple[Value | None, ...] = (None, session)
+        self._spans = SpanMetrics(semconv)
+        self._now_ns = 0
+        self._start_ns = 0
+        self._copied_until_ns = 0
+
+    def measure(self, event: Event, taken: Taken) -> list[Measurement]:
+        """Return what an event, and the spans that ended with it, add; nothing when its id has come before.
+
+        An event without a readable time counts at the time of the last one.
+        """
+        if taken.again:
+            return []
+        self._now_ns = event.time_ns or self._now_ns
+        if self._start_ns or event.type in _PLACED:
+            self._look(event)
+        handler = _HANDLERS.get(event.type, _unknown)
+        if handler is None and not taken.spans:
+            return []
+        meter = Meter(self._shared, self._now_ns, taken.context)
+        if handler is not None and self._now_ns >= self._copied_until_ns:
+            handler(self, event, meter)
+        if taken.spans:
+            self._measure_spans(taken.spans, meter)
+        return meter.found
+
+    def ended(self, spans: Iterable[Span]) -> list[Measurement]:
+        """Return what spans add that ended with the process and not with an event."""
+        meter = Meter(self._shared, self._now_ns)
+        self._measure_spans(spans, meter)
+        return meter.found
+
+    def _look(self, event: Event) -> None:
+        """See in which repository the session is, and whether what follows its start is a copy."""
+        if self._start_ns:
+            self._copied_until_ns = self._start_ns if self._now_ns < self._start_ns else 0
+            self._start_ns = 0
+        if event.type not in _PLACED:
+            return
+        if event.type != "session.context_changed":
+            self._shared = (label(payload(event, Began).context.repository) or self._shared[0], self._session)
+            self.began_ns = self._now_ns
+            self._start_ns = self._now_ns if event.type == "session.start" else 0
+        else:
+            self._shared = (label(payload(event, Where).repository), self._session)
+
+    def _measure_spans(self, spans: Iterable[Span], meter: Meter) -> None:
+        self._spans.provider = self.calls.provider
+        for span in spans:
+            if span.end_ns >= self._copied_until_ns:
+                self._spans.measure(span, meter)
+
+
+def _unknown(_: Metering, event: Event, meter: Meter) -> None:
+    meter.note(metric.UNKNOWN_EVENTS, 1, label(event.type))
+
+
+def _began(_: Metering, event: Event, meter: Meter) -> None:
+    meter.note(metric.SESSIONS, 1, "new" if event.type == "session.start" else "resume")
+
+
+def _shut_down(metering: Metering, event: Event, meter: Meter) -> None:
+    if metering.began_ns:
+        seconds = max(0, meter.time_ns - metering.began_ns) / NANO
+        meter.note(metric.SESSION_DURATION, seconds, label(payload(event, _Shutdown).shutdown_type))
+        metering.began_ns = 0
+    metering.calls.shut_down(event, meter)
+
+
+def _user_message(_: Metering, event: Event, meter: Meter) -> None:
+    if event.agent_id is None:
+        meter.note(metric.INTERACTIONS, 1, label(payload(event, UserMessage).agent_mode))
+
+
+def _notification(_: Metering, event: Event, meter: Meter) -> None:
+    kind = payload(event, Notification).kind
+    meter.note(metric.NOTIFICATIONS, 1, label(kind.type), label(kind.status))
+
+
+def _custom_notification(_: Metering, event: Event, meter: Meter) -> None:
+    custom = payload(event, Custom)
+    meter.note(metric.CUSTOM_NOTIFICATIONS, 1, label(custom.source), label(custom.name))
+
+
+def _subagent(_: Metering, event: Event, meter: Meter) -> None:
+    agent = payload(event, Subagent)
+    took_ms, name = amount(agent.duration_ms), label(agent.agent_name)
+    if took_ms is not None:
+        meter.note(metric.SUBAGENT_DURATION, took_ms / 1000, name, event.type == "subagent.completed")
+    meter.note(metric.SUBAGENT_TOKENS, amount(agent.total_tokens), name)
+
+
+def _compaction(_: Metering, event: Event, meter: Meter) -> None:
+    compaction = payload(event, Compaction)
+    meter.note(metric.COMPACTIONS, 1, label(compaction.success))
+    meter.note(metric.COMPACTED_TOKENS, amount(compaction.tokens_removed))
+
+
+def _truncation(_: Metering, event: Event, meter: Meter) -> None:
+    meter.note(metric.TRUNCATIONS, 1)
+    meter.note(metric.TRUNCATED_TOKENS, amount(payload(event, Compaction).tokens_removed_during_truncation))
+
+
+def _error(_: Metering, event: Event, meter: Meter) -> None:
+    message = payload(event, Message)
+    status = amount(message.status_code)
+    meter.note(metric.ERRORS, 1, label(message.error_type), int(status) if status is not None else None)
+
+
+# None stands for a type that is known and adds nothing by itself.
+_HANDLERS: Final[dict[str, "_Handler | None"]] = {
+    **dict.fromkeys(TABLE),
+    "session.start": _began,
+    "session.resume": _began,
+    "session.shutdown": _shut_down,
+    "session.usage_record": lambda metering, event, meter: metering.calls.recorded(event, meter),
+    "assistant.message": lambda metering, event, meter: metering.calls.answered(event, meter),
+    "user.message": _user_message,
+    "system.notification": _notification,
+    "session.custom_notification": _custom_notification,
+    "subagent.completed": _subagent,
+    "subagent.failed": _subagent,
+    "session.compaction_complete": _compaction,
+    "session.truncation": _truncation,
+    "session.error": _error,
+    "session.warning": lambda _, event, meter: meter.note(
+        metric.WARNINGS, 1, label(payload(event, Message).warning_type)
+    ),
+    "abort": lambda _, event, meter: meter.note(metric.ABORTS, 1, label(payload(event, Message).reason)),
+    "skill.invoked": lambda _, event, meter: meter.note(metric.SKILLS, 1, label(payload(event, Skill).name)),
+}

@@ -1,0 +1,175 @@
+"""Sub-agents: each is an invocation below the tool call that spawned it.
+
+Events may come in any order: an agent that speaks before it is said to have started begins with what it says, and one
+that goes on after its end begins anew when it is spoken to. An agent's id is its own in new CLIs and the id of the
+tool call in CLI 1.0.48.
+"""
+
+from typing import Final
+
+from otel import names
+from otel.event import Event, payload
+from otel.machines.traces.chats import Chats
+from otel.machines.traces.invocation import Invocation
+from otel.machines.traces.spans import Spans, cut, fill, happen
+from otel.machines.traces.tools import Tools
+from otel.model import Attributes, Context, Span
+from otel.name_types import Content as Level
+from otel.payloads.events import AnyAgentEvent, Subagent
+from otel.payloads.tools import Hook
+
+KNOWN_MAX: Final = 512
+DEPTH_MAX: Final = 32
+
+
+class Agents:
+    """The sub-agents of a session, at work or not; finished spans go to `done`."""
+
+    __slots__ = ("_chats", "_done", "_hooks", "_known", "_spans", "_tools", "working")
+
+    def __init__(self, spans: Spans, chats: Chats, tools: Tools, done: list[Span]) -> None:
+        self._spans = spans
+        self._chats = chats
+        self._tools = tools
+        self._done = done
+        self._known: dict[str, Invocation] = {}
+        self._hooks: dict[str, str] = {}
+        self.working = 0
+
+    def find(self, agent: str) -> Invocation | None:
+        """Return what is known of an agent."""
+        return self._known.get(agent)
+
+    def given(self, event: Event, hook: Hook) -> None:
+        """Give a sub-agent the hooks about it that do not name it: a start names its session, an end only the start."""
+        invocation = hook.hook_invocation_id or ""
+        if event.type == "hook.end":
+            event.agent_id = event.agent_id or self._hooks.pop(invocation, None)
+        elif not event.agent_id and hook.input is not None and hook.input.session_id in self._known:
+            event.agent_id = self._hooks[invocation] = hook.input.session_id
+            if len(self._hooks) > KNOWN_MAX:
+                del self._hooks[next(iter(self._hooks))]
+
+    def path(self, agent: str) -> tuple[str, ...]:
+        """Return the agents from the outermost to this one, as far as is known."""
+        known = self._known.get(agent)
+        return known.path if known is not None else (cut(agent),)
+
+    def speaking(self, event: Event, now: int, above: Context | None) -> Invocation:
+        """Return the agent whose event this is; it begins with the event when nothing is known of it."""
+        agent = event.agent_id or ""
+        known = self._known.get(agent)
+        if known is not None:
+            return known
+        about = payload(event, AnyAgentEvent)
+        spawned_by = about.parent_tool_call_id or agent
+        return self._begin(event, agent, spawned_by, now, above)
+
+    def spoken_to(self, event: Event, now: int, above: Context | None) -> Invocation:
+        """An agent is given something to do: one that had ended begins anew, where it was before."""
+        known = self._known.get(event.agent_id or "")
+        if known is None or not known.ended:
+            return self.speaking(event, now, above)
+        above_it = known.path[-2] if len(known.path) > 1 else None
+        again = self._begin(event, known.agent or "", known.tool_call_id or "", now, known.span.context, above_it)
+        again.woken = True
+        _name(again, known.name)
+        return again
+
+    def started(self, event: Event, now: int, above: Context | None) -> Invocation:
+        """An agent is said to have started."""
+        data = payload(event, Subagent)
+        agent = event.agent_id or data.tool_call_id or ""
+        known = self._known.get(agent)
+        if known is None or known.ended:
+            known = self._begin(event, agent, data.tool_call_id or agent, now, above, data.parent_id)
+            known.awaiting = (event.id, now)
+        else:
+            self._move(known, data.tool_call_id)
+            self._place(known, data.tool_call_id or agent, data.parent_id)
+        _name(known, data.agent_name)
+        fill(
+            known.span.attributes,
+            (names.AGENT_DESCRIPTION, data.agent_description),
+            (names.REQUEST_MODEL, data.model),
+            (names.SUBAGENT_MODE, data.execution_mode),
+        )
+        if self._spans.legacy and data.agent_name:
+            known.span.attributes[names.AGENT_ID] = f"builtin:{cut(data.agent_name)}"
+        return known
+
+    def ended(self, event: Event, now: int) -> Context | None:
+        """An agent is said to have ended, well or not."""
+        data = payload(event, Subagent)
+        known = self._known.get(event.agent_id or data.tool_call_id or "")
+        if known is None:
+            return self._tools.place(data.tool_call_id)
+        if known.ended:
+            return known.span.context
+        _name(known, data.agent_name)
+        fill(
+            known.span.attributes,
+            (names.SUBAGENT_TOOL_CALLS, data.total_tool_calls),
+            (names.SUBAGENT_TOKENS, data.total_tokens),
+            (names.SUBAGENT_DURATION, data.duration_ms),
+        )
+        if event.type == "subagent.failed":
+            if known.error is None:
+                said: Attributes = {names.EXCEPTION_TYPE: "SubagentError"}
+                happen(known.span, now, names.EXCEPTION, fill(said, (names.EXCEPTION_MESSAGE, data.error)))
+            known.error = known.error or "SubagentError"
+        else:
+            known.error = None
+        self.end(known, now)
+        return known.span.context
+
+    def end(self, agent: Invocation, now: int) -> None:
+        """End an agent and what of it is open."""
+        self._chats.release(agent, now)
+        self._done.append(agent.end(now, caches=self._spans.legacy))
+        self.working -= 1
+
+    def at_work(self) -> list[Invocation]:
+        """Return the agents that have not ended, inner ones first."""
+        return [agent for agent in reversed(self._known.values()) if not agent.ended]
+
+    def _move(self, agent: Invocation, spawned_by: str | None) -> None:
+        """Put an agent that began before it was known what spawned it to where it belongs."""
+        place = self._tools.place(spawned_by, agent.tools_before)
+        if place is not None and place.trace_id == agent.span.context.trace_id:
+            agent.span.parent_id = place.span_id
+            agent.tool_call_id = spawned_by
+
+    def _place(self, agent: Invocation, spawned_by: str, named: str | None) -> None:
+        """Say which agents an agent is below: who made the call is certain, `named` may be the name of a task."""
+        own = agent.agent or ""
+        parent = self._tools.caller(spawned_by) or (named if named in self._known else None)
+        above = self.path(parent) if parent is not None else ()
+        agent.path = (cut(own),) if cut(own) in above or len(above) >= DEPTH_MAX else (*above, cut(own))
+        agent.span.attributes[names.AGENT_PATH] = agent.path
+
+    def _begin(
+        self, event: Event, agent: str, spawned_by: str, now: int, above: Context | None, named: str | None = None
+    ) -> Invocation:
+        parent = self._tools.place(spawned_by) or above
+        span = self._spans.begin(names.INVOKE_AGENT, event.id, now, parent, None, Level.METADATA)
+        fill(span.attributes, (names.PROVIDER, self._chats.provider), (names.AGENT_INSTANCE_ID, agent))
+        begun = Invocation(span, agent=agent, tool_call_id=spawned_by, tools_before=self._tools.count)
+        self._place(begun, spawned_by, named)
+        self._known.pop(agent, None)
+        self._known[agent] = begun
+        self.working += 1
+        if self._spans.legacy:
+            self._chats.open(begun, event.id, now)
+        if len(self._known) > KNOWN_MAX:
+            oldest = self._known.pop(next(iter(self._known)))
+            if not oldest.ended:
+                oldest.error = "never_completed"
+                self.end(oldest, now)
+        return begun
+
+
+def _name(agent: Invocation, name: str | None) -> None:
+    if name:
+        agent.name = agent.span.target = cut(name)
+        fill(agent.span.attributes, (names.AGENT_NAME, name))

@@ -1,0 +1,112 @@
+"""Where OTLP is sent to, and by what means; the values of a config, without its files."""
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+
+from otel.send.answer import NoAnswer, Signal
+
+if TYPE_CHECKING:
+    import ssl
+
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE: Final = re.compile(r"[\x20-\x7e\t]*")
+_OURS: Final = frozenset(
+    {"connection", "content-encoding", "content-length", "content-type", "host", "te", "transfer-encoding"}
+)
+
+
+class EndpointError(Exception):
+    """An endpoint that cannot be used: what is wrong with its address or its certificates, without any secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An OTLP endpoint. `headers` is called for every request, from several threads, and does not raise.
+
+    Neither the address, which may hold a password, nor the headers are in its `repr`.
+    """
+
+    address: str = field(repr=False)
+    protocol: Literal["http/protobuf", "grpc"] = "http/protobuf"
+    append_path: bool = True
+    timeout_seconds: float = 10.0
+    gzip: bool = True
+    certificate_file: str | None = None
+    client_certificate_file: str | None = None
+    client_key_file: str | None = None
+    headers: Callable[[], Mapping[str, str]] = field(default=dict, repr=False)
+    user_agent: str = "session-exporter"
+
+    def parts(self) -> SplitResult:
+        """Return the parts of the address; raises EndpointError when it is not one of http or https."""
+        try:
+            parts = urlsplit(self.address)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise EndpointError("the endpoint is no address that begins with http:// or https://")
+        return parts
+
+    def url(self, signal: Signal) -> str:
+        """Return where a signal is posted to over HTTP, without a password that the address may hold."""
+        parts = self.parts()
+        path = f"{parts.path.rstrip('/')}/v1/{signal}" if self.append_path else parts.path or "/"
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, parts.query, ""))
+
+    def is_secure(self) -> bool:
+        """Whether TLS is spoken there."""
+        return self.parts().scheme == "https"
+
+    def headers_now(self) -> dict[str, str]:
+        """Return the headers of one request in lower case, a password of the address among them.
+
+        Raises NoAnswer, which does not tell the value, when one cannot be sent.
+        """
+        parts = self.parts()
+        headers = {}
+        if parts.password is not None or parts.username:
+            user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+            headers["authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
+        for name, value in self.headers().items():
+            if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+                raise NoAnswer("a header cannot be sent: it has characters that no header may have")
+            if name.lower() not in _OURS:
+                headers[name.lower()] = value.strip()
+        return headers
+
+    def read(self, setting: Literal["certificate_file", "client_certificate_file", "client_key_file"]) -> bytes | None:
+        """Return a PEM file's content, None without one; raises EndpointError when it cannot be read."""
+        file: str | None = getattr(self, setting)
+        if file is None:
+            return None
+        try:
+            return Path(file).read_bytes()
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+        raise EndpointError(f"{setting} cannot be read: {reason}")
+
+    def ssl_context(self, default: "Callable[[], ssl.SSLContext]") -> "ssl.SSLContext":
+        """Return how TLS is spoken; `default` makes what trusts the usual authorities. Raises EndpointError."""
+        import ssl
+
+        for setting in ("certificate_file", "client_certificate_file", "client_key_file"):
+            self.read(setting)
+        reason = ""
+        setting = "certificate_file"
+        try:
+            context = ssl.create_default_context(cafile=self.certificate_file) if self.certificate_file else default()
+            setting = "client_certificate_file"
+            if self.client_certificate_file is not None:
+                # A key that wants a password fails here: a daemon must never ask for one on the terminal.
+                context.load_cert_chain(self.client_certificate_file, self.client_key_file, password="")
+        except (ssl.SSLError, OSError) as error:
+            reason = getattr(error, "reason", None) or type(error).__name__
+        if reason:
+            raise EndpointError(f"{setting} cannot be used: {reason}")
+        return context

@@ -1,0 +1,274 @@
+"""Is a value that stands where a secret would stand a secret: or a variable, a placeholder, a word, a piece of code?
+
+A value must have no other explanation and must look made: digits among letters, symbols, or letters that form no
+words. How much of that is asked depends on what the value's name demands.
+"""
+
+import re
+from enum import Enum
+from functools import lru_cache
+
+from redaction.heuristics.names import Demand
+from redaction.heuristics.placeholders import DUMMIES, only_dummies, stands_in
+from redaction.heuristics.samples import is_documented, is_mashed, is_monotonous, is_sequence_of_bases
+from redaction.heuristics.words import NEITHER, is_foreign, is_word, segments, share_of_words, words_of
+
+
+class Stand(Enum):
+    """How a value stands in its text: in quotes, as the rest of its line, or in the middle of something."""
+
+    QUOTED = "quoted"
+    LINE = "line"
+    BARE = "bare"
+
+
+# The same value stands again and again in a session, and in a flood. Only here, as some of what is kept is secret.
+_DECISIONS_KEPT = 512
+LENGTH_MIN = {Demand.WEAK: 16, Demand.TOKEN: 12, Demand.KEY: 8, Demand.SECRET: 7, Demand.PASSWORD: 6}
+LENGTH_MAX = 4096
+WORDS_SHARE_MAX = {Demand.WEAK: 0.42, Demand.TOKEN: 0.5, Demand.KEY: 0.62, Demand.SECRET: 0.62, Demand.PASSWORD: 0.62}
+LETTERS_ONLY_MIN = {Demand.WEAK: 24, Demand.TOKEN: 16, Demand.KEY: 12, Demand.SECRET: 12, Demand.PASSWORD: 12}
+SCATTERED_MIN = 3  # runs of digits: no name has so many
+SCATTERED_SHARE_MAX = 0.8
+MIXED_LENGTH_MIN = 8  # letters alone, if upper and lower case follow each other as no name has them
+
+LABEL_ENDS = re.compile(r"[-_.:/]")
+LABEL_PARTS_MIN = 3
+LABEL_PART_LENGTH_MAX = 8
+OTHER_FORMS = re.compile(
+    r"(?:"
+    r"[-+]?[\d.,:_/ -]+(?:x\d+|%|px|r?em|pt|[munp]?s|[mhdwykKMGTZ]|[kKMGT]i?[bB](?:ps)?|min|sec|days?|bytes?)?"
+    r"|0[xX][0-9a-fA-F]{1,16}[uUlL]{0,3}"
+    r"|[vV]?\d+(?:\.\d+)+(?:[-+._]?[a-z]+[.\d]*){0,3}"  # versions
+    r"|\d{4}-\d\d-\d\d[T ][\d:.+Z-]+"
+    r"|arn:.*|urn:.*|magnet:.*|sha\d+[-:].*|md5[-:].*|ssh-(?:rsa|dss|ed25519).*|data:[a-z]+/.*|-----BEGIN.*"
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,8}"  # addresses of people
+    r"|[a-z]{2}-[a-z]{4,9}-\d|[A-Za-z]\w*\[[\w., |\[\]]*\]"  # regions, types
+    r"|[A-Za-z]{1,3}\d{1,5}(?:\.\d{1,4})+"  # numbers of rules and tickets
+    r"|[A-Za-z]{3,}@[A-Za-z]{3,}"
+    r"|[x*!]:\d+:\d+:.*|Ag[A-Za-z0-9+/]{250,}={0,2}"  # a line of passwd, a sealed secret of Kubernetes
+    r"|M[A-Za-z0-9+/]{2,11}MA0GCSqGSIb3DQEBAQUAA4.*|MII[A-Za-z0-9+/]{2}jANBgkqhkiG9w0BAQEFAAO.*"  # public keys
+    r"|M[Ff]kwEwYHKoZIzj0C.*|MHYwEAYHKoZIzj0C.*|MCowBQYDK2V.*|MII[A-Za-z0-9+/]{4,10}gAwIBAg.*"
+    r"|[A-Za-z]:\\.*|#[0-9a-fA-F]{3,8}|[\w-]*\[[\w-]+[\^$*~|]?=.*"
+    r"|(?i:bearer|basic|token)[ +%].*"
+    r"|[\w.-]+\.(?:py|js|ts|go|rs|rb|sh|php|java|json|ya?ml|toml|xml|html?|css|md|txt|pem|crt|cer|key|p12|pfx|jks|env"
+    r"|ini|cfg|conf|log|png|svg|jpe?g|gif|com|org|net|io|dev|local|internal)(?::\d+)?(?:/.*)?"
+    r")",
+    re.DOTALL,
+)
+KEY_ID = re.compile(r"[0-9A-F]{16}|[0-9A-F]{40}")  # of PGP
+UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+PATH = re.compile(r"(?:~|\.{1,2})?/.*|(?:\w+:)?[\w.-]+(?:/[\w.-]+)+/?")
+NAME = re.compile(r"\w+")
+CHAIN = re.compile(r"[A-Za-z_$]\w*(?:(?:\.|->|::|\?\.|!\.|[?!](?![\w?!]))\w*)*")
+CODE = re.compile(r"[&*!+~-]{0,2}[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.|!(?!\w))[A-Za-z_$]?\w*)*[(\[{<?].*", re.DOTALL)
+BRACKETED = "([{<"
+MEMBER = re.compile(
+    r"(?:self|this|cls|os|process|env|config|settings|props|params|request|req|args|options|opts|ctx|context|data|app"
+    r"|window|document|event|state|module|var|local|secrets|import\.meta|vars|user|form|body|res|response|input)\b[.?!\[]\D"
+)
+WORD_AND_DIGITS = re.compile(r"[A-Za-z\d]*\d[A-Za-z\d]*[!#$%*?@]*|[A-Za-z]{3,}[_#@-]\d+[!?]?")
+CLASS_WORDS_SHARE_MIN = 0.7
+CONSTANT = re.compile(r"[A-Z]{2,}[A-Z0-9]*(?:_[A-Z0-9]{1,14}){2,}")
+CONSTANT_DIGITS_SHARE_MAX = 0.35
+CLASS = re.compile(
+    r"(?:[A-Z][a-z]*(?:\d{1,2}(?:[a-z]{1,5}\d{1,2})?)?){4,}[A-Z][a-z]{2,}|(?:[A-Z][a-z]{2,}){2,}[A-Z]?\d{1,2}[A-Z][a-z]{2,}"
+)
+ARGUMENT = re.compile(r"([A-Za-z_]\w{2,})=[\w(\[{]")  # named in a call
+ARGUMENT_WORDS_SHARE_MIN = 0.7
+EXPRESSION = re.compile(r" (?:[<>=+*/|&?-]|[<>=!]=|=>|&&|\|\|) |[\w)\]](?:&&|\|\||[!=]==?)[\w(!]")
+POOR = re.compile(r"[A-Za-z]{3,}_\d{3,}")
+CALLED = re.compile(r"[A-Za-z_$][\w$.]*\(")
+NOUNS = ("password", "passwd", "secret", "token")
+UNPRINTABLE = re.compile(r"[\n\r\x00]")
+PLAIN = re.compile(r"[\w+/=.~:%-]+")
+HEX = re.compile(r"[0-9a-fA-F]+")
+SEPARATED = re.compile(r"[A-Za-z0-9]*(?:[-_.:/|,;=+ ][A-Za-z0-9]*)+")
+DIGITS = re.compile(r"[0-9]+")
+# No counter, time, amount or id has so many digits: 2 to the power of 64 has twenty, the ids of chains have more.
+_LONG_NUMBER = re.compile(r"[0-9]{30,64}")
+HAS_DIGIT = re.compile(r"[0-9]")
+HAS_LETTER = re.compile(r"[^\W\d_]")
+HAS_SYMBOL = re.compile(r"[!@#$%^&*?~|;<>()\[\]{}\"'`\\+=].")  # not as the last character, where text has them too
+LAST_SYMBOL = re.compile(r"[A-Za-z]{8}[#$&@]\Z")  # texts end with others
+FILE = re.compile(r".*[/\\].*\.[a-z]{2,5}|/.*", re.DOTALL)
+BLANK_PARTS_MAX = 6
+SHORT_WORD = 3
+PHRASE_LENGTH_MAX = 128
+WORDS_AND_NUMBER = re.compile(
+    r"(?:[A-Z][a-z]{2,}){2,5}\d{2,6}([_.!@#$%&*?~^+-]{0,2})|[A-Z][a-z]{3,}\d{3,6}([_.!@#$%&*?~^+-]{1,2})"
+)
+_JOINED_WORDS = re.compile(r"[A-Za-z]{3,12}(?:[_.][A-Za-z]{3,12}){1,4}[_.]\d{3,6}")
+SIZED = words_of(
+    "sha hmac aes rsa utf int uint float base md bit bits byte bytes pbkdf pkcs argon win version random curve"
+)
+ELLIPSIS = re.compile(r"\.{3,}|…")
+CUT_LENGTH_MIN = 12
+CUT_POOR_LENGTH_MIN = 16  # of lower case or upper case only
+
+
+def is_words_and_number(value: str) -> bool:
+    """Whether people make such passwords, and programs no such names: words, a number, perhaps a symbol."""
+    if WORDS_AND_NUMBER.fullmatch(value) is None or any(noun in value.lower() for noun in NOUNS):
+        return False
+    words = {segment.lower() for segment in segments(value)}
+    return SIZED.isdisjoint(words) and not only_dummies(value)
+
+
+def is_joined_words(value: str) -> bool:
+    """Whether people make such passwords: words and a number put together, none of them a word of programs."""
+    if _JOINED_WORDS.fullmatch(value) is None:
+        return False
+    words = {segment.lower() for segment in segments(value)}
+    return SIZED.isdisjoint(words) and DUMMIES.isdisjoint(words)
+
+
+def _is_cut(value: str, demand: Demand) -> bool:
+    """Whether the value ends with dots for what was left out, and what is left was drawn at random."""
+    head = ELLIPSIS.split(value, maxsplit=1)[0]
+    if not value.endswith(("...", "…")) or len(head) < CUT_LENGTH_MIN or head.startswith("eyJ"):
+        return False
+    if len(head) < CUT_POOR_LENGTH_MIN and (head.lower() == head or head.upper() == head):
+        return False
+    if HAS_DIGIT.search(head) is None or is_monotonous(head[::2]) or is_monotonous(head[1::2]):
+        return False
+    return share_of_words(head) < WORDS_SHARE_MAX[Demand.WEAK] and is_secret(head, demand)
+
+
+def _has_other_form(value: str, demand: Demand, share: float) -> bool:
+    if OTHER_FORMS.fullmatch(value):
+        return _LONG_NUMBER.fullmatch(value) is None
+    if UUID.fullmatch(value):
+        return demand < Demand.KEY
+    if KEY_ID.fullmatch(value):
+        return demand <= Demand.KEY
+    return PATH.fullmatch(value) is not None and share >= 0.4
+
+
+def _is_code(value: str, share: float, stand: Stand) -> bool:
+    """Whether a value without quotes is an expression."""
+    if stand is Stand.QUOTED or (stand is Stand.LINE and WORD_AND_DIGITS.fullmatch(value)):
+        return False
+    if value[0] in BRACKETED:
+        return True
+    if stand is Stand.BARE and (EXPRESSION.search(value) or _is_argument(value)):
+        return True
+    if MEMBER.match(value) or (CALLED.match(value) and (value.endswith("(") or "_" in value)):
+        return True
+    if CHAIN.fullmatch(value):
+        return share >= (0.62 if NAME.fullmatch(value) else 0.4)
+    return share >= 0.4 and CODE.match(value) is not None
+
+
+def _is_argument(value: str) -> bool:
+    """Whether this is an argument of a call, with its name."""
+    argument = ARGUMENT.match(value)
+    return argument is not None and share_of_words(argument[1]) >= ARGUMENT_WORDS_SHARE_MIN
+
+
+def _is_phrase_secret(value: str) -> bool:
+    """Whether a value with blanks is a password rather than a sentence."""
+    parts = value.split()
+    if len(parts) > BLANK_PARTS_MAX:
+        return False
+    if EXPRESSION.search(value):
+        return False
+    words = sum(is_word(part.strip(".,:;!?'\"()")) or (len(part) < 3 and part.isalpha()) for part in parts)
+    return words * 3 < len(parts) and any(character.isdigit() for character in value)
+
+
+def _is_label(value: str) -> bool:
+    """Whether the value is short words and numbers put together."""
+    parts = LABEL_ENDS.split(value)
+    mixed = sum(not (part.isalpha() or part.isdigit()) for part in parts)
+    return len(parts) >= LABEL_PARTS_MIN and mixed <= 1 and max(map(len, parts)) <= LABEL_PART_LENGTH_MAX
+
+
+def _letters_look_made(value: str, demand: Demand, share: float) -> bool:
+    """Whether a value without digits and symbols is random letters."""
+    if any(noun in value.lower() for noun in NOUNS) or _is_foreign(value):
+        return False
+    if len(value) >= LETTERS_ONLY_MIN[demand]:
+        is_snake = "_" in value and (value.islower() or value.isupper())
+        is_mixed = not value[1:].islower() and not value.isupper()
+        return share < (0.5 if is_mixed and value.isalpha() else 0.4) and (
+            not is_snake or len(value) >= 2 * LETTERS_ONLY_MIN[demand]
+        )
+    if demand < Demand.KEY or len(value) < MIXED_LENGTH_MIN or not value.isalpha() or value[1:].islower():
+        return False
+    parts = segments(value)
+    return (share < 0.5 and len(parts) * 5 >= len(value) * 2) or (share == 0.0 and len(parts) > 1)
+
+
+def _is_foreign(value: str) -> bool:
+    """Whether the value is words of any language."""
+    words = NEITHER.split(value)
+    return any(len(word) > SHORT_WORD for word in words) and all(
+        is_foreign(word) or len(word) <= SHORT_WORD or (is_word(word) and len(segments(word)) == 1) for word in words
+    )
+
+
+def _is_name(value: str) -> bool:
+    """Whether the value with digits is a constant or a class."""
+    if CLASS.fullmatch(value):
+        return share_of_words(value) >= CLASS_WORDS_SHARE_MIN
+    if CONSTANT.fullmatch(value) is None:
+        return False
+    return sum(map(str.isdigit, value)) <= CONSTANT_DIGITS_SHARE_MAX * len(value)
+
+
+def _looks_made(value: str, demand: Demand, share: float) -> bool:
+    has_digits = HAS_DIGIT.search(value) is not None
+    has_symbols = (demand >= Demand.SECRET or share < 0.4) and HAS_SYMBOL.search(value) is not None
+    has_symbols = has_symbols or (demand == Demand.PASSWORD and LAST_SYMBOL.search(value) is not None)
+    if HAS_LETTER.search(value) is None:
+        return has_digits and (has_symbols or _LONG_NUMBER.fullmatch(value) is not None)
+    if not has_digits and not has_symbols:
+        return _letters_look_made(value, demand, share)
+    if ((share > 0.2 or len(value) < 12) and only_dummies(value)) or _is_name(value):
+        return False
+    if share <= WORDS_SHARE_MAX[demand]:
+        return True
+    if demand >= Demand.KEY and share < SCATTERED_SHARE_MAX and len(DIGITS.findall(value)) >= SCATTERED_MIN:
+        return value.isalnum()
+    if demand < Demand.SECRET or any(noun in value.lower() for noun in NOUNS):
+        return False
+    # Words with digits or symbols: a poor password, unless it is put together as names are.
+    if POOR.fullmatch(value):
+        return demand == Demand.PASSWORD
+    if SEPARATED.fullmatch(value):
+        return demand == Demand.PASSWORD and "-" in value and has_digits and "_" not in value
+    return True
+
+
+@lru_cache(_DECISIONS_KEPT)
+def is_secret(value: str, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
+    """Whether the decoded value is to be masked, given what its name demands and how it stands in the text."""
+    if len(value) > PHRASE_LENGTH_MAX and " " in value:
+        return False
+    if demand == Demand.NONE or not LENGTH_MIN[demand] <= len(value) <= LENGTH_MAX or UNPRINTABLE.search(value):
+        return False
+    if stands_in(value):
+        return demand >= Demand.TOKEN and _is_cut(value, demand)
+    if demand >= Demand.SECRET and is_words_and_number(value) and (stand is not Stand.BARE or not value.isalnum()):
+        return True
+    if demand == Demand.PASSWORD and stand is not Stand.BARE and is_joined_words(value):
+        return True
+    if " " in value:
+        return demand >= Demand.SECRET and _is_phrase_secret(value)
+    share = share_of_words(value)
+    if _has_other_form(value, demand, share) or _is_code(value, share, stand):
+        return False
+    if demand == Demand.WEAK and PLAIN.fullmatch(value) is None:
+        return False
+    if demand == Demand.WEAK and (HEX.fullmatch(value) or FILE.fullmatch(value) or UUID.search(value)):
+        return False
+    if demand <= Demand.TOKEN and _is_label(value):
+        return False
+    return _looks_made(value, demand, share) and not _is_sample(value, demand)
+
+
+def _is_sample(value: str, demand: Demand) -> bool:
+    if is_monotonous(value) or is_sequence_of_bases(value) or is_documented(value):
+        return True
+    return demand < Demand.PASSWORD and is_mashed(value)

@@ -1,0 +1,251 @@
+"""Credentials in headers: in HTTP as it is sent, in arguments of curl, and in the dictionaries of code."""
+
+import base64
+import binascii
+import re
+
+from redaction.heuristics.names import Demand
+from redaction.heuristics.secrecy import Stand
+from redaction.heuristics.values import in_marker, is_value, value_span
+from redaction.rules.context.flags import UUID, look_at_value
+from redaction.rules.context.private_keys import after_escape
+from redaction.rules.rule import Rule, Spans
+
+COOKIES_MAX = 64
+COOKIE_MIN = 8
+
+_BLANKS = r"(?:[ \t]|%20|\\{1,15}t)"
+_VALUE_BYTES = 8
+_BEARER = re.compile(rb"[A-Za-z0-9_.~+/=:|-]{8,}+(?![({\[]|<(?!\\{0,15}/)|\$[{(\w])")
+_BASIC = re.compile(rb"[A-Za-z0-9+/_-]{8,}+(?:=|%3[Dd]|\\u003[dD]){0,2}")
+_CLOSES = r"""["'`\\\s\])]{0,12}"""
+# After the name `Authorization`: what opens the value, perhaps the value's scheme.
+_AUTHORIZATION = re.compile(
+    rb"(?:[> \t\"'`({\[]|\\{1,15}[\"'`]){0,24}+[bfu]?(?:\\{0,15}[\"'`])?"
+    rb"(?:(?i:bearer|basic)[\s\"'\\+,]{1,8}(?P<other>)|"
+    rb"(?:(?P<scheme>(?i:token|apikey|api-key|api-token|"
+    rb"key|ssws|negotiate|ntlm|geniekey|oauth|digest|hawk|aws4-hmac-sha256|bot|access|sso-key|discogs|mac|x|jwt|"
+    rb"session|signature|pat|zoho-oauthtoken|klaviyo-api-key|deepl-auth-key)) (?:[a-z_]{2,10}=)?)?(?:\\{0,8}[\"'])?)"
+    rb"(?P<value>(?!AWS4-|Credential=)[^\s\"'`\\;,<>(){}\[\]$]{8,4096}+)(?![({\[]|<(?!\\{0,15}/)|\$[{(\w])"
+)
+_TYPE_NAME = re.compile(rb"::[A-Z][a-z]\w{0,40}\\{0,8}[\"']?[:=,]\Z")
+_COOKIE = re.compile(
+    rb"(?:[ \t;,]|\\{1,8}[\"']|[\"'{(:]){0,16}([A-Za-z0-9_.%~*!#$&^|-]{1,80}+)="
+    rb"(\\{0,8}\")?([^\s\"'\\;,`]{0,4096}+)(?:\\{0,8}\")?"
+)
+_SESSION = re.compile(
+    rb"(?i)sess|sid\b|auth|token|jwt|csrf|xsrf|login|logged_in|remember|__secure-|__host-|identity|li_at|sso|saml|ticket|"
+    rb"credential|cf_clearance|^d$|"
+    rb"passport|signed|aspxauth|apisid|ssid|hsid|(?:^|[._-])s(?:id)?$|secret|key|cf_authorization"
+)
+
+
+def find_bearer(line: bytes, to: int) -> tuple[Spans, int]:
+    """The token after `Bearer`, wherever that stands."""
+    start = after_escape(line, to - _VALUE_BYTES)
+    found = _BEARER.match(line, start)
+    if found is None:
+        return (), to
+    value = found.group().rstrip(b".:")
+    demand = Demand.KEY if UUID.fullmatch(value) else Demand.TOKEN
+    return (((start, start + len(value)),), found.end()) if is_value(value, demand) else ((), found.end())
+
+
+def _pair(encoded: bytes) -> str:
+    """The password of a base64 `user:password`, or nothing."""
+    text = encoded.replace(b"%3D", b"=").replace(b"%3d", b"=").split(b"=")[0].split(b"\\")[0]
+    try:
+        decoded = base64.b64decode(
+            text + b"=" * (-len(text) % 4), altchars=b"-_" if b"-" in text or b"_" in text else None
+        )
+    except (binascii.Error, ValueError):
+        return ""
+    user, colon, password = decoded.decode("latin-1").partition(":")
+    if not colon or user.startswith("{") or not (user.isascii() and user.isprintable()):
+        return ""
+    return password or user if password.isprintable() or len(user) >= 8 else ""
+
+
+def find_basic(line: bytes, to: int) -> tuple[Spans, int]:
+    """The credentials after `Basic`, confirmed by decoding them."""
+    start = after_escape(line, to - _VALUE_BYTES)
+    found = _BASIC.match(line, start)
+    if found is None:
+        return (), to
+    password = _pair(found.group())
+    if not password or password.lower() in _SAMPLES:
+        return (), to
+    return (found.span(),), found.end()
+
+
+_SAMPLES = frozenset(("password", "passwd", "pass", "pwd", "secret", "token", "user", "username", "x-oauth-basic"))
+
+
+def find_authorization(line: bytes, to: int) -> tuple[Spans, int]:
+    """The value of an `Authorization` header of any scheme but the two that have a rule of their own."""
+    found = _AUTHORIZATION.match(line, to, min(len(line), to + 4200))
+    if (
+        found is None
+        or in_marker(line, to)
+        or found["other"] is not None
+        or _TYPE_NAME.search(line, max(0, to - 60), to)
+    ):
+        return (), to
+    value = found["value"].rstrip(b".:")
+    if not is_value(value.rstrip(b"="), Demand.KEY, Stand.BARE):
+        return (), found.end()
+    return ((found.start("value"), found.start("value") + len(value)),), found.end()
+
+
+def find_parameter(line: bytes, to: int) -> tuple[Spans, int]:
+    """A signature or response within a header of several parameters."""
+    start = to - 32
+    found = _HEX.match(line, start)
+    return ((found.span(),), found.end()) if found else ((), to)
+
+
+_HEX = re.compile(rb"[0-9a-fA-F]{32,128}+(?![0-9A-Za-z])")
+
+
+def find_named_header(line: bytes, to: int) -> tuple[Spans, int]:
+    """The value of a header whose name says that it is a key."""
+    opened = _OPENED.match(line, to)
+    if opened is None or in_marker(line, to):
+        return (), to
+    header = _HEADER.search(line, max(0, to - _HEADER_MAX), to)
+    if header is None or _is_other(line, header, opened.end()):
+        return (), to
+    start, end = value_span(line, opened.end())
+    value = _HEADER_VALUE.match(line, start, end)
+    if value is None:
+        return (), to
+    if not is_value(value.group(), Demand.KEY, Stand.QUOTED if opened.group().strip() else Stand.BARE):
+        return (), value.end()
+    return (value.span(),), value.end()
+
+
+def _is_other(line: bytes, header: re.Match[bytes], start: int) -> bool:
+    """Whether the name is part of something longer, or of no key, or the value is a digest."""
+    if line[header.start() - 1 : header.start()] == b":" and line[start - 1 : start] == b":":
+        return True
+    if _HARMLESS.search(header["name"]):
+        return True
+    before = line[max(0, header.start() - _HEADER_MAX) : header.end("name")]
+    return _HEX.match(line, start) is not None and _DIGEST_OF.search(before) is not None
+
+
+_HEADER = re.compile(rb"(?<![\w-])(?P<name>[\w-]{3,80}+)[\"'`\\\s\])]{0,12}[:,=]\Z")
+_HEADER_MAX = 100
+_DIGEST_OF = re.compile(rb"(?i)(?:checksum|digest|hash|fingerprint|sha-?\d{0,3}|md5)(?:sum)? (?:of|for) [\w-]{0,80}\Z")
+_HARMLESS = re.compile(rb"(?i)(?:next|page|continuation|starting|public|idempotency|cache|lock)[-_](?:key|token)\Z")
+_OPENED = re.compile(rb"[ \t]{0,4}(?:\\{0,15}[\"'`]|\[\\{0,15}[\"'])?")
+_HEADER_VALUE = re.compile(rb"[^\s\"'`\\;,<>(){}$]{8,4096}+(?![({\[]|\$[{(\w])")
+
+
+def find_cookies(line: bytes, to: int) -> tuple[Spans, int]:
+    """The values of those cookies that are a session's, or drawn at random."""
+    spans: list[tuple[int, int]] = []
+    at = to
+    for _ in range(COOKIES_MAX):
+        found = _COOKIE.match(line, at, min(len(line), at + 4200))
+        if found is None or found.end() == at:
+            break
+        at = found.end()
+        value = found[3]
+        demand = Demand.KEY if _SESSION.search(found[1]) else Demand.WEAK
+        if len(value) >= COOKIE_MIN and _is_cookie(value, demand):
+            spans.append(found.span(3))
+    return spans, max(at, to)
+
+
+def _is_cookie(value: bytes, demand: Demand) -> bool:
+    return is_value(value[:256].translate(None, b"%|:"), demand)
+
+
+_RULES = (
+    Rule(
+        "bearer",
+        "HTTP",
+        "bearer token",
+        (
+            rf"(?i:bearer)(?:{_BLANKS}{{1,4}}|\+|:{_BLANKS}?|[\"'\\,]{{1,6}} {{0,2}}[\"'\\]{{1,6}}"
+            r"| ?[\"'\\]{1,8} ?[+.&] ?[\"'\\]{1,8})[A-Za-z0-9_.~+/=-]{8}",
+        ),
+        find_bearer,
+        example="Authorization: Bearer <base62:32>",
+        counter="Authorization: Bearer ${env.TOKEN} or Bearer your-token-here",
+    ),
+    Rule(
+        "basic-auth",
+        "HTTP",
+        "user and password",
+        (
+            rf"(?i:basic){_BLANKS}{{1,4}}[A-Za-z0-9+/_-]{{8}}",
+            r"(?i:basic)[\"'\\,]{1,6} {0,2}[\"'\\]{1,6}[A-Za-z0-9+/_-]{8}",
+        ),
+        find_basic,
+        example="Authorization: Basic c29tZW9uZTpodW50ZXIy",
+        counter="Basic authentication, Basic dXNlcjpwYXNzd29yZA==",
+    ),
+    Rule(
+        "basic-auth-call",
+        "HTTP",
+        "user and password given to a client",
+        (
+            r"(?i:auth(?:=| ?= ?|: ?)?[\[(]|BasicAuth\(|basic_auth\()\s{0,4}\\{0,15}[\"'][^\s\"'\\]{1,80}"
+            r"\\{0,15}[\"'],\s{0,4}\\{0,15}[\"'][^\s\"'\\]{4}",
+        ),
+        look_at_value(4, Demand.PASSWORD),
+        "medium",
+        example="requests.get(url, auth=('someone', '<base62:14>'))",
+        counter="requests.get(url, auth=('user', 'password'))",
+    ),
+    Rule(
+        "authorization",
+        "HTTP",
+        "credentials of any scheme",
+        (rf"(?i:authorization){_CLOSES}[:=,]",),
+        find_authorization,
+        example="Authorization: Token <base62:32>",
+        counter="Authorization: Token your_token_here",
+    ),
+    Rule(
+        "authorization-parameter",
+        "HTTP",
+        "signature or digest",
+        (r"(?:Signature=|(?i:response|cnonce)=\\{0,8}\"?)[0-9a-f]{32}",),
+        find_parameter,
+        example='Digest username="u", response="<hex:32>"',
+        counter='Digest username="u", response="<hex:16>"',
+    ),
+    Rule(
+        "header-key",
+        "HTTP",
+        "key in a header",
+        (
+            rf"(?i:x-[a-z0-9-]{{0,30}}(?:key|token|secret|auth|password|signature)){_CLOSES}[:,=]",
+            rf"(?i:(?:private|deploy|job|circle|gitlab|auth|access|session|security|vault|api|subscription|app|admin|"
+            rf"master|dd-api|"
+            rf"application|license|service|client|refresh|consul|functions|csrf|jenkins)[-_](?:key|token|secret|auth)){_CLOSES}:",
+        ),
+        find_named_header,
+        "medium",
+        example="X-Api-Key: <base62:32>",
+        counter="X-Api-Key: your-api-key-here",
+    ),
+    Rule(
+        "cookie",
+        "HTTP",
+        "session cookie",
+        (rf"(?i:cookie)s?{_CLOSES}[:=,]", r"(?:--cookie|curl[^\n|;]{0,200} -b)[= ]"),
+        find_cookies,
+        "medium",
+        example="Cookie: lang=en; session_id=<base62:32>",
+        counter="Cookie: lang=en; session_id=none",
+    ),
+)
+
+
+def rules() -> tuple[Rule, ...]:
+    """The rules of this module."""
+    return _RULES

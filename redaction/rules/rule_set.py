@@ -1,0 +1,103 @@
+"""All rules in one place: ours, detect-secrets' and users'."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from redaction.errors import RuleError
+from redaction.protected import is_opaque, type_of
+from redaction.rules.built_in import built_in_pack
+from redaction.rules.context import (
+    addresses,
+    assignments,
+    blocks,
+    commands,
+    credential_files,
+    encoded_keys,
+    flags,
+    headers,
+    layouts,
+    local_secrets,
+    pairs,
+    positions,
+    private_keys,
+    secret_manifests,
+    web_tokens,
+)
+from redaction.rules.detectors import detector_rules, plugin_rules
+from redaction.rules.formats import Format, Table, checked, read_table, rules_of
+from redaction.rules.rule import Family, Rule, Spans
+from redaction.rules.shape import Shape
+from redaction.text.json_strings import NotJsonError, paths
+
+_MODULES: Final = (
+    addresses,
+    assignments,
+    blocks,
+    commands,
+    credential_files,
+    encoded_keys,
+    flags,
+    headers,
+    layouts,
+    local_secrets,
+    pairs,
+    positions,
+    private_keys,
+    secret_manifests,
+    web_tokens,
+)
+_OPAQUE_FIELD: Final = r'"(?:encryptedContent|reasoningOpaque)"[ \t\r\n]{0,4}:[ \t\r\n]{0,4}"'
+# No line of JSON has a bare line feed in a string; one stands for what is masked already.
+_OPAQUE_VALUE: Final = re.compile(_OPAQUE_FIELD.encode() + rb'((?!\n)[^"\\]*+(?:\\.[^"\\]*+)*+)(?=")', re.DOTALL)
+
+
+def _opaque_values(line: bytes, _to: int) -> tuple[Spans, int]:
+    """All at once. Elsewhere the names are a user's; what secrets are in such fields is for other rules to say."""
+    spans = {value.start(1): value.span(1) for value in _OPAQUE_VALUE.finditer(line)}
+    try:
+        places = paths(line, spans)
+    except NotJsonError:
+        return (), len(line)
+    event_type = type_of(line)
+    opaque = (start for start, path in places.items() if is_opaque(event_type, [step.name for step in path]))
+    return [spans[start] for start in opaque if spans[start][1] > start], len(line)
+
+
+OPAQUE_RULE: Final = Rule(
+    "opaque",
+    "Copilot CLI",
+    "fields that only work whole, dropped by setting",
+    (_OPAQUE_FIELD,),
+    _opaque_values,
+)
+
+
+def all_rules(
+    rule_files: Sequence[Path], plugins: Sequence[Path], *, drop_opaque: bool, cache_dir: Path | None = None
+) -> tuple[tuple[Rule | Family, ...], str]:
+    """Every rule and the versions of their packs; raises `RuleError` for one that cannot be used."""
+    built_in = built_in_pack(cache_dir)
+    users = [(path.name, read_table(path)) for path in rule_files]
+    own = [rule for module in _MODULES for rule in module.rules()]
+    rows = [*built_in.rows, *_users_rows(users, {rule.id for rule in own}.union(row.id for row, _ in built_in.rows))]
+    rules = [*own, *rules_of(rows), *detector_rules(), *plugin_rules(plugins)]
+    if drop_opaque:
+        rules.append(OPAQUE_RULE)
+    versions = sorted({f"{name} {table.version}" for name, table in users})
+    return tuple(rules), ", ".join([*(f"built-in {version}" for version in built_in.versions), *versions])
+
+
+def _users_rows(tables: Sequence[tuple[str, Table]], known: set[str]) -> Iterator[tuple[Format, Shape]]:
+    """Users' rows, each tried; raises `RuleError` for a bad one."""
+    for file, table in tables:
+        from redaction.rules.trial import check_rule
+
+        for row in table.format:
+            if row.id in known:
+                raise RuleError(file, row.id, "there is already a rule with this id")
+            known.add(row.id)
+            shape = checked(row, file)
+            check_rule(row, shape, file)
+            yield row, shape

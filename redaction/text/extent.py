@@ -1,0 +1,103 @@
+"""Where a value in a raw line begins and ends, whatever it is quoted with and however deeply it is escaped."""
+
+import re
+from dataclasses import dataclass
+
+from redaction.text.escapes import closing_quote
+
+QUOTED_LENGTH_MAX = 4096
+PLAIN_LENGTH_MAX = 4096
+PLAIN_LENGTH_SHORT = 160
+AFTER_LENGTH_MAX = 64
+BACKSLASH = 0x5C
+# An escape ends a value without quotes; a backslash before anything else, and an escaped slash, belong to it.
+PLAIN = re.compile(rb"(?:[^\s\"'`\\<>\x00-\x1f]|\\{1,15}/|\\{2,15}(?![\\nrtbfu/\"'`\s]))++")
+# What follows a value without quotes in the middle of something longer.
+FOLLOWED = re.compile(
+    rb"[,;&](?:[\w.$-]{1,40}[=:]|[ \t]|amp;|\Z)|,\[?\{?\Z|\}[,;)\]}]|\$\{|\)[;,.{)\]]|[|](?:\Z|[ \t|])|#\{|[;,]\Z"
+)
+TAIL = b",;)]}>.:"
+BLANK = re.compile(rb"[\s,:]")
+DEPTH_MAX = 16
+OUTER_TRIES_MAX = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The raw offsets of a value and whether quotes stand around it."""
+
+    start: int
+    end: int
+    quoted: bool
+
+
+def _line_end(line: bytes, start: int, end: int, depth: int) -> int:
+    """Where the text's own line ends within the quotes, given the number of backslashes before its quotes."""
+    at = line.find(b"\n", start, end)
+    end = at if at >= 0 else end
+    if not depth:
+        return end
+    newline = b"\\" * ((depth + 1) // 2) + b"n"
+    at = line.find(newline, start, end)
+    while at > start and line[at - 1] == BACKSLASH:
+        at = line.find(newline, at + 1, end)
+    return at if at >= 0 else end
+
+
+def _outer_quote(line: bytes, start: int, end: int, depth: int) -> int:
+    """Where the first double quote with fewer backslashes than `depth` begins, with its backslashes; -1 if nowhere."""
+    at = line.find(b'"', start, end)
+    for _ in range(OUTER_TRIES_MAX):
+        if at < 0:
+            return -1
+        run = at
+        while run > start and line[run - 1] == BACKSLASH and at - run < DEPTH_MAX:
+            run -= 1
+        if at - run < depth:
+            return run
+        at = line.find(b'"', at + 1, end)
+    return -1
+
+
+def _quoted(line: bytes, start: int, quote: bytes) -> int:
+    """The end of a value behind this quote; where it was cut off, the end of what is left."""
+    limit = min(len(line), start + QUOTED_LENGTH_MAX)
+    end = closing_quote(line, start, quote, limit)
+    reach = limit if end < 0 else end
+    is_double = quote.endswith(b'"')
+    if quote != b'"' and line.startswith((b"{", b"[", b'"')):
+        # The strings that all this stands in end at their own quotes, which have fewer backslashes.
+        outer = _outer_quote(line, start, reach, len(quote) - 1 if is_double else DEPTH_MAX)
+        if outer >= 0 and (is_double or end < 0 or BLANK.search(line, outer, min(reach, outer + AFTER_LENGTH_MAX))):
+            reach = outer
+    return _line_end(line, start, reach, len(quote) - 1 if is_double else 1)
+
+
+def _run_end(line: bytes, start: int, length: int) -> int:
+    match = PLAIN.match(line, start, min(len(line), start + length))
+    if match is None:
+        return start
+    followed = FOLLOWED.search(match.group(), 1)
+    return start + followed.start() if followed is not None else match.end()
+
+
+def _plain(line: bytes, start: int) -> int:
+    # Most values end soon; the whole of a long run is read only if nothing ends them before.
+    end = _run_end(line, start, PLAIN_LENGTH_SHORT)
+    if end > start + PLAIN_LENGTH_SHORT - AFTER_LENGTH_MAX:
+        end = _run_end(line, start, PLAIN_LENGTH_MAX)
+    while end > start and line[end - 1] in TAIL:
+        end -= 1
+    return end
+
+
+def extent(line: bytes, start: int, quote: bytes) -> Extent:
+    """The value that begins at `start`, after the quote that stands there (empty: none)."""
+    if not quote:
+        return Extent(start, _plain(line, start), False)
+    end = _quoted(line, start, quote)
+    tail = end
+    while tail > start and line[tail - 1] == BACKSLASH:
+        tail -= 1
+    # What was cut off may end within an escape.
+    return Extent(start, end - (end - tail) % 2 if line[end : end + 1] not in b"\"'`" else end, True)
