@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from config.errors import ConfigError
-from config.fields import Field, Kind, Sinks, Table, fields, members
+from config.fields import Field, Kind, SettingsTable, Sinks, fields, members
 from config.given.layer import Given, Layer, unknown
 from config.given.toml import written
 from config.masking import mask_url
@@ -34,7 +34,7 @@ def checked(given: Layer, places: Places) -> Settings:
             case Field():
                 if (name,) in given:
                     values[name] = _value(member, given[(name,)], places)
-            case Table():
+            case SettingsTable():
                 found = {path[-1]: one for path, one in given.items() if path[0] == name}
                 values[name] = member.struct(**_values(member, found, places))
             case Sinks():
@@ -55,7 +55,7 @@ def _sinks(group: Sinks, given: Layer, places: Places) -> dict[str, msgspec.Stru
     return sinks
 
 
-def _values(table: Table | Sinks, found: Mapping[str, Given], places: Places) -> dict[str, object]:
+def _values(table: SettingsTable | Sinks, found: Mapping[str, Given], places: Places) -> dict[str, object]:
     known = members(table.struct)
     values = {}
     for name, given in found.items():

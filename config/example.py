@@ -9,7 +9,7 @@ import textwrap
 
 import msgspec
 
-from config.fields import Field, Sinks, Table, fields, members
+from config.fields import Field, SettingsTable, Sinks, fields, members
 from config.given.toml import written
 from config.settings import Settings
 
@@ -33,7 +33,7 @@ def example() -> str:
                 tables.append(_array_of_tables(member, name))
             case Field():
                 plain.append(_setting(member))
-            case Table() | Sinks():
+            case SettingsTable() | Sinks():
                 tables.append(f"\n{_prose(member.meaning)}#[{name}]\n")
                 tables += _settings(member.struct, name)
     return "".join(plain + tables)

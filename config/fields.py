@@ -47,7 +47,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SettingsTable:
     """A table of settings, such as `[limits]`."""
 
     name: str
@@ -64,7 +64,7 @@ class Sinks:
     meaning: str
 
 
-Member: TypeAlias = Field | Table | Sinks
+Member: TypeAlias = Field | SettingsTable | Sinks
 
 
 @functools.cache
@@ -104,7 +104,7 @@ def _member(info: msgspec.structs.FieldInfo) -> Member:
     bare, metas = _split(info.type)
     meaning = _said(metas, "description") or ""
     if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
-        return Table(info.name, bare, meaning)
+        return SettingsTable(info.name, bare, meaning)
     inner = get_args(bare)
     if get_origin(bare) is dict and isinstance(inner[1], type) and issubclass(inner[1], msgspec.Struct):
         return Sinks(info.name, inner[1], meaning)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from config.fields import Field, Sinks, Table, masked_items, members
+from config.fields import Field, SettingsTable, Sinks, masked_items, members
 from config.given.toml import written
 from config.load import Loaded
 from config.settings import Settings
@@ -12,7 +12,7 @@ from config.settings import Settings
 NOT_SET = "(not set)"
 
 
-class Row(NamedTuple):
+class SettingRow(NamedTuple):
     """One setting: its dotted path, its value as TOML (secrets masked) and where that came from."""
 
     path: str
@@ -20,18 +20,18 @@ class Row(NamedTuple):
     origin: str
 
 
-def rows(loaded: Loaded) -> list[Row]:
+def rows(loaded: Loaded) -> list[SettingRow]:
     """Every setting in force, in the order of the example file."""
     found: list[tuple[str, object]] = []
     for name, value in masked_items(loaded.settings):
         match members(Settings)[name]:
             case Field():
                 found.append((name, value))
-            case Table():
+            case SettingsTable():
                 found += _below(name, value)
             case Sinks():
                 found += [row for sink, held in value.items() for row in _below(f"{name}.{sink}", held)]
-    return [Row(path, _written(value), loaded.origins[path]) for path, value in found]
+    return [SettingRow(path, _written(value), loaded.origins[path]) for path, value in found]
 
 
 def _below(path: str, struct: msgspec.Struct) -> list[tuple[str, object]]:

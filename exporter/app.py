@@ -17,12 +17,12 @@ from exporter.errors import Exit, ExporterError, LockedError
 if TYPE_CHECKING:
     from config.load import Loaded
     from config.settings import Settings
-    from exporter.daemon.running import Redaction, Running
+    from exporter.daemon.running import Redactors, RunningExporter
     from exporter.daemon.serving import Serving
     from exporter.missioncontrol.http.server import Certificate
-    from exporter.state.redaction_counts import Masked
+    from exporter.state.redaction_counts import RedactionCounts
     from exporter.wiring.redact_input import Format, Outcome
-    from exporter.wiring.redact_preview import Place, Withheld
+    from exporter.wiring.redact_preview import PreviewFinding, Withheld
 
 _READY_SECONDS: Final = 8.0
 _STATUS_SECONDS: Final = 3.0
@@ -31,7 +31,7 @@ _DAEMON_START_SECONDS: Final = 2.0
 Say: TypeAlias = Callable[[Any], None]
 
 
-def make_redaction(settings: "Settings") -> "Redaction":
+def make_redaction(settings: "Settings") -> "Redactors":
     """Compile the redactor that the settings ask for."""
     from exporter.wiring.redactor import make_redaction
 
@@ -44,8 +44,8 @@ def build(
     *,
     local: bool = False,
     session_ids: Sequence[str] = (),
-    redaction: "Redaction | None" = None,
-) -> "Running":
+    redaction: "Redactors | None" = None,
+) -> "RunningExporter":
     """Join the parts; needs the state lock and a running event loop, and starts nothing.
 
     `local` adds the embedded Mission Control; it is also added when no other sink is configured. `redaction`
@@ -56,7 +56,7 @@ def build(
     return join(settings, say, redaction or make_redaction(settings), local=local, session_ids=session_ids)
 
 
-def _serving(running: "Running", settings: "Settings", port: int | None = None) -> "Serving":
+def _serving(running: "RunningExporter", settings: "Settings", port: int | None = None) -> "Serving":
     async def open_page(receiver: Any) -> Any:
         from exporter.missioncontrol.opening import open_page
 
@@ -257,7 +257,7 @@ def mask(settings: "Settings", source: IO[bytes], *, name: str, format: "Format 
     )
 
 
-def preview(settings: "Settings", session_id: str) -> "AsyncIterator[Place | Withheld | int]":
+def preview(settings: "Settings", session_id: str) -> "AsyncIterator[PreviewFinding | Withheld | int]":
     """Yield what would be masked in a session; delivers and remembers nothing."""
     from exporter.sources.journal.journals import session_file
     from exporter.wiring.redact_preview import preview as preview_of
@@ -277,7 +277,7 @@ def rules(settings: "Settings") -> dict[str, Any]:
     return described(make_engine(settings, None), settings.redaction.extra_rules)
 
 
-def masked(settings: "Settings") -> "Masked":
+def masked(settings: "Settings") -> "RedactionCounts":
     """Return what was masked so far, as it was counted; starts, makes and changes nothing."""
     from exporter.core.names import MARKS, RECEIVER
     from exporter.state.redaction_counts import read_masked

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from exporter.core.notice import Level, Notice
 
 
-class Observer:
+class NoticeLog:
     """Counts every notice by its message and passes on those at or above `level`."""
 
     def __init__(self, level: Level, write: Callable[[Notice], None]) -> None:

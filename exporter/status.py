@@ -67,7 +67,7 @@ class DaemonStatus(Struct, frozen=True):
     defects: dict[str, int] = {}
 
 
-class Status(Struct, frozen=True):
+class StatusReport(Struct, frozen=True):
     """The answer of `exporter status`."""
 
     daemon: DaemonStatus

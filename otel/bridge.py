@@ -25,7 +25,7 @@ SIGNALS: Final[tuple[Signal, ...]] = ("traces", "metrics", "logs")
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class SignalOptions:
     """What an endpoint is told: which signals, how much of the content, in which spelling."""
 
     signals: Collection[str] = SIGNALS
@@ -79,7 +79,7 @@ class Bridge:
     below `otel.machines.metrics`).
     """
 
-    def __init__(self, session: str, telling: Telling, tally: Tally | None = None) -> None:
+    def __init__(self, session: str, telling: SignalOptions, tally: Tally | None = None) -> None:
         self._telling = telling
         self._tally = tally or Tally()
         self._traces = Traces(

@@ -71,7 +71,7 @@ _FAILED: Final = ("failed", "error")
 _NOTHING: Final[Data] = MappingProxyType({})
 
 
-class Row(NamedTuple):
+class ProjectionRow(NamedTuple):
     """What the events of one type are; `judge` finds the severity when it depends on the data."""
 
     model: bool
@@ -111,22 +111,22 @@ def _ending(data: Data) -> int:
 
 
 # Columns: what the model is given, what a person sees, what spans and metrics are made of.
-_CONVERSATION: Final = Row(model=True, screen=True, telemetry=True, severity=INFO)
-_CONTEXT: Final = Row(model=True, screen=False, telemetry=False, severity=INFO)
-_SHOWN: Final = Row(model=False, screen=True, telemetry=True, severity=INFO)
-_SCREEN: Final = Row(model=False, screen=True, telemetry=False, severity=INFO)
-_LIVE: Final = Row(model=False, screen=True, telemetry=False, severity=DEBUG)
-_MACHINE: Final = Row(model=False, screen=False, telemetry=True, severity=DEBUG)
-_RECORD: Final = Row(model=False, screen=False, telemetry=False, severity=DEBUG)
+_CONVERSATION: Final = ProjectionRow(model=True, screen=True, telemetry=True, severity=INFO)
+_CONTEXT: Final = ProjectionRow(model=True, screen=False, telemetry=False, severity=INFO)
+_SHOWN: Final = ProjectionRow(model=False, screen=True, telemetry=True, severity=INFO)
+_SCREEN: Final = ProjectionRow(model=False, screen=True, telemetry=False, severity=INFO)
+_LIVE: Final = ProjectionRow(model=False, screen=True, telemetry=False, severity=DEBUG)
+_MACHINE: Final = ProjectionRow(model=False, screen=False, telemetry=True, severity=DEBUG)
+_RECORD: Final = ProjectionRow(model=False, screen=False, telemetry=False, severity=DEBUG)
 
-UNKNOWN: Final = Row(model=False, screen=False, telemetry=True, severity=DEBUG)
+UNKNOWN: Final = ProjectionRow(model=False, screen=False, telemetry=True, severity=DEBUG)
 
 
-def _rows(row: Row, types: str) -> dict[str, Row]:
+def _rows(row: ProjectionRow, types: str) -> dict[str, ProjectionRow]:
     return dict.fromkeys(types.split(), row)
 
 
-TABLE: Final[Mapping[str, Row]] = MappingProxyType(
+TABLE: Final[Mapping[str, ProjectionRow]] = MappingProxyType(
     {
         NOTIFICATION: _CONVERSATION._replace(judge=_notification),
         "session.info": _SHOWN._replace(category="infoType"),

@@ -19,7 +19,7 @@ from redaction.known import KnownValues
 from redaction.prefilter.gate import EngineName, TooManyHitsError, best_engine
 from redaction.rules.rule import Certainty, Rule
 from redaction.rules.rule_set import OPAQUE_RULE, all_rules
-from redaction.search import Allowed, Search
+from redaction.search import Allowed, SecretSearch
 from redaction.stream import DeltaStream
 from redaction.text.json_strings import NotJsonError, check, paths, pointer
 from redaction.text.spans import masked
@@ -126,7 +126,7 @@ class Engine:
     ) -> None:
         self.engine = engine or best_engine()
         rules, self.version = all_rules(rule_files, plugins, drop_opaque=opaque == "drop", cache_dir=cache_dir)
-        self._search = Search(
+        self._search = SecretSearch(
             rules,
             KnownValues(known_values, self.engine),
             [*allowed, Allowed(digests=harmless(baselines))] if baselines else allowed,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from redaction.prefilter.gate import EngineName, Gate, Hit, make_gate
+from redaction.prefilter.gate import EngineName, Hit, PatternGate, make_gate
 from redaction.rules.rule import Rule
 
 LENGTH_MIN: Final = 8
@@ -109,7 +109,7 @@ class KnownValues:
         self._forms, self._base64 = _forms(sorted(filter(is_worth_knowing, texts)))
         self._spaced = [form for form in self._forms if any(byte in b" \t\r" for byte in form)]
         # Kept in memory only: the compiled form holds the values.
-        self._gate: Gate | None = make_gate(self._forms, engine=engine, literal=True) if self._forms else None
+        self._gate: PatternGate | None = make_gate(self._forms, engine=engine, literal=True) if self._forms else None
 
     def __bool__(self) -> bool:
         return self._gate is not None

@@ -16,11 +16,11 @@ from redaction.baseline import digest
 from redaction.deadline import Deadline
 from redaction.known import KNOWN_RULE, KnownValues
 from redaction.prefilter.gate import EngineName, Hit
-from redaction.prefilter.prefilter import Gatekeeper, Owner
+from redaction.prefilter.prefilter import Owner, Prefilter
 from redaction.rules.rule import Family, Rule
 from redaction.text.escapes import unescaped
 from redaction.text.percent import PERCENT_GATES, percent_revealed
-from redaction.text.spans import Span, is_binary, merged_spans, nothing
+from redaction.text.spans import SecretSpan, is_binary, merged_spans, nothing
 from redaction.text.views import HIDDEN_GATES, Replacement, View, plain, revealed, snapped
 
 _MARKER: Final = re.compile(rb"\[REDACTED:([a-z0-9.-]{1,48}):[0-9a-f]{8}\]")
@@ -50,7 +50,7 @@ class Allowed:
     digests: frozenset[str] = frozenset()
 
 
-class Search:
+class SecretSearch:
     """All rules, known values and exceptions, compiled; one per thread."""
 
     __slots__ = (
@@ -88,11 +88,11 @@ class Search:
         self._stars = stars
         self._blanks: dict[Rule, bytes] = {}
         self._names = frozenset(rule.id.encode() for rule in (*self.rules, KNOWN_RULE))
-        self._gates = Gatekeeper(_OWN_GATES, rules, cache_dir=cache_dir, engine=engine)
+        self._gates = Prefilter(_OWN_GATES, rules, cache_dir=cache_dir, engine=engine)
         self.hits = self._gates.hits
         """What the gates say of some data, before any rule looks."""
 
-    def another(self, known: KnownValues) -> "Search":
+    def another(self, known: KnownValues) -> "SecretSearch":
         """The same search with other known values, for any one thread; only those values are compiled."""
         other = copy(self)
         other.known = known
@@ -101,7 +101,7 @@ class Search:
         other.hits = other._gates.hits
         return other
 
-    def spans(self, data: bytes, deadline: Deadline) -> Sequence[Span]:
+    def spans(self, data: bytes, deadline: Deadline) -> Sequence[SecretSpan]:
         """The stretches to mask, in order and apart."""
         return self.spans_of(data, self.hits(data), deadline)
 
@@ -109,7 +109,7 @@ class Search:
         """Whether no known value is in the data; data without hits in which there is none has no spans."""
         return not self.known.hits(data)
 
-    def spans_of(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> Sequence[Span]:
+    def spans_of(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> Sequence[SecretSpan]:
         """The stretches to mask in data with these hits."""
         if not hits and self.is_unknown(data):
             return ()
@@ -123,10 +123,12 @@ class Search:
             more = self._unmarked_round(view.data, deadline)
             if not more:
                 break
-            found = merged_spans([*found, *(Span(*view.origin(span.start, span.end), span.rule) for span in more)])
+            found = merged_spans(
+                [*found, *(SecretSpan(*view.origin(span.start, span.end), span.rule) for span in more)]
+            )
         return found
 
-    def replacements(self, data: bytes, spans: Iterable[Span]) -> list[Replacement]:
+    def replacements(self, data: bytes, spans: Iterable[SecretSpan]) -> list[Replacement]:
         """What is to stand for each of the stretches."""
         return [(span.start, span.end, self.marker(data[span.start : span.end], span.rule)) for span in spans]
 
@@ -139,7 +141,7 @@ class Search:
             begin = self._begins[rule] = b"[REDACTED:%b:" % rule.id.encode()
         return b"%b%b]" % (begin, self._tag(plain(secret)))
 
-    def _round(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> list[Span]:
+    def _round(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> list[SecretSpan]:
         own = {number for number, _ in hits if number < len(_OWN_GATES)}
         if 0 in own:
             unmarked = _MARKER.sub(self._without_marker, data)
@@ -151,16 +153,16 @@ class Search:
                 if not own.isdisjoint(numbers):
                     view = view_of(data)
                     for span in self._looked(view.data, self.hits(view.data), deadline):
-                        found.append(Span(*view.origin(span.start, span.end), span.rule))
+                        found.append(SecretSpan(*view.origin(span.start, span.end), span.rule))
         return self._kept(data, found) if found else found
 
-    def _unmarked_round(self, data: bytes, deadline: Deadline) -> list[Span]:
+    def _unmarked_round(self, data: bytes, deadline: Deadline) -> list[SecretSpan]:
         return self._round(data, self.hits(data), deadline)
 
     def _without_marker(self, marker: re.Match[bytes]) -> bytes:
         return nothing(len(marker[0])) if marker[1] in self._names else marker[0]
 
-    def _seen_as(self, data: bytes, span: Span) -> bytes:
+    def _seen_as(self, data: bytes, span: SecretSpan) -> bytes:
         """What a redactor sees where the marker of this span stands."""
         rule = span.rule
         seen = self._blanks.get(rule)
@@ -170,10 +172,10 @@ class Search:
             self._blanks[rule] = seen
         return seen or self.marker(data[span.start : span.end], rule)
 
-    def _looked(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> list[Span]:
+    def _looked(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> list[SecretSpan]:
         owners = self._gates.owners
         seen: dict[Owner, int] = {}
-        found: list[Span] = []
+        found: list[SecretSpan] = []
         later: list[tuple[Rule, int]] = []
         looks = 0
         for number, to in hits:
@@ -185,26 +187,26 @@ class Search:
                     deadline.check()
                 if isinstance(owner, Family):
                     named, seen[owner] = owner.look(data, to)
-                    found.extend(map(Span._make, named))
+                    found.extend(map(SecretSpan._make, named))
                 elif owner.is_borrowed:
                     later.append((owner, to))
                 else:
                     spans, seen[owner] = owner.look(data, to)
                     for start, end in spans:
-                        found.append(Span(start, end, owner))
+                        found.append(SecretSpan(start, end, owner))
         if self.known:
-            found.extend(Span(start, end, KNOWN_RULE) for start, end in self.known.find(data))
+            found.extend(SecretSpan(start, end, KNOWN_RULE) for start, end in self.known.find(data))
         if later:
             found.extend(_borrowed(data, later, found, deadline))
         return found
 
-    def _kept(self, data: bytes, found: Iterable[Span]) -> list[Span]:
-        kept: list[Span] = []
+    def _kept(self, data: bytes, found: Iterable[SecretSpan]) -> list[SecretSpan]:
+        kept: list[SecretSpan] = []
         has_escapes = b"\\" in data
         for span in found:
             start, end = snapped(data, span.start, span.end) if has_escapes else (span.start, span.end)
             if start < end and not is_binary(data, start, end) and not self._allows(data[start:end], span.rule):
-                kept.append(span if start == span.start and end == span.end else Span(start, end, span.rule))
+                kept.append(span if start == span.start and end == span.end else SecretSpan(start, end, span.rule))
         return kept
 
     def _allows(self, secret: bytes, rule: Rule) -> bool:
@@ -236,8 +238,8 @@ def _tagging(key: bytes) -> Callable[[bytes], bytes]:
 
 
 def _borrowed(
-    data: bytes, hits: Iterable[tuple[Rule, int]], found: Iterable[Span], deadline: Deadline
-) -> Iterator[Span]:
+    data: bytes, hits: Iterable[tuple[Rule, int]], found: Iterable[SecretSpan], deadline: Deadline
+) -> Iterator[SecretSpan]:
     """What detect-secrets' detectors find where no rule of ours did: their looks are many times slower."""
     covered = merged_spans(found)
     starts = [span.start for span in covered]
@@ -250,4 +252,4 @@ def _borrowed(
         deadline.check()
         spans, seen[rule] = rule.look(data, to)
         for start, end in spans:
-            yield Span(start, end, rule)
+            yield SecretSpan(start, end, rule)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from redaction.deadline import Deadline
-from redaction.search import Search
-from redaction.text.spans import Span, masked
+from redaction.search import SecretSearch
+from redaction.text.spans import SecretSpan, masked
 
 WINDOW: Final = 4096
 # What is held: the last word, and before it whatever gives a word after it its meaning: a name that is assigned, what
@@ -55,7 +55,7 @@ class DeltaStream:
 
     __slots__ = ("_held", "_past", "_rest", "_search", "key")
 
-    def __init__(self, search: Search, key: str) -> None:
+    def __init__(self, search: SecretSearch, key: str) -> None:
         self.key = key
         self._search = search
         self._held = b""
@@ -87,23 +87,23 @@ class DeltaStream:
         self._past = b""
         return shown
 
-    def _spans(self, data: bytes) -> list[Span]:
+    def _spans(self, data: bytes) -> list[SecretSpan]:
         """The secrets in the data, read behind what was shown before it."""
         base = len(self._past)
         return [
-            Span(max(span.start - base, 0), span.end - base, span.rule)
+            SecretSpan(max(span.start - base, 0), span.end - base, span.rule)
             for span in self._search.spans(self._past + data, _NEVER)
             if span.end > base
         ]
 
-    def _release(self, cut: int, spans: Sequence[Span]) -> str:
+    def _release(self, cut: int, spans: Sequence[SecretSpan]) -> str:
         while 0 < cut < len(self._held) and self._held[cut] & 0xC0 == 0x80:
             cut -= 1  # never within a character
         data, self._held = self._held[:cut], self._held[cut:]
         self._past = (self._past + data)[-_CONTEXT_LENGTH:]
         return self._shown(data, [span for span in spans if span.end <= cut])
 
-    def _shown(self, data: bytes, spans: Sequence[Span]) -> str:
+    def _shown(self, data: bytes, spans: Sequence[SecretSpan]) -> str:
         return masked(data, self._search.replacements(data, spans)).decode("utf-8", "surrogatepass")
 
     def _safe_length(self) -> int:
@@ -125,7 +125,7 @@ class DeltaStream:
         rest = self._held[key_begin_end:]
         return len(rest) < _KEY_PROOF_LENGTH or _KEY_MATERIAL.search(rest) is not None
 
-    def _forced(self, spans: Sequence[Span]) -> int:
+    def _forced(self, spans: Sequence[SecretSpan]) -> int:
         """A place to cut although something may go on there; what goes on is swallowed."""
         least = len(self._held) - WINDOW // 2
         for span in spans:

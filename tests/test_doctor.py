@@ -32,7 +32,7 @@ from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
 from exporter.missioncontrol.store.store import Store as ReceiverStore
 from exporter.state.lock import StateLock
-from exporter.state.marks import Store
+from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine
 
 SESSION: Final = "0d6f0f9c-4f4e-4a51-9d0e-0d7a8a7f0001"
@@ -361,7 +361,7 @@ def test_without_a_table_of_locks_a_living_process_counts_as_the_holder(facts: F
 
 def test_sound_marks_are_well_and_stay_as_they_are(facts: Facts) -> None:
     directory = state_dir(facts)
-    store = Store(directory / "marks.db")
+    store = MarkStore(directory / "marks.db")
     store.sink_id("local", "local")
     store.close()
     before = contents(directory)
@@ -399,7 +399,7 @@ def test_marks_in_use_or_left_by_a_kill_are_read_without_a_trace(facts: Facts) -
 @pytest.mark.parametrize("damage", [b"this is no database" * 100, b""], ids=["other bytes", "page lost"])
 def test_damaged_marks_fail_and_are_left_alone(facts: Facts, damage: bytes) -> None:
     path = state_dir(facts) / "marks.db"
-    store = Store(path)
+    store = MarkStore(path)
     for number in range(500):
         store.remember(f"name {number}", "x" * 200)
     store.close()
@@ -414,7 +414,7 @@ def test_damaged_marks_fail_and_are_left_alone(facts: Facts, damage: bytes) -> N
 
 def test_a_log_without_its_index_is_not_touched(facts: Facts) -> None:
     path = state_dir(facts) / "marks.db"
-    Store(path).close()
+    MarkStore(path).close()
     path.with_name("marks.db-wal").write_bytes(b"something")
     before = contents(facts.state_dir)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from config.errors import ConfigError, nearest
-from config.fields import Field, Sinks, Table, fields, members
+from config.fields import Field, SettingsTable, Sinks, fields, members
 from config.given.layer import DEFAULT_SINK, Given, Layer, SettingPath, check_sink_name, unknown
 from config.given.text import from_text
 from config.settings import Settings
@@ -25,7 +25,7 @@ def read_environment(environ: Mapping[str, str], lower: Iterable[SettingPath]) -
         match members(Settings).get(parts[0]) if variable.isupper() else None:
             case Field() as member if len(parts) == 1:
                 path: SettingPath = (member.name,)
-            case Table() as table if len(parts) > 1:
+            case SettingsTable() as table if len(parts) > 1:
                 path, member = _in_table(table, parts, variable)
             case Sinks() as group if len(parts) > 1:
                 path, member = _in_sinks(group, parts, variable, named)
@@ -44,7 +44,7 @@ def variable_of(path: SettingPath) -> str:
     return PREFIX + _JOINT.join(parts).upper().replace("-", "_")
 
 
-def _in_table(table: Table, parts: list[str], variable: str) -> tuple[SettingPath, Field]:
+def _in_table(table: SettingsTable, parts: list[str], variable: str) -> tuple[SettingPath, Field]:
     known = fields(table.struct)
     if len(parts) > 2 or parts[1] not in known:
         raise _unknown(variable, known)

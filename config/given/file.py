@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from config.errors import ConfigError, nearest
-from config.fields import Field, Sinks, Table, fields, members
+from config.fields import Field, SettingsTable, Sinks, fields, members
 from config.given.layer import DEFAULT_SINK, Given, Layer, check_sink_name, field_at, unknown
 from config.given.toml import Place, key_lines
 from config.settings import Settings
@@ -63,7 +63,7 @@ class _Reading:
             match members(Settings).get(name):
                 case Field() as member:
                     self._give(member, (name,), (name,), value)
-                case Table() as member:
+                case SettingsTable() as member:
                     self._table(member, self._as_table(name, value))
                 case Sinks() as member:
                     self._sinks(member, self._as_table(name, value))
@@ -93,7 +93,7 @@ class _Reading:
             key=name,
         )
 
-    def _table(self, table: Table, values: Mapping[str, object]) -> None:
+    def _table(self, table: SettingsTable, values: Mapping[str, object]) -> None:
         for name, value in values.items():
             self._give_in(fields(table.struct), (table.name,), (table.name, name), value)
 

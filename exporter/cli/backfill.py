@@ -6,7 +6,7 @@ from typing import Any
 
 from exporter.cli.commands import Example, Leaf
 from exporter.cli.identify import short_ids, whole_ids
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.parser import since
 from exporter.cli.table import Cell, Column, Palette, Tone, table
 from exporter.cli.text import count, number, plain, size, words
@@ -38,7 +38,7 @@ def _build(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only say what would go, and what would be masked")
 
 
-def _run(invocation: Invocation) -> int:
+def _run(invocation: CommandContext) -> int:
     args, out = invocation.args, invocation.out
     answer = invocation.ask(
         {

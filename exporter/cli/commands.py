@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from exporter.cli.invocation import Invocation
+    from exporter.cli.invocation import CommandContext
 
 
 class Example(NamedTuple):
@@ -24,7 +24,7 @@ class Leaf:
     description: str
     examples: tuple[Example, ...]
     build: Callable[[ArgumentParser], None]
-    run: "Callable[[Invocation], int]"
+    run: "Callable[[CommandContext], int]"
 
 
 class Command(NamedTuple):

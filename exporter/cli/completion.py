@@ -9,7 +9,7 @@ from typing import Final
 
 from exporter.cli.commands import COMMANDS, GROUPS, Command, Example, Leaf, first_words, members
 from exporter.cli.completion_scripts import BASH, ZSH
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.parser import GLOBAL_WITH_VALUE, build
 
 # `sessions list --json` writes one compact document; the pattern picks the ids out of it without a JSON tool.
@@ -164,7 +164,7 @@ def _build(_: ArgumentParser) -> None:
 
 
 def _leaf(shell: str, script: Callable[[], str], example: Example) -> Leaf:
-    def run(invocation: Invocation) -> int:
+    def run(invocation: CommandContext) -> int:
         invocation.out.write(script())
         return 0
 

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.table import Cell, Column, Palette, table
 from exporter.cli.text import count, plain
 
 if TYPE_CHECKING:
-    from config.show import Row
+    from config.show import SettingRow
 
 
 def _build_show(parser: ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def _build_none(_: ArgumentParser) -> None:
     """`config example` and `config schema` take no arguments of their own."""
 
 
-def _run_show(invocation: Invocation) -> int:
+def _run_show(invocation: CommandContext) -> int:
     from config.show import rows
 
     loaded, out = invocation.load(), invocation.out
@@ -40,7 +40,7 @@ def _run_show(invocation: Invocation) -> int:
     return 0
 
 
-def _value(row: "Row") -> object:
+def _value(row: "SettingRow") -> object:
     """The value as JSON has it; a row holds it as TOML."""
     import tomllib
 
@@ -49,7 +49,7 @@ def _value(row: "Row") -> object:
     return None if row.value == NOT_SET else tomllib.loads(f"value = {row.value}")["value"]
 
 
-def settings_text(rows: "list[Row]", *, with_origin: bool, width: int | None, palette: Palette) -> str:
+def settings_text(rows: "list[SettingRow]", *, with_origin: bool, width: int | None, palette: Palette) -> str:
     """A line per setting, what is not at its default standing out."""
     heads = (Column("SETTING"), Column("VALUE", flex=True), Column("FROM" if with_origin else ""))
     cells = [
@@ -63,7 +63,7 @@ def settings_text(rows: "list[Row]", *, with_origin: bool, width: int | None, pa
     return table(heads, cells, width=width, palette=palette)
 
 
-def _run_check(invocation: Invocation) -> int:
+def _run_check(invocation: CommandContext) -> int:
     given = Path(invocation.args.file) if invocation.args.file else None
     loaded = invocation.load(file=given)
     document = {
@@ -79,14 +79,14 @@ def _run_check(invocation: Invocation) -> int:
     return 0
 
 
-def _run_example(invocation: Invocation) -> int:
+def _run_example(invocation: CommandContext) -> int:
     from config.example import example
 
     invocation.out.write(example())
     return 0
 
 
-def _run_schema(invocation: Invocation) -> int:
+def _run_schema(invocation: CommandContext) -> int:
     from config.schema import schema_text
 
     invocation.out.write(schema_text())

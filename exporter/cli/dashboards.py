@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.text import count, plain
 from exporter.errors import Exit, UsageError
 
@@ -17,7 +17,7 @@ def _build(parser: ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite files of these names that differ")
 
 
-def _run(invocation: Invocation) -> int:
+def _run(invocation: CommandContext) -> int:
     args, out = invocation.args, invocation.out
     directory = Path(args.directory)
     paths = sorted(path for path in _SHIPPED.rglob("*") if path.is_file())

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from config.errors import ConfigError
 from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.table import Palette, Tone
 from exporter.cli.text import columns, count, listing, plain
 from exporter.errors import Exit, SettingsError
@@ -32,7 +32,7 @@ def _build(parser: ArgumentParser) -> None:
     )
 
 
-def _run(invocation: Invocation) -> int:
+def _run(invocation: CommandContext) -> int:
     args, out = invocation.args, invocation.out
     bundle = Path(args.bundle).absolute() if args.bundle else None
     from exporter import app

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.errors import UsageError
 
 SHORTEST: Final = 8
@@ -39,7 +39,7 @@ def resolve_id(given: str, known: Iterable[str]) -> str:
             raise UsageError(f"{len(matches)} sessions begin with {given!r}: {some}{more}", hint="give more of the id")
 
 
-def whole_ids(invocation: Invocation, given: Sequence[str]) -> list[str]:
+def whole_ids(invocation: CommandContext, given: Sequence[str]) -> list[str]:
     """The full ids for what a person typed; sessions are only listed when something is not a whole id already."""
     if all(_WHOLE.fullmatch(one) for one in given):
         return list(dict.fromkeys(given))

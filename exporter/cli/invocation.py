@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exporter.cli.output import Output
-from exporter.cli.progress import Progress
+from exporter.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
     from config.load import Loaded
 
 
 @dataclass(frozen=True, slots=True)
-class Invocation:
+class CommandContext:
     """One run of one command."""
 
     args: Namespace
@@ -34,5 +34,5 @@ class Invocation:
         settings = self.load().settings
         from exporter import app
 
-        with Progress(self.out) as progress:
+        with ProgressBar(self.out) as progress:
             return asyncio.run(app.ask(settings, request, progress.update))

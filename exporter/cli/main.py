@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from config.errors import ConfigError
 from exporter.cli.commands import find, members
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.output import Output, ReaderGone, let_go_of_stdout, to_json
 from exporter.cli.parser import Parser, add_global_flags, build, help_text, refuse_unknown_flags, split
 from exporter.cli.text import listing
@@ -84,7 +84,7 @@ def _dispatch(arguments: Sequence[str], out: Output) -> int:
         out.write(help_text(parser, leaf))
         return Exit.DONE
     refuse_unknown_flags(parser, rest)
-    code = leaf.run(Invocation(parser.parse_args(rest), out))
+    code = leaf.run(CommandContext(parser.parse_args(rest), out))
     if code != Exit.DONE:
         from exporter.cli.help import EXIT_MEANINGS
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.parser import whole_number
 from exporter.cli.table import Cell, Column, table
 from exporter.errors import UsageError
@@ -53,7 +53,7 @@ def _add_store(parser: ArgumentParser) -> None:
     )
 
 
-def _run(invocation: Invocation) -> int:
+def _run(invocation: CommandContext) -> int:
     from exporter import app
     from exporter.missioncontrol.http.server import Certificate
 
@@ -93,7 +93,7 @@ def _build_token(parser: ArgumentParser) -> None:
     _add_store(parser)
 
 
-def _run_token(invocation: Invocation) -> int:
+def _run_token(invocation: CommandContext) -> int:
     from exporter.missioncontrol.store import token_admin
 
     args, out = invocation.args, invocation.out
@@ -114,7 +114,7 @@ def _run_token(invocation: Invocation) -> int:
     return 0
 
 
-def _table(tokens: list[dict[str, Any]], invocation: Invocation) -> str:
+def _table(tokens: list[dict[str, Any]], invocation: CommandContext) -> str:
     if not tokens:
         return "no token; make one with: exporter mission-control token create NAME"
     rows = [

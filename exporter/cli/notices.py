@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from exporter.cli.output import Output, to_json
-from exporter.cli.progress import Progress
+from exporter.cli.progress import ProgressBar
 from exporter.cli.table import Cell, Palette, Tone, pairs
 from exporter.cli.text import count, listing, plain, size, words
 from exporter.core.notice import Notice
@@ -29,7 +29,7 @@ class Notices:
     def __init__(self, out: Output, *, level: str = "info") -> None:
         self._out = out
         self._level = _RANKS["error"] if out.quiet else _RANKS[level]
-        self._progress = Progress(out)
+        self._progress = ProgressBar(out)
 
     def __enter__(self) -> "Notices":
         return self

@@ -33,7 +33,7 @@ def progress_text(report: Mapping[str, Any], elapsed_seconds: float) -> str:
     return ", ".join(parts)
 
 
-class Progress:
+class ProgressBar:
     """Shows what `update` is told while it is open; costs nothing when it is told nothing."""
 
     def __init__(self, out: Output, clock: Callable[[], float] = time.monotonic) -> None:
@@ -44,7 +44,7 @@ class Progress:
         self._shown_at = self._started
         self._shown: Mapping[str, Any] | None = None
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "ProgressBar":
         return self
 
     def __exit__(

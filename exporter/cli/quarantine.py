@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from exporter.cli.commands import Example, Leaf
 from exporter.cli.identify import short_ids
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.parser import whole_number
 from exporter.cli.table import Cell, Column, Palette, pairs, table
 from exporter.cli.text import ago, count, number, plain, size, words
@@ -38,14 +38,14 @@ def _build_many(parser: ArgumentParser) -> None:
     parser.add_argument("numbers", type=_NUMBER, nargs="+", metavar="N", help="numbers from: exporter quarantine list")
 
 
-def _run_list(invocation: Invocation) -> int:
+def _run_list(invocation: CommandContext) -> int:
     answer, out = invocation.ask({"do": "quarantine_list"}), invocation.out
     now = datetime.now().astimezone()
     out.result(answer, lambda: quarantine_text(answer["quarantined"], now=now, width=out.width, palette=out.palette))
     return 0
 
 
-def _run_show(invocation: Invocation) -> int:
+def _run_show(invocation: CommandContext) -> int:
     answer = invocation.ask({"do": "quarantine_show", "number": invocation.args.number})
     out, now = invocation.out, datetime.now().astimezone()
     is_whole = not out.on_terminal or bool(invocation.args.verbose)
@@ -53,13 +53,13 @@ def _run_show(invocation: Invocation) -> int:
     return 0
 
 
-def _run_replay(invocation: Invocation) -> int:
+def _run_replay(invocation: CommandContext) -> int:
     answer = invocation.ask({"do": "quarantine_replay", "numbers": invocation.args.numbers})
     invocation.out.result(answer, lambda: outcome_text("replayed", answer))
     return int(answer.get("exit", 0))
 
 
-def _run_drop(invocation: Invocation) -> int:
+def _run_drop(invocation: CommandContext) -> int:
     answer = invocation.ask({"do": "quarantine_drop", "numbers": invocation.args.numbers})
     invocation.out.result(answer, lambda: outcome_text("dropped", answer))
     return int(answer.get("exit", 0))

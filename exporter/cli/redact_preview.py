@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from exporter.cli.commands import Example, Leaf
 from exporter.cli.identify import resolve_id
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.table import Cell, Column, Palette, table
 from exporter.cli.text import count, number, plain, words
 from exporter.core.names import JOURNALS
 
 if TYPE_CHECKING:
-    from exporter.wiring.redact_preview import Piece, Place, Withheld
+    from exporter.wiring.redact_preview import PreviewFinding, PreviewPiece, Withheld
 
 BULLETS: Final = "\N{BULLET}" * 4
 _COLUMNS = (Column("RULE"), Column("MASKED", right=True), Column("CONFIDENCE"))
@@ -28,7 +28,7 @@ class Previewed:
 
     session: str
     events: int = 0
-    places: "list[Place]" = field(default_factory=list)
+    places: "list[PreviewFinding]" = field(default_factory=list)
     withheld: "list[Withheld]" = field(default_factory=list)
 
     @property
@@ -43,7 +43,7 @@ def _build(parser: ArgumentParser) -> None:
     parser.add_argument("--diff", action="store_true", help="as a diff, with bullets where the secrets are")
 
 
-def _run(invocation: Invocation) -> int:
+def _run(invocation: CommandContext) -> int:
     args, out = invocation.args, invocation.out
     found = asyncio.run(_preview(invocation))
     text = diff_text if args.diff else preview_text
@@ -51,9 +51,9 @@ def _run(invocation: Invocation) -> int:
     return 0
 
 
-async def _preview(invocation: Invocation) -> Previewed:
+async def _preview(invocation: CommandContext) -> Previewed:
     from exporter import app
-    from exporter.wiring.redact_preview import Place, Withheld
+    from exporter.wiring.redact_preview import PreviewFinding, Withheld
 
     settings = invocation.load().settings
     roots = (Path(settings.copilot_home) / "session-state", Path(settings.state_dir) / JOURNALS)
@@ -61,7 +61,7 @@ async def _preview(invocation: Invocation) -> Previewed:
     found = Previewed(resolve_id(invocation.args.session, known))
     async for one in app.preview(settings, found.session):
         match one:
-            case Place():
+            case PreviewFinding():
                 found.places.append(one)
             case Withheld():
                 found.withheld.append(one)
@@ -81,7 +81,7 @@ def _document(found: Previewed, *, with_diff: bool) -> dict[str, Any]:
     }
 
 
-def _place(place: "Place", *, with_diff: bool) -> dict[str, Any]:
+def _place(place: "PreviewFinding", *, with_diff: bool) -> dict[str, Any]:
     finding = place.finding
     shown: dict[str, Any] = {
         "event": place.event,
@@ -98,11 +98,11 @@ def _place(place: "Place", *, with_diff: bool) -> dict[str, Any]:
     return {**shown, "removed": _hidden(place.pieces), "added": _kept(place.pieces)} if with_diff else shown
 
 
-def _kept(pieces: "Sequence[Piece]") -> str:
+def _kept(pieces: "Sequence[PreviewPiece]") -> str:
     return "".join(piece.text for piece in pieces)
 
 
-def _hidden(pieces: "Sequence[Piece]") -> str:
+def _hidden(pieces: "Sequence[PreviewPiece]") -> str:
     return "".join(BULLETS if piece.finding else piece.text for piece in pieces)
 
 
@@ -132,11 +132,11 @@ def diff_text(found: Previewed, *, width: int | None, palette: Palette) -> str:
     return "\n".join([*lines, *_withheld(found)])
 
 
-def _where(place: "Place") -> str:
+def _where(place: "PreviewFinding") -> str:
     return " ".join(plain(part) for part in (place.type, place.event, place.finding.path) if part)
 
 
-def _line(pieces: "Sequence[Piece]", palette: Palette) -> str:
+def _line(pieces: "Sequence[PreviewPiece]", palette: Palette) -> str:
     return "".join(
         palette.paint(piece.text, "strong") if piece.finding else _without_breaks(piece.text) for piece in pieces
     )

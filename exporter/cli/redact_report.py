@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from exporter.cli.commands import Example, Leaf
 from exporter.cli.identify import short_ids
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.parser import since
 from exporter.cli.table import Cell, Column, Palette, table
 from exporter.cli.text import count, number, plain
@@ -28,7 +28,7 @@ def _build(parser: ArgumentParser) -> None:
     )
 
 
-def _run(invocation: Invocation) -> int:
+def _run(invocation: CommandContext) -> int:
     from exporter import app
 
     out, when = invocation.out, invocation.args.since

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.table import Cell, Column, Palette, Tone, table
 from exporter.cli.text import count, plain
 
@@ -24,7 +24,7 @@ def _build(_: ArgumentParser) -> None:
     """`redact rules` takes no arguments of its own."""
 
 
-def _run(invocation: Invocation) -> int:
+def _run(invocation: CommandContext) -> int:
     from exporter import app
 
     out = invocation.out

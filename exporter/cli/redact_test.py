@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.output import to_json
 from exporter.errors import Exit, UsageError
 
@@ -38,7 +38,7 @@ def _build(parser: ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="end with 8 when anything was found")
 
 
-def _run(invocation: Invocation) -> int:
+def _run(invocation: CommandContext) -> int:
     from exporter import app
 
     args, out = invocation.args, invocation.out

@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 
 from exporter.cli.commands import Example, Leaf
 from exporter.cli.identify import whole_ids
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.notices import Notices
 
 
@@ -20,7 +20,7 @@ def _build(parser: ArgumentParser) -> None:
     parser.add_argument("--until-idle", action="store_true", help="end when everything is delivered or in quarantine")
 
 
-def _run(invocation: Invocation) -> int:
+def _run(invocation: CommandContext) -> int:
     args = invocation.args
     settings = invocation.load().settings
     session_ids = whole_ids(invocation, args.session)

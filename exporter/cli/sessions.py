@@ -9,7 +9,7 @@ from typing import Any, Final
 from exporter.cli.commands import Example, Leaf
 from exporter.cli.events import EventLines
 from exporter.cli.identify import short_ids, whole_ids
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.parser import since
 from exporter.cli.table import Cell, Column, Palette, Tone, pairs, table
 from exporter.cli.text import ago, count, moment, number, plain, words
@@ -46,7 +46,7 @@ def _build_tail(parser: ArgumentParser) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what is added, until Ctrl-C")
 
 
-def _run_list(invocation: Invocation) -> int:
+def _run_list(invocation: CommandContext) -> int:
     args, out = invocation.args, invocation.out
     answer = invocation.ask({"do": "sessions"})
     shown = select(answer["sessions"], since=args.since, state=args.state)
@@ -59,7 +59,7 @@ def _run_list(invocation: Invocation) -> int:
     return 0
 
 
-def _run_show(invocation: Invocation) -> int:
+def _run_show(invocation: CommandContext) -> int:
     out = invocation.out
     [session_id] = whole_ids(invocation, [invocation.args.id])
     answer = invocation.ask({"do": "session", "session": session_id})
@@ -68,13 +68,13 @@ def _run_show(invocation: Invocation) -> int:
     return 0
 
 
-def _run_tail(invocation: Invocation) -> int:
+def _run_tail(invocation: CommandContext) -> int:
     [session_id] = whole_ids(invocation, [invocation.args.id])
     asyncio.run(_tail(invocation, session_id))
     return 0
 
 
-async def _tail(invocation: Invocation, session_id: str) -> None:
+async def _tail(invocation: CommandContext, session_id: str) -> None:
     settings, out = invocation.load().settings, invocation.out
     from exporter import app
 

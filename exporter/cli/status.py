@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.table import Cell, Column, Palette, Tone, pairs, table
 from exporter.cli.text import ago, count, duration, number, plain, size, words
 
@@ -28,7 +28,7 @@ def _build(_: ArgumentParser) -> None:
     """`status` takes no arguments of its own."""
 
 
-def _run(invocation: Invocation) -> int:
+def _run(invocation: CommandContext) -> int:
     answer, out = invocation.ask({"do": "status"}), invocation.out
     now = datetime.now().astimezone()
     out.result(answer, lambda: status_text(answer, now=now, width=out.width, palette=out.palette))

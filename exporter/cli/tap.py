@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.text import plain
 from exporter.errors import UsageError
 
@@ -21,7 +21,7 @@ def _build(parser: ArgumentParser) -> None:
     )
 
 
-def _install(invocation: Invocation) -> int:
+def _install(invocation: CommandContext) -> int:
     from exporter.sources.tap.extension import install
 
     directory, state_dir = _directory(invocation)
@@ -30,12 +30,12 @@ def _install(invocation: Invocation) -> int:
     return 0
 
 
-def _status(invocation: Invocation) -> int:
+def _status(invocation: CommandContext) -> int:
     _show(invocation, _look(invocation), None)
     return 0
 
 
-def _uninstall(invocation: Invocation) -> int:
+def _uninstall(invocation: CommandContext) -> int:
     from exporter.sources.tap.extension import uninstall
 
     directory, _ = _directory(invocation)
@@ -45,7 +45,7 @@ def _uninstall(invocation: Invocation) -> int:
     return 0
 
 
-def _directory(invocation: Invocation) -> tuple[Path, Path | None]:
+def _directory(invocation: CommandContext) -> tuple[Path, Path | None]:
     """Return where the tap goes, and the state directory that is written beside it where that is nobody else's."""
     from exporter.sources.tap.extension import project_directory, project_root, user_directory
 
@@ -55,7 +55,7 @@ def _directory(invocation: Invocation) -> tuple[Path, Path | None]:
     return user_directory(Path(settings.copilot_home)), Path(settings.state_dir)
 
 
-def _look(invocation: Invocation) -> "Installed":
+def _look(invocation: CommandContext) -> "Installed":
     from exporter.sources.tap.extension import look, project_directory, project_root
 
     directory, _ = _directory(invocation)
@@ -66,7 +66,7 @@ def _look(invocation: Invocation) -> "Installed":
     return look(directory, shadowing=shadowing, is_project=invocation.args.project)
 
 
-def _show(invocation: Invocation, found: "Installed", done: str | None) -> None:
+def _show(invocation: CommandContext, found: "Installed", done: str | None) -> None:
     document: dict[str, Any] = {"directory": str(found.directory), "state": found.state, "notes": list(found.notes)}
     if done is not None:
         document["written"] = done == "written"

@@ -4,7 +4,7 @@ import asyncio
 from argparse import ArgumentParser
 
 from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.notices import Notices
 from exporter.cli.parser import whole_number
 
@@ -26,7 +26,7 @@ def _build(parser: ArgumentParser) -> None:
     parser.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
 
 
-def _run(invocation: Invocation) -> int:
+def _run(invocation: CommandContext) -> int:
     args = invocation.args
     loaded = invocation.load(fallbacks=False)
     from exporter import app

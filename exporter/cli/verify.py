@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from exporter.cli.commands import Example, Leaf
 from exporter.cli.identify import short_ids, whole_ids
-from exporter.cli.invocation import Invocation
+from exporter.cli.invocation import CommandContext
 from exporter.cli.table import Cell, Column, Palette, Tone, table
 from exporter.cli.text import count, number, plain
 
@@ -34,7 +34,7 @@ def _build(parser: ArgumentParser) -> None:
     parser.add_argument("--repair", action="store_true", help="send what is missing, then compare again")
 
 
-def _run(invocation: Invocation) -> int:
+def _run(invocation: CommandContext) -> int:
     args, out = invocation.args, invocation.out
     sessions = whole_ids(invocation, args.session) if args.session else None
     answer = invocation.ask({"do": "verify", "sessions": sessions, "all": args.all, "repair": args.repair})

@@ -14,7 +14,7 @@ from exporter.core.delivery.position import START
 from exporter.daemon.daemon import Daemon
 from exporter.errors import Exit
 from exporter.pipeline.lane import Lane
-from exporter.pipeline.sink_workers import SinkRun
+from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sinks.otlp import Otlp
 from exporter.sources.files.session_file import SessionFile
 from exporter.status import BackfillRow
@@ -31,7 +31,7 @@ Progress: TypeAlias = Callable[[dict[str, Any]], None]
 
 async def backfill(
     daemon: Daemon,
-    chosen: Sequence[tuple[SinkRun, SessionFile]],
+    chosen: Sequence[tuple[SinkWorkers, SessionFile]],
     progress: Progress,
     *,
     from_start: bool,
@@ -44,14 +44,14 @@ async def backfill(
     some sessions is delivered by them.
     """
     run = run or f"backfill-{uuid.uuid4()}"
-    for streams in {one.outlet.sink.streams for one, _ in chosen if isinstance(one.outlet.sink, Otlp)}:
+    for streams in {one.sink_state.sink.streams for one, _ in chosen if isinstance(one.sink_state.sink, Otlp)}:
         streams.begin_run((file.session for _, file in chosen), run)
     history = _History(daemon, chosen, from_start=from_start)
     if helpers is not None:
         history.share(helpers, {"do": "backfill", "from_start": from_start, "run": run})
     ticker = _Ticker(history, progress)
 
-    def watched() -> list[tuple[SinkRun, Lane]]:
+    def watched() -> list[tuple[SinkWorkers, Lane]]:
         history.feed()
         ticker.tell()
         return [(one.run, one.lane) for one in history.ways.values() if one.lane is not None]
@@ -64,23 +64,25 @@ async def backfill(
     return [one.row(kept(session=one.file.session, sink=one.run.name)) for one in ways], ended
 
 
-def history_notes(chosen: Sequence[tuple[SinkRun, SessionFile]]) -> list[str]:
+def history_notes(chosen: Sequence[tuple[SinkWorkers, SessionFile]]) -> list[str]:
     """Return what a person should know before history goes to sinks of which some are known to drop it."""
-    old = {run for run, file in chosen if time.time() - file.modified > _OLD_SECONDS and run.outlet.mapping is not None}
-    told = ((run, drops_history(run.outlet.sink.url, run.name.rpartition(":")[2])) for run in old)
+    old = {
+        run for run, file in chosen if time.time() - file.modified > _OLD_SECONDS and run.sink_state.mapping is not None
+    }
+    told = ((run, drops_history(run.sink_state.sink.url, run.name.rpartition(":")[2])) for run in old)
     return sorted(f"{run.name}: {note}" for run, note in told if note is not None)
 
 
-async def would_send(run: SinkRun, file: SessionFile, *, from_start: bool) -> BackfillRow:
+async def would_send(run: SinkWorkers, file: SessionFile, *, from_start: bool) -> BackfillRow:
     """Read what a backfill would send, redact it, and throw it away."""
-    outlet = run.outlet
-    skip = {} if from_start else outlet.store.delivered(file.session, outlet.sink_id)
+    sink_state = run.sink_state
+    skip = {} if from_start else sink_state.store.delivered(file.session, sink_state.sink_id)
     events = size = masked = 0
     position = START
-    if outlet.mapping is not None:
-        mark = None if from_start else outlet.store.mark(file.session, outlet.sink_id)
+    if sink_state.mapping is not None:
+        mark = None if from_start else sink_state.store.mark(file.session, sink_state.sink_id)
         position, skip = (mark.position if mark else START), {}
-    while (segment := await outlet.road.segment(file, position, None, skip=skip)) is not None:
+    while (segment := await sink_state.reader.segment(file, position, None, skip=skip)) is not None:
         events, size = events + len(segment.ids), size + segment.size
         masked += sum(segment.masked.values())
         position = segment.end
@@ -91,7 +93,7 @@ async def would_send(run: SinkRun, file: SessionFile, *, from_start: bool) -> Ba
 class _Way:
     """One session on its way to one sink: by a lane of ours once it has begun, or by a helper."""
 
-    run: SinkRun
+    run: SinkWorkers
     file: SessionFile
     lane: Lane | None = None
     before: tuple[int, int, int] = (0, 0, 0)
@@ -105,7 +107,7 @@ class _Way:
         self.end = (self.file.generation, self.file.size)
         if from_start:
             lane.start_over()
-        elif self.run.outlet.mapping is None:
+        elif self.run.sink_state.mapping is None:
             lane.doubt()
         self.run.ask(lane)
 
@@ -122,8 +124,8 @@ class _Way:
 
     def forget(self) -> None:
         """Let go of what is needed for nothing but further events."""
-        if self.run.outlet.mapping is not None:
-            self.run.outlet.mapping.mapper.forget(self.file)
+        if self.run.sink_state.mapping is not None:
+            self.run.sink_state.mapping.mapper.forget(self.file)
 
     @property
     def over(self) -> bool:
@@ -155,13 +157,13 @@ class _Way:
             return "delivered", kept if quarantined else None
         if lane is not None and lane.progress.problem is not None:
             return "stopped", lane.progress.problem
-        return "refused" if run.outlet.gate.closed else "waiting", run.outlet.last_error
+        return "refused" if run.sink_state.gate.closed else "waiting", run.sink_state.last_error
 
 
 class _History:
     """Everything that was asked for. `ways` are in the order of the answer, by sink and session."""
 
-    def __init__(self, daemon: Daemon, chosen: Sequence[tuple[SinkRun, SessionFile]], *, from_start: bool) -> None:
+    def __init__(self, daemon: Daemon, chosen: Sequence[tuple[SinkWorkers, SessionFile]], *, from_start: bool) -> None:
         self.ways = {(run.name, file.session): _Way(run, file) for run, file in chosen}
         self.shown: dict[str, Mapping[str, int]] = {}
         self._daemon = daemon
@@ -171,7 +173,7 @@ class _History:
         # The signals of telemetry of a session are made together, so they begin together.
         by_group: dict[str, dict[str, list[_Way]]] = {}
         for way in self.ways.values():
-            group = "telemetry" if way.run.outlet.mapping is not None else way.run.name
+            group = "telemetry" if way.run.sink_state.mapping is not None else way.run.name
             by_group.setdefault(group, {}).setdefault(way.file.session, []).append(way)
         self._queues = {group: deque(sessions.values()) for group, sessions in by_group.items()}
         self._begun: dict[str, list[list[_Way]]] = {group: [] for group in by_group}
@@ -221,8 +223,8 @@ class _History:
         by_sink = {row.sink: row for row in rows}
         for way in ways:
             way.helped = by_sink.get(way.run.name)
-            if way.run.outlet.counting is not None:
-                way.run.outlet.counting.counted()
+            if way.run.sink_state.counting is not None:
+                way.run.sink_state.counting.counted()
             if way.helped is None or way.helped.state != "delivered":
                 way.begin(self._daemon, from_start=self._from_start and way.helped is None)
 

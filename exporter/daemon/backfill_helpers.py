@@ -17,7 +17,7 @@ from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from exporter.daemon.running import Running
+    from exporter.daemon.running import RunningExporter
 
 _HELPERS_MAX: Final = 3
 _SESSIONS_EACH: Final = 3
@@ -41,7 +41,7 @@ class _Helper:
 class Helpers:
     """The helpers of one backfill. Start them before there are threads, files or an open database."""
 
-    def __init__(self, count: int, make: "Callable[[], Running]") -> None:
+    def __init__(self, count: int, make: "Callable[[], RunningExporter]") -> None:
         self._helpers: list[_Helper] = []
         context = get_context("fork")
         for _ in range(count):
@@ -90,7 +90,7 @@ class Helpers:
         self._helpers.clear()
 
 
-def _help(connection: Connection, inherited: Sequence[Connection], make: "Callable[[], Running]") -> None:
+def _help(connection: Connection, inherited: Sequence[Connection], make: "Callable[[], RunningExporter]") -> None:
     """Be a helper until the other end of the connection is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a person means the process that was started
     for one in inherited:
@@ -101,7 +101,7 @@ def _help(connection: Connection, inherited: Sequence[Connection], make: "Callab
         connection.close()
 
 
-async def _answer_all(connection: Connection, make: "Callable[[], Running]") -> None:
+async def _answer_all(connection: Connection, make: "Callable[[], RunningExporter]") -> None:
     requests: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
 
     def read() -> None:
@@ -128,7 +128,7 @@ async def _answer_all(connection: Connection, make: "Callable[[], Running]") -> 
         await running.close()
 
 
-async def _answer(running: "Running", connection: Connection, session: str, request: dict[str, Any]) -> None:
+async def _answer(running: "RunningExporter", connection: Connection, session: str, request: dict[str, Any]) -> None:
     def tell(answer: dict[str, Any] | None) -> None:
         connection.send((session, answer))
 

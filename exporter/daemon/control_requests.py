@@ -19,7 +19,7 @@ from exporter.daemon.session_list import iso, session_object
 from exporter.daemon.status_report import events_between, status_of
 from exporter.daemon.verify import ended, verify
 from exporter.errors import Exit, UsageError
-from exporter.pipeline.sink_workers import SinkRun
+from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sources.files.session_file import SessionFile
 from exporter.state.marks import DELETED_THERE
 from exporter.state.quarantine import Quarantined
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from exporter.daemon.backfill_helpers import Helpers
 
 
-class Answers:
+class ControlRequests:
     """Answers requests; each is a mapping with `do`, as the control socket carries it."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Answers:
     def _ready(self) -> dict[str, Any]:
         """Return what `up` tells of an exporter that runs already, the fields of `ready` among the notices."""
         daemon = self._daemon
-        leaves = [f"{run.name} ({host_of(run.outlet.sink.url)})" for run in daemon.runs if run.name != LOCAL]
+        leaves = [f"{run.name} ({host_of(run.sink_state.sink.url)})" for run in daemon.runs if run.name != LOCAL]
         return {
             **daemon.counts(),
             "days": None if daemon.scope.sessions else daemon.scope.history_days,
@@ -102,13 +102,13 @@ class Answers:
         sinks = []
         for run in self._daemon.runs:
             lane = run.lanes.get(file.session)
-            mark = lane.mark if lane else run.outlet.store.mark(file.session, run.outlet.sink_id)
-            masked = run.outlet.store.masked_in_all(file.session, run.outlet.sink_id)
+            mark = lane.mark if lane else run.sink_state.store.mark(file.session, run.sink_state.sink_id)
+            masked = run.sink_state.store.masked_in_all(file.session, run.sink_state.sink_id)
             described["masked"] = max(int(described.get("masked") or 0), masked)
             delivered = mark.delivered if mark else 0
-            kept = len(run.outlet.quarantine.ids(file.session, run.name))
+            kept = len(run.sink_state.quarantine.ids(file.session, run.name))
             lag = max(0, int(described["events"]) - delivered - kept)
-            if run.outlet.mapping is not None or file.is_journal:  # whose front may be cut off
+            if run.sink_state.mapping is not None or file.is_journal:  # whose front may be cut off
                 lag = events_between(file, lane.position.offset if lane else mark.position.offset if mark else 0)
             if mark is not None and mark.state == DELETED_THERE:
                 sinks.append({"name": run.name, "delivered": delivered, "lag_events": 0, "state": DELETED})
@@ -136,7 +136,7 @@ class Answers:
             raise UsageError(f"there is no session {plan.session}", hint="see `exporter sessions list`")
         return [files[session] for session in plan]
 
-    def _runs(self, names: Iterable[str] | None) -> list[SinkRun]:
+    def _runs(self, names: Iterable[str] | None) -> list[SinkWorkers]:
         """Return the sinks of these names; that of an OTLP endpoint stands for all its signals."""
         wanted = set(names or ())
         named = {run: names_of(run.name) for run in self._daemon.runs}
@@ -162,7 +162,7 @@ class Answers:
 
     async def _verify(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         repair = bool(request.get("repair"))
-        asked = [run for run in self._daemon.runs if run.outlet.mapping is None]
+        asked = [run for run in self._daemon.runs if run.sink_state.mapping is None]
         chosen = [(run, file) for run in asked for file in self._chosen(request)]
         rows, repaired, silent = [], [], dict[str, Verdict]()
         for number, (run, file) in enumerate(chosen):
@@ -235,7 +235,7 @@ class Answers:
         file = self._daemon.files.get(entry.session)
         run = self._runs([entry.sink])[0] if entry.sink else None
         lane = self._daemon.lane(run, file) if run is not None and file is not None else None
-        if run is not None and run.outlet.mapping is not None:  # what is kept is a record, not the event
+        if run is not None and run.sink_state.mapping is not None:  # what is kept is a record, not the event
             return await replay_records(run, lane, entry)
         envelope, shown = decode(entry.raw), self._presentable(entry.raw)
         if not isinstance(envelope, Envelope):

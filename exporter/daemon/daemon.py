@@ -13,16 +13,16 @@ from exporter.core.notice import Level, Notice
 from exporter.daemon.read_rates import NOTED_SECONDS, Rates
 from exporter.errors import Exit
 from exporter.pipeline.lane import Lane
-from exporter.pipeline.segment_reader import Road
-from exporter.pipeline.sink_state import Outlet
-from exporter.pipeline.sink_workers import SinkRun
+from exporter.pipeline.segment_reader import SegmentReader
+from exporter.pipeline.sink_state import SinkState
+from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sources.files.session_file import SessionFile
 from exporter.sources.files.source import FileSource
-from exporter.state.marks import Store, StoreDamagedError, StoreUnwritableError
+from exporter.state.marks import MarkStore, StoreDamagedError, StoreUnwritableError
 from exporter.state.quarantine import Quarantine
 
 if TYPE_CHECKING:
-    from exporter.daemon.remote_sources import Observing
+    from exporter.daemon.remote_sources import RemoteSources
 
 LIVE_SECONDS: Final = 600.0
 _TICK_SECONDS: Final = 0.02
@@ -32,7 +32,7 @@ _DAY_SECONDS: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SessionScope:
     """Which sessions are delivered without being asked for by `backfill`."""
 
     history_days: float
@@ -45,7 +45,7 @@ class Scope:
         return file.modified >= now - self.history_days * _DAY_SECONDS
 
 
-_NOTHING: Final = Scope(0, frozenset(("",)))
+_NOTHING: Final = SessionScope(0, frozenset(("",)))
 
 
 class Daemon:
@@ -55,24 +55,24 @@ class Daemon:
         self,
         *,
         make_source: "Callable[[Daemon], FileSource]",
-        road: Road,
-        store: Store,
+        reader: SegmentReader,
+        store: MarkStore,
         quarantine: Quarantine,
-        outlets: Sequence[tuple[Outlet, int]],
-        scope: Scope,
+        sink_states: Sequence[tuple[SinkState, int]],
+        scope: SessionScope,
         notice: Callable[[Notice], None],
         drain_seconds: float,
         give_up_seconds: float,
         incomplete_line_seconds: float,
-        make_observing: "Callable[[Daemon], Observing] | None" = None,
+        make_observing: "Callable[[Daemon], RemoteSources] | None" = None,
     ) -> None:
         self.started = time.time()
         self.store = store
         self.quarantine = quarantine
-        self.road = road
+        self.reader = reader
         self.scope = scope
         self.notice = notice
-        self.runs = [SinkRun(outlet, connections) for outlet, connections in outlets]
+        self.runs = [SinkWorkers(sink_state, connections) for sink_state, connections in sink_states]
         self.changed: set[str] = set()
         self.defects: Mapping[str, int] = {}
         """Errors of ours that kept something from telemetry, by their place in our code."""
@@ -107,12 +107,12 @@ class Daemon:
         for run in self.runs:
             lane = run.lanes.get(file.session)
             if lane is None:
-                mark = run.outlet.store.mark(file.session, run.outlet.sink_id)
+                mark = run.sink_state.store.mark(file.session, run.sink_state.sink_id)
                 if mark is None and not self.scope.covers(file, now):
                     continue
                 if mark is not None and self.scope.sessions and file.session not in self.scope.sessions:
                     continue
-                lane = run.lanes[file.session] = Lane(file, run.outlet, live=True, mark=mark)
+                lane = run.lanes[file.session] = Lane(file, run.sink_state, live=True, mark=mark)
             lane.live = self.ready.is_set() or file.modified >= now - LIVE_SECONDS
             run.ask(lane)
 
@@ -120,12 +120,12 @@ class Daemon:
         """Note that the session's metadata may have changed, for the next report."""
         self.changed.add(file.session)
 
-    def lane(self, run: SinkRun, file: SessionFile) -> Lane:
+    def lane(self, run: SinkWorkers, file: SessionFile) -> Lane:
         """Return a session's lane at a sink, made if there is none, whatever the scope."""
         lane = run.lanes.get(file.session)
         if lane is None:
-            mark = run.outlet.store.mark(file.session, run.outlet.sink_id)
-            lane = run.lanes[file.session] = Lane(file, run.outlet, live=False, mark=mark)
+            mark = run.sink_state.store.mark(file.session, run.sink_state.sink_id)
+            lane = run.lanes[file.session] = Lane(file, run.sink_state, live=False, mark=mark)
         return lane
 
     # ---- life -----------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class Daemon:
 
     def _events_read(self) -> dict[str, int]:
         others = self.observing.events_read() if self.observing is not None else {}
-        return {"files": self.road.events_read, **others}
+        return {"files": self.reader.events_read, **others}
 
     async def _keep_house(self) -> None:
         expires, told = 0.0, set[str]()
@@ -177,15 +177,15 @@ class Daemon:
         # A disk that is full keeps nobody from ending.
         with contextlib.suppress(sqlite3.Error, StoreUnwritableError, StoreDamagedError):
             for run in self.runs:
-                run.outlet.remember()
+                run.sink_state.remember()
         self.store.close()
         self.quarantine.close()
 
     async def until_idle(
         self,
-        lanes: Callable[[], Iterable[tuple[SinkRun, Lane]]] | None = None,
+        lanes: Callable[[], Iterable[tuple[SinkWorkers, Lane]]] | None = None,
         *,
-        runs: Iterable[SinkRun] = (),
+        runs: Iterable[SinkWorkers] = (),
         more: Callable[[], bool] = lambda: False,
     ) -> Exit:
         """Wait until every mark (or every given lane) is at the end of its file, and say how it went.
@@ -218,13 +218,13 @@ class Daemon:
                 return ended
         return self._all_well(list(lanes()) if lanes else None, set(runs))
 
-    def _all_well(self, chosen: list[tuple[SinkRun, Lane]] | None, runs: set[SinkRun]) -> Exit:
+    def _all_well(self, chosen: list[tuple[SinkWorkers, Lane]] | None, runs: set[SinkWorkers]) -> Exit:
         """Say how it went, when everything has come to its end, for the lanes and sinks that were asked for or all."""
         every = [(run, lane) for run in self.runs for lane in run.lanes.values()]
         if any(lane.progress.problem for _, lane in every):
             return Exit.PARTIAL
         chosen = every if chosen is None else chosen
-        countings = (run.outlet.counting for run in {*runs, *(run for run, _ in chosen)})
+        countings = (run.sink_state.counting for run in {*runs, *(run for run, _ in chosen)})
         streams = (one.streams for one in countings if one is not None)
         kept_for = {lane.file.session for _, lane in chosen}.union(*streams)
         return Exit.PARTIAL if any(self.quarantine.count(session=one) for one in kept_for) else Exit.DONE
@@ -233,11 +233,11 @@ class Daemon:
         return self.observing is None or not self.observing.catching_up()
 
     @staticmethod
-    def _summing(runs: "set[SinkRun]", *, hurry: bool) -> "set[SinkRun]":
+    def _summing(runs: "set[SinkWorkers]", *, hurry: bool) -> "set[SinkWorkers]":
         """Return the sinks that have sums to send, and let them not wait for more if there is hurry."""
         for run in runs if hurry else ():
-            if run.outlet.counting is not None:
-                run.outlet.counting.hurried = True
+            if run.sink_state.counting is not None:
+                run.sink_state.counting.hurried = True
         return {run for run in runs if not run.summed_up}
 
     async def catch_up(
@@ -262,13 +262,13 @@ class Daemon:
             "events": sum(lane.mark.delivered for lane in lanes),
             "bytes": sum(lane.position.offset for lane in lanes),
             "bytes_total": sum(lane.file.size for lane in lanes),
-            "masked": sum(self.store.masked_in_all(lane.file.session, lane.outlet.sink_id) for lane in lanes),
+            "masked": sum(self.store.masked_in_all(lane.file.session, lane.sink_state.sink_id) for lane in lanes),
         }
 
-    def _hopeless(self, runs: "set[SinkRun]", lanes: list[Lane], begun: float) -> Exit | None:
+    def _hopeless(self, runs: "set[SinkWorkers]", lanes: list[Lane], begun: float) -> Exit | None:
         """Return how a wait ends that cannot end well: nothing is taken, or all that is left is troubled."""
         for run in runs:
-            if run.outlet.gate.closed:
+            if run.sink_state.gate.closed:
                 return Exit.REFUSED
             if self._gave_up(run, begun):
                 return Exit.UNREACHABLE
@@ -276,11 +276,11 @@ class Daemon:
         end = time.monotonic() - self._give_up_seconds
         return Exit.PARTIAL if since and all(one is not None and one <= end for one in since) else None
 
-    def _gave_up(self, run: SinkRun, begun: float) -> bool:
-        gate = run.outlet.gate
+    def _gave_up(self, run: SinkWorkers, begun: float) -> bool:
+        gate = run.sink_state.gate
         if gate.failures == 0:
             return False
-        since = run.outlet.last_success_monotonic
+        since = run.sink_state.last_success_monotonic
         quiet = time.monotonic() - max(begun, since or begun)
         return quiet >= self._give_up_seconds
 

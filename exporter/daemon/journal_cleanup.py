@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from exporter.daemon.daemon import Daemon
 
 
-class Room:
+class JournalCleanup:
     """The room of all journals. `has_journal` tells whether a session is followed by its journal."""
 
     def __init__(

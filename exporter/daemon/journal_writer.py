@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from exporter.core.agents.registry import Agents
+from exporter.core.agents.registry import AgentRegistry
 from exporter.core.delivery.segment import Unsendable
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
 from exporter.core.notice import Level
 from exporter.sources.journal.journals import Journals
-from exporter.sources.remote import Event
+from exporter.sources.remote import SourceEvent
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 from exporter.state.quarantine import QuarantineFullError
 
@@ -34,11 +34,11 @@ class _Page:
     masked: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
-class Journaling:
+class JournalWriter:
     """Fills the journals. `problem` says why nothing is taken at the moment, None when it is."""
 
     def __init__(self, daemon: "Daemon", journals: Journals, redact: RedactEvent) -> None:
-        self.agents = Agents()
+        self.agents = AgentRegistry()
         self.unattributed = 0
         self.problem: str | None = None
         self._daemon = daemon
@@ -46,7 +46,7 @@ class Journaling:
         self._redact = redact
         self._delivered: dict[str, tuple[int, set[str]]] = {}
 
-    async def take(self, session: str, events: Sequence[Event], is_ours: Callable[[], bool]) -> bool | None:
+    async def take(self, session: str, events: Sequence[SourceEvent], is_ours: Callable[[], bool]) -> bool | None:
         """Redact, put aside what is refused, and write the rest; return whether anything was, None to be asked again.
 
         Nothing is kept of a session that is not for a journal (`is_ours`) when that comes to be. What was kept of
@@ -60,7 +60,7 @@ class Journaling:
             was_kept |= kept
         return was_kept
 
-    async def _take(self, session: str, events: Sequence[Event], is_ours: Callable[[], bool]) -> bool | None:
+    async def _take(self, session: str, events: Sequence[SourceEvent], is_ours: Callable[[], bool]) -> bool | None:
         size = sum(_size(event) for event in events)
         if size and not self._journals.has_room(size):
             return self._trouble(self._journals.problem)
@@ -73,7 +73,7 @@ class Journaling:
             self._read(session, event, page)
         return is_ours() and self._keep(session, page)
 
-    def _read(self, session: str, event: Event, page: _Page) -> None:
+    def _read(self, session: str, event: SourceEvent, page: _Page) -> None:
         line, is_ephemeral = event
         envelope = decode(line)
         if isinstance(envelope, Envelope):
@@ -110,7 +110,7 @@ class Journaling:
         if page.masked:
             with suppress(StoreUnwritableError, StoreDamagedError):  # a count; the events themselves are safe
                 for run in self._daemon.runs:
-                    run.outlet.store.count_masked(session, run.outlet.sink_id, page.masked)
+                    run.sink_state.store.count_masked(session, run.sink_state.sink_id, page.masked)
         return bool(page.durable)
 
     def _trouble(self, problem: str | None) -> bool | None:
@@ -130,13 +130,13 @@ class Journaling:
         if known is None or known[0] != begins:
             ids: set[str] = set()
             for run in self._daemon.runs:
-                if run.outlet.mapping is None:
-                    ids |= run.outlet.store.delivered(session, run.outlet.sink_id).keys()
+                if run.sink_state.mapping is None:
+                    ids |= run.sink_state.store.delivered(session, run.sink_state.sink_id).keys()
             known = self._delivered[session] = (begins, ids)
         return id in known[1]
 
 
-def _portions(events: Sequence[Event], size_max: int) -> Iterator[Sequence[Event]]:
+def _portions(events: Sequence[SourceEvent], size_max: int) -> Iterator[Sequence[SourceEvent]]:
     """Yield events as they came in portions of about so many bytes, an event of more alone."""
     start = size = 0
     for number, event in enumerate(events):
@@ -147,6 +147,6 @@ def _portions(events: Sequence[Event], size_max: int) -> Iterator[Sequence[Event
     yield events[start:]
 
 
-def _size(event: Event) -> int:
+def _size(event: SourceEvent) -> int:
     """Return how much of a journal an event takes."""
     return 0 if event.is_ephemeral else len(event.line) + 1

@@ -13,10 +13,10 @@ import msgspec
 from exporter.core.events.envelope import REFUSALS, Envelope, decode
 from exporter.core.events.live_text import LiveText
 from exporter.core.events.redaction import Masked, Refused
-from exporter.pipeline.sink_workers import SinkRun
+from exporter.pipeline.sink_workers import SinkWorkers
 
 if TYPE_CHECKING:
-    from exporter.daemon.running import Redaction
+    from exporter.daemon.running import Redactors
 
 GATHER_SECONDS: Final = 0.02
 LATER_SECONDS: Final = 0.2
@@ -32,16 +32,16 @@ class _Shell(msgspec.Struct, frozen=True):
     sessionId: str = ""  # noqa: N815  the wire's own name
 
 
-class Showing:
+class LiveRelay:
     """Gathers for some milliseconds what is to be shown of each session at each sink, and drops the oldest if slow.
 
     `tell` is given every event that passes, once, not redacted: for who counts them.
     """
 
-    def __init__(self, runs: Sequence[SinkRun], redaction: "Redaction", tell: Tell | None = None) -> None:
+    def __init__(self, runs: Sequence[SinkWorkers], redaction: "Redactors", tell: Tell | None = None) -> None:
         self.shown = 0
         self.dropped = 0
-        self._runs = [run for run in runs if run.outlet.keep_live]
+        self._runs = [run for run in runs if run.sink_state.keep_live]
         self._redact = redaction.event
         self._texts = LiveText(redaction.stream)
         self._tell = tell

@@ -8,10 +8,10 @@ from typing import Final
 from exporter.core.delivery.position import Identity
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE, last_error_name
-from exporter.state.marks import FOLLOWING, Mark, Store
+from exporter.state.marks import FOLLOWING, Mark, MarkStore
 from exporter.state.pending_metrics import waiting
 from exporter.state.quarantine import Quarantine
-from exporter.status import DaemonStatus, SinkStatus, SourceStatus, Status
+from exporter.status import DaemonStatus, SinkStatus, SourceStatus, StatusReport
 
 GUESSED_EVENT_BYTES: Final = 1_800
 """What an event is taken to measure where counting would cost too much."""
@@ -34,7 +34,7 @@ def status_asleep(
     *,
     changed_after: float,
     waits: Callable[[bytes], bool],
-) -> Status:
+) -> StatusReport:
     """Say how far every configured sink (name to address) is behind the files below `root`. Makes no file.
 
     A session that a sink never had anything of counts if it changed after that time: a start would deliver it.
@@ -51,14 +51,14 @@ def status_asleep(
     if not marks.exists() or not quarantine.exists():
         owed = _owed(files, {})
         never = [SinkStatus(name, "never used", *owed[:2], 0.0, None, None, 0, 0, owed[2]) for name in sinks]
-        return Status(DaemonStatus(False), sources, never)
-    store, kept = Store(marks), Quarantine(quarantine, bytes_max=1, days_max=36_500)
+        return StatusReport(DaemonStatus(False), sources, never)
+    store, kept = MarkStore(marks), Quarantine(quarantine, bytes_max=1, days_max=36_500)
     try:
         found = [_sink(store, kept, files, name, url, waits) for name, url in sinks.items()]
     finally:
         store.close()
         kept.close()
-    return Status(DaemonStatus(False), sources, found)
+    return StatusReport(DaemonStatus(False), sources, found)
 
 
 def _journals(state_dir: Path, changed_after: float) -> dict[str, _File]:
@@ -83,7 +83,7 @@ def _files(root: Path, changed_after: float) -> dict[str, _File]:
 
 
 def _sink(
-    store: Store, kept: Quarantine, files: Mapping[str, _File], name: str, url: str, waits: Callable[[bytes], bool]
+    store: MarkStore, kept: Quarantine, files: Mapping[str, _File], name: str, url: str, waits: Callable[[bytes], bool]
 ) -> SinkStatus:
     sink_id = store.sink_id(name, url)
     events, size, is_estimate = _owed(files, store.marks(sink_id))

@@ -16,7 +16,7 @@ from exporter.pipeline.single_event import refusal
 if TYPE_CHECKING:
     from exporter.daemon.daemon import Daemon
     from exporter.pipeline.lane import Lane
-    from exporter.pipeline.sink_workers import SinkRun
+    from exporter.pipeline.sink_workers import SinkWorkers
     from exporter.state.quarantine import Quarantined
 
 
@@ -27,11 +27,11 @@ async def replay_event(daemon: "Daemon", entry: "Quarantined", event: Unsendable
         return "its session is gone"
     mapped = []
     for run in daemon.runs:
-        if run.outlet.mapping is None:
+        if run.sink_state.mapping is None:
             refused = await daemon.lane(run, file).send_one(event)
             if refused is not None:
                 return refused
-        elif run.lanes.get(file.session) or run.outlet.store.mark(file.session, run.outlet.sink_id):
+        elif run.lanes.get(file.session) or run.sink_state.store.mark(file.session, run.sink_state.sink_id):
             mapped.append((run, daemon.lane(run, file)))
     if not mapped:
         return None
@@ -40,36 +40,36 @@ async def replay_event(daemon: "Daemon", entry: "Quarantined", event: Unsendable
     return await _read_again(daemon, mapped, event)
 
 
-async def _read_again(daemon: "Daemon", lanes: "Sequence[tuple[SinkRun, Lane]]", event: Unsendable) -> str | None:
+async def _read_again(daemon: "Daemon", lanes: "Sequence[tuple[SinkWorkers, Lane]]", event: Unsendable) -> str | None:
     """Let sinks have what they lack of a session now that the redactor passes an event of it."""
     assert event.id is not None
-    lanes[0][1].file.rewritten(daemon.road.files)  # what is kept in memory was made without the event
+    lanes[0][1].file.rewritten(daemon.reader.files)  # what is kept in memory was made without the event
     try:
         for run, lane in lanes:
-            run.outlet.released.add(event.id)
+            run.sink_state.released.add(event.id)
             await lane.repair([])
             run.ask(lane)
         ended = await daemon.until_idle(lambda: lanes)
     finally:
         for run, _ in lanes:
-            run.outlet.released.discard(event.id)
+            run.sink_state.released.discard(event.id)
     if ended in (Exit.DONE, Exit.PARTIAL):  # in part, because the entry is in quarantine still
         troubles = (lane.progress.problem for _, lane in lanes)
     else:
-        troubles = (run.outlet.last_error for run, _ in lanes)
+        troubles = (run.sink_state.last_error for run, _ in lanes)
     return next((one for one in troubles if one), None)
 
 
-async def replay_records(run: "SinkRun", lane: "Lane | None", entry: "Quarantined") -> str | None:
+async def replay_records(run: "SinkWorkers", lane: "Lane | None", entry: "Quarantined") -> str | None:
     """Send what was made of events to the endpoint that refused it; return why it has it not, None when it has."""
     if lane is not None and entry.event is not None:
         return await lane.send_one(Unsendable(entry.offset, entry.raw, len(entry.raw), entry.reason, entry.event))
-    outlet = run.outlet
-    mark = outlet.store.mark(entry.session, outlet.sink_id)
-    stream = entry.session if outlet.counting is not None else mark.remote_id if mark is not None else None
+    sink_state = run.sink_state
+    mark = sink_state.store.mark(entry.session, sink_state.sink_id)
+    stream = entry.session if sink_state.counting is not None else mark.remote_id if mark is not None else None
     if stream is None:
         return "its session is gone"
-    sent = await outlet.sink.send(stream, [entry.event or ""], [entry.raw])
+    sent = await sink_state.sink.send(stream, [entry.event or ""], [entry.raw])
     return refusal(sent)
 
 

@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Final
 
 from exporter.core.ahp.drafts import is_made
 from exporter.core.notice import Level
-from exporter.daemon.journal_cleanup import Room
-from exporter.daemon.journal_writer import Journaling
-from exporter.daemon.live_relay import Showing, Tell
+from exporter.daemon.journal_cleanup import JournalCleanup
+from exporter.daemon.journal_writer import JournalWriter
+from exporter.daemon.live_relay import LiveRelay, Tell
 from exporter.errors import StateError
 from exporter.sources.files.history import durable_events
 from exporter.sources.files.session_file import OpenFiles, SessionFile
 from exporter.sources.files.source import FileSource
 from exporter.sources.journal.journals import Journals
-from exporter.sources.remote import Callbacks, Event, Observer, Want
+from exporter.sources.remote import Callbacks, Observer, SourceEvent, Want
 from exporter.sources.tap.source import TapSource
 
 if TYPE_CHECKING:
     from exporter.daemon.daemon import Daemon
-    from exporter.daemon.running import Redaction
+    from exporter.daemon.running import Redactors
 
 HOUSEKEEPING_SECONDS: Final = 2.0
 QUIET_SECONDS: Final = 5.0
@@ -48,7 +48,7 @@ class Server:
     is_host: bool = False
 
 
-class Observing:
+class RemoteSources:
     """The journals of one state directory, what fills them, and the tap. Everything runs on the daemon's loop."""
 
     def __init__(
@@ -58,14 +58,14 @@ class Observing:
         journals: Journals,
         make_files: Callable[[Callable[[SessionFile], None], Callable[[SessionFile], None]], FileSource],
         files: OpenFiles,
-        redaction: "Redaction",
+        redaction: "Redactors",
         servers: Sequence[Server],
         tap: Path | None,
         line_bytes_max: int,
         tell: Tell | None = None,
     ) -> None:
         self.journals = journals
-        self.journaling = Journaling(daemon, journals, redaction.event)
+        self.journaling = JournalWriter(daemon, journals, redaction.event)
         self.servers: dict[str, Observer] = {}
         self.tap: TapSource | None = None
         self.tap_problem: str | None = None
@@ -73,9 +73,9 @@ class Observing:
         self._open_files = files
         self._line_bytes_max = line_bytes_max
         self.files = make_files(self._on_change, daemon.on_workspace)
-        self.showing = Showing(daemon.runs, redaction, tell)
+        self.showing = LiveRelay(daemon.runs, redaction, tell)
         self._owners: dict[str, str] = {}
-        self._room = Room(daemon, journals, self.files, self.has_journal)
+        self._room = JournalCleanup(daemon, journals, self.files, self.has_journal)
         self._hosts = frozenset(server.name for server in servers if server.is_host)
         self._tasks: list[asyncio.Task[None]] = []
         for server in servers:
@@ -241,7 +241,7 @@ class Observing:
         sessions = self._daemon.scope.sessions
         return Want.LIVE if not sessions or session in sessions else Want.NOTHING
 
-    async def _take(self, session: str, events: Sequence[Event]) -> bool:
+    async def _take(self, session: str, events: Sequence[SourceEvent]) -> bool:
         """Keep what is durable, if no file has it, then show what passes."""
         kept = await self.journaling.take(session, events, lambda: not self._is_file_alone(session))
         if kept is None:
@@ -251,7 +251,7 @@ class Observing:
         self.showing.add(session, [event.line for event in events])
         return True
 
-    async def _take_live(self, session: str, events: Sequence[Event]) -> bool:
+    async def _take_live(self, session: str, events: Sequence[SourceEvent]) -> bool:
         self.showing.add(session, [event.line for event in events])
         return True
 

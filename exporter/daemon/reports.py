@@ -13,7 +13,7 @@ from exporter.daemon.offline_status import GUESSED_EVENT_BYTES
 from exporter.daemon.session_list import workspace_facts
 from exporter.daemon.status_report import events_behind, sink_status
 from exporter.pipeline.lane import Lane
-from exporter.pipeline.sink_workers import SinkRun
+from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sources.files.cli_process import has_crashed, is_locked
 from exporter.sources.files.source import WORKSPACE_NAME
 from exporter.sources.files.workspace import read_workspace
@@ -61,12 +61,12 @@ class Reports:
             await self._look()
             now = time.monotonic()
             for run in self._daemon.runs:
-                if run.outlet.gate.failures or self._rest_until.get(run.name, 0.0) > now:
+                if run.sink_state.gate.failures or self._rest_until.get(run.name, 0.0) > now:
                     continue
                 await self._sessions(run)
-                if run.outlet.sink.capabilities.reports and now - last_exporter >= _EXPORTER_SECONDS:
+                if run.sink_state.sink.capabilities.reports and now - last_exporter >= _EXPORTER_SECONDS:
                     await self._exporter(run)
-                    run.outlet.met()
+                    run.sink_state.met()
             if now - last_exporter >= _EXPORTER_SECONDS:
                 last_exporter = now
 
@@ -87,9 +87,9 @@ class Reports:
         for waiting in self._to_tell.values():
             waiting.update(changed)
 
-    async def _sessions(self, run: SinkRun) -> None:
+    async def _sessions(self, run: SinkWorkers) -> None:
         waiting = self._to_tell[run.name]
-        if not run.outlet.sink.capabilities.reports and not await self._asked(run, waiting & self._crashed):
+        if not run.sink_state.sink.capabilities.reports and not await self._asked(run, waiting & self._crashed):
             return
         for session in list(waiting):
             lane = run.lanes.get(session)
@@ -100,19 +100,19 @@ class Reports:
             if lane is None or (lane.mark.remote_id is not None and (lane.settled or session not in self._crashed)):
                 waiting.discard(session)
 
-    async def _asked(self, run: SinkRun, crashed: set[str]) -> bool:
+    async def _asked(self, run: SinkWorkers, crashed: set[str]) -> bool:
         """Ask what a sink offers that was sent nothing since the start, when there is a crash to tell it of."""
         lanes = [run.lanes[session] for session in crashed if session in run.lanes]
         lane = next((lane for lane in lanes if lane.settled and not lane.stopped and lane.mark.remote_id), None)
         if lane is None:
             return False
-        await run.outlet.sink.register(lane.file.session, lane.mark.remote_id)
-        offers = run.outlet.sink.capabilities.reports
+        await run.sink_state.sink.register(lane.file.session, lane.mark.remote_id)
+        offers = run.sink_state.sink.capabilities.reports
         if not offers:
             self._rest_until[run.name] = time.monotonic() + _ASK_AGAIN_SECONDS
         return offers
 
-    async def _session(self, run: SinkRun, lane: Lane) -> bool:
+    async def _session(self, run: SinkWorkers, lane: Lane) -> bool:
         """Tell of one session if there is something new; return False when the receiver cannot be told now."""
         if lane.mark.remote_id is None:
             return True
@@ -121,7 +121,7 @@ class Reports:
         report: dict[str, Any] = {name: self._redact_text(facts[name]) for name in _REPORTED_NAMES if name in facts}
         if self._host is not None:
             report["host"] = self._redact_text(self._host)
-        report["redactions"] = _dated(run.outlet.store.masked(session, run.outlet.sink_id))
+        report["redactions"] = _dated(run.sink_state.store.masked(session, run.sink_state.sink_id))
         key = (run.name, session)
         crashed, before = session in self._crashed, self._sent.get(key)
         if crashed:
@@ -132,12 +132,12 @@ class Reports:
         if not crashed and before is not None and before.delivered is not None:
             report = {**report, "state": None}  # somebody has gone on with it
         path = f"/sessions/{quote(lane.mark.remote_id, safe='')}"
-        if not await run.outlet.sink.report(path, "PUT", report):
+        if not await run.sink_state.sink.report(path, "PUT", report):
             return False
         self._sent[key] = now
         return True
 
-    async def _exporter(self, run: SinkRun) -> None:
+    async def _exporter(self, run: SinkWorkers) -> None:
         sinks = [sink_status(one) for one in self._daemon.runs]
         reasons = self._daemon.quarantine.by_reason()
         report = {
@@ -157,7 +157,7 @@ class Reports:
             "quarantine": reasons,
             "behind": _behind(run),
         }
-        await run.outlet.sink.report(f"/exporters/{self._exporter_id}", "POST", report)
+        await run.sink_state.sink.report(f"/exporters/{self._exporter_id}", "POST", report)
 
 
 def _dated(days: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
@@ -170,7 +170,7 @@ def _dated(days: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _behind(run: SinkRun) -> dict[str, dict[str, float]]:
+def _behind(run: SinkWorkers) -> dict[str, dict[str, float]]:
     """Return by its id there how far the receiver is behind each session, the longest first; none that is level.
 
     Events of a backlog are counted in the file up to a megabyte in all; of the rest their number is an estimate.

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from exporter.core.events.live_text import Stream
+from exporter.core.events.live_text import TextStream
 from exporter.core.events.redaction import RedactEvent
-from exporter.daemon.control_requests import Answers
+from exporter.daemon.control_requests import ControlRequests
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.reports import Reports
-from exporter.daemon.serving import Page, Serving
+from exporter.daemon.serving import ServedPage, Serving
 
 if TYPE_CHECKING:
     from exporter.daemon.backfill_helpers import Helpers
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Redaction:
+class Redactors:
     """What the parts use of the redactor: one for events, one for single texts, one for texts that come in pieces.
 
     It is for one thread, unless no `make_another` is given. Without `stream`, no text is shown while it is written.
@@ -26,34 +26,34 @@ class Redaction:
 
     event: RedactEvent
     text: Callable[[str], str]
-    make_another: "Callable[[], Redaction] | None" = None
-    stream: Callable[[str], Stream] | None = None
+    make_another: "Callable[[], Redactors] | None" = None
+    stream: Callable[[str], TextStream] | None = None
 
-    def another(self) -> "Redaction":
+    def another(self) -> "Redactors":
         """Return the same for another thread; its rules are not compiled again."""
         return self.make_another() if self.make_another is not None else self
 
 
 @dataclass(slots=True)
-class Running:
+class RunningExporter:
     """See the module. `receiver` is the embedded Mission Control, `page` its page once it is served.
 
     `beside` is what else goes on while it is served.
     """
 
     daemon: Daemon
-    redaction: Redaction
+    redaction: Redactors
     host: str
     line_bytes_max: int
     receiver: Any = None
     receiver_store: "ReceiverStore | None" = None
-    page: Page | None = None
+    page: ServedPage | None = None
     beside: list[Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=list)
 
-    def answers(self, helpers: "Helpers | None" = None) -> Answers:
+    def answers(self, helpers: "Helpers | None" = None) -> ControlRequests:
         """Return what answers the requests of commands; `helpers` take part in what is much."""
         redaction = self.redaction
-        return Answers(
+        return ControlRequests(
             self.daemon,
             redaction.event,
             redaction.text,
@@ -67,10 +67,10 @@ class Running:
         """Return what a person opens to see the page, None while there is none. It may be good for one use only."""
         return self.page.address() if self.page is not None else None
 
-    def serving(self, state_dir: Path, open_page: Callable[[Any], Awaitable[Page]]) -> Serving:
+    def serving(self, state_dir: Path, open_page: Callable[[Any], Awaitable[ServedPage]]) -> Serving:
         """Return what goes on around the daemon, as a block to be in."""
 
-        async def open_ours() -> Page:
+        async def open_ours() -> ServedPage:
             self.page = await open_page(self.receiver)
             return self.page
 

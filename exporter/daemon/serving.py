@@ -25,7 +25,7 @@ def leave_no_core() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
-class Page(Protocol):
+class ServedPage(Protocol):
     """A page that is being served."""
 
     def address(self) -> str: ...
@@ -69,12 +69,12 @@ class Serving:
         state_dir: Path,
         answer: Answer,
         beside: Sequence[Callable[[], Coroutine[Any, Any, None]]],
-        open_page: Callable[[], Awaitable[Page]] | None,
+        open_page: Callable[[], Awaitable[ServedPage]] | None,
     ) -> None:
         self._control = ControlServer(state_dir, answer)
         self._beside = beside
         self._open_page = open_page
-        self._page: Page | None = None
+        self._page: ServedPage | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> None:

@@ -10,18 +10,18 @@ from exporter.daemon.daemon import Daemon
 from exporter.daemon.offline_status import GUESSED_EVENT_BYTES
 from exporter.daemon.session_list import iso
 from exporter.pipeline.lane import Lane
-from exporter.pipeline.sink_workers import SinkRun
+from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sources.files.session_file import SessionFile
-from exporter.status import DaemonStatus, Problem, SinkStatus, SourceStatus, Status
+from exporter.status import DaemonStatus, Problem, SinkStatus, SourceStatus, StatusReport
 from exporter.version import VERSION
 
 if TYPE_CHECKING:
-    from exporter.daemon.remote_sources import Observing
+    from exporter.daemon.remote_sources import RemoteSources
 
 _COUNT_BYTES_MAX: Final = 1 << 20
 
 
-def status_of(daemon: Daemon) -> Status:
+def status_of(daemon: Daemon) -> StatusReport:
     """Return what the daemon is doing and how far every sink is behind."""
     rates = daemon.rates.per_second()
     files = daemon.source.sessions.values()
@@ -31,14 +31,14 @@ def status_of(daemon: Daemon) -> Status:
         rates.get("files", 0.0),
         _problems(daemon),
     )
-    return Status(
+    return StatusReport(
         DaemonStatus(True, os.getpid(), VERSION, iso(daemon.started), dict(daemon.defects)),
         [source, *(observed(daemon.observing, rates) if daemon.observing is not None else ())],
         [sink_status(run) for run in daemon.runs],
     )
 
 
-def observed(observing: "Observing", rates: Mapping[str, float]) -> Iterator[SourceStatus]:
+def observed(observing: "RemoteSources", rates: Mapping[str, float]) -> Iterator[SourceStatus]:
     """Yield the sources without files, and at last the journals that they fill."""
     for name, source in observing.servers.items():
         told = source.observed()
@@ -58,11 +58,11 @@ def observed(observing: "Observing", rates: Mapping[str, float]) -> Iterator[Sou
     yield SourceStatus("journals", sessions, 0.0, [], state, used, observing.showing.dropped, unattributed)
 
 
-def sink_status(run: SinkRun) -> SinkStatus:
+def sink_status(run: SinkWorkers) -> SinkStatus:
     """Return how one sink is."""
-    outlet, now = run.outlet, time.monotonic()
+    sink_state, now = run.sink_state, time.monotonic()
     behind = [lane for lane in run.lanes.values() if lane.lag_bytes() > 0]
-    state = "refused" if outlet.gate.closed else "waiting" if outlet.gate.failures else "ok"
+    state = "refused" if sink_state.gate.closed else "waiting" if sink_state.gate.failures else "ok"
     troubles = [lane.progress.why for lane in run.lanes.values() if lane.progress.problem]
     if troubles:
         state = "stopped" if state == "ok" else state
@@ -73,10 +73,10 @@ def sink_status(run: SinkRun) -> SinkStatus:
         events_behind(behind),
         sum(lane.lag_bytes() for lane in behind),
         round(max(since, default=0.0), 3),
-        iso(outlet.last_success),
-        outlet.last_error or next(iter(troubles), None),
-        outlet.retries,
-        outlet.quarantine.count(sink=run.name),
+        iso(sink_state.last_success),
+        sink_state.last_error or next(iter(troubles), None),
+        sink_state.retries,
+        sink_state.quarantine.count(sink=run.name),
         is_estimate=sum(lane.lag_bytes() for lane in behind) > _COUNT_BYTES_MAX,
         sums_wait=not run.summed_up,
     )

@@ -7,7 +7,7 @@ from typing import Final
 from exporter.core.delivery.position import START
 from exporter.core.events.redaction import RedactEvent
 from exporter.errors import UsageError
-from exporter.pipeline.segment_reader import Road
+from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sources.files.session_file import OpenFiles, SessionFile
 from exporter.sources.journal.file import begins_of
 
@@ -17,7 +17,7 @@ _LOOK_SECONDS: Final = 0.2
 async def tail(file: SessionFile, redact: RedactEvent, *, follow: bool, line_bytes_max: int) -> AsyncIterator[bytes]:
     """Yield a session's durable events from its first; with `follow` go on until cancelled, through rewinds too."""
     files = OpenFiles(1)
-    road = Road(files, redact, line_bytes_max=line_bytes_max, cache_bytes=0)
+    reader = SegmentReader(files, redact, line_bytes_max=line_bytes_max, cache_bytes=0)
     position, generation = START, file.generation
     try:
         while True:
@@ -27,7 +27,7 @@ async def tail(file: SessionFile, redact: RedactEvent, *, follow: bool, line_byt
             if generation != file.generation:
                 position, generation = START, file.generation
                 file.begins = begins_of(file.path) if file.is_journal else 0
-            segment = await road.segment(file, position, None) if file.identity is not None else None
+            segment = await reader.segment(file, position, None) if file.identity is not None else None
             if segment is not None:
                 for line in segment.lines:
                     yield line

@@ -30,11 +30,11 @@ async def ids_in_file(lane: Lane) -> tuple[set[str], int]:
     They are read from whole lines, without being redacted. Of a journal, whose front may be cut off, those that were
     delivered are taken to have been in it.
     """
-    outlet, session = lane.outlet, lane.file.session
-    seen = set(outlet.store.delivered(session, outlet.sink_id)) if lane.file.is_journal else set()
+    sink_state, session = lane.sink_state, lane.file.session
+    seen = set(sink_state.store.delivered(session, sink_state.sink_id)) if lane.file.is_journal else set()
     position, lines = START, 0
     while True:
-        segment = await lane.outlet.road.segment(lane.file, position, None, skip=_Everything(), seen=seen)
+        segment = await lane.sink_state.reader.segment(lane.file, position, None, skip=_Everything(), seen=seen)
         if segment is None:
             return seen, 0 if lane.file.is_journal else lines - len(seen)
         position, lines = segment.end, lines + segment.skipped
@@ -89,26 +89,26 @@ async def verify(lane: Lane, silent: dict[str, Verdict], *, repair: bool) -> Ver
 
     A receiver that does not answer, or refuses the token, is noted in `silent` by its name and is not asked again.
     """
-    outlet, session = lane.outlet, lane.file.session
+    sink_state, session = lane.sink_state, lane.file.session
     in_file, duplicates = await ids_in_file(lane)
-    delivered = outlet.store.delivered(session, outlet.sink_id)
-    wanted = in_file - outlet.quarantine.ids(session, outlet.sink.name)
+    delivered = sink_state.store.delivered(session, sink_state.sink_id)
+    wanted = in_file - sink_state.quarantine.ids(session, sink_state.sink.name)
     found = _Found(sorted(wanted - delivered.keys()), sorted(delivered.keys() - in_file))
-    if outlet.sink.name in silent and not lane.stopped:
-        found.cannot(silent[outlet.sink.name])
+    if sink_state.sink.name in silent and not lane.stopped:
+        found.cannot(silent[sink_state.sink.name])
     else:
         answer = await _ask(lane, found, in_file, wanted, delivered)
         if isinstance(answer, Later | Unauthorized):
-            silent[outlet.sink.name] = answer
+            silent[sink_state.sink.name] = answer
     if repair and found.verdict == DIFFERENT:
         await lane.repair(found.different)
-    quarantined = outlet.quarantine.count(session=session, sink=outlet.sink.name)
+    quarantined = sink_state.quarantine.count(session=session, sink=sink_state.sink.name)
     if quarantined:
         found.details.append(f"{quarantined} in quarantine")
     if duplicates:
         found.details.append(f"{duplicates} lines repeat an id" if duplicates > 1 else "1 line repeats an id")
     return VerifyRow(
-        session, outlet.sink.name, found.verdict == EQUAL, len(in_file), len(delivered), found.receiver,
+        session, sink_state.sink.name, found.verdict == EQUAL, len(in_file), len(delivered), found.receiver,
         found.missing, found.extra, found.different, quarantined, "; ".join(found.details) or None, found.verdict,
         duplicates,
     )  # fmt: skip
@@ -118,14 +118,14 @@ async def _ask(
     lane: Lane, found: _Found, in_file: set[str], wanted: set[str], delivered: dict[str, bytes]
 ) -> Registration | None:
     """Ask the receiver what it holds of the session, and note what differs; return its answer."""
-    outlet, session = lane.outlet, lane.file.session
-    mark = outlet.store.mark(session, outlet.sink_id) or Mark()
+    sink_state, session = lane.sink_state, lane.file.session
+    mark = sink_state.store.mark(session, sink_state.sink_id) or Mark()
     if lane.stopped:
         found.cannot(Deleted())
         return None
     if mark.remote_id is None and not wanted:
         return None
-    answer = await outlet.sink.register(session, mark.remote_id or session)
+    answer = await sink_state.sink.register(session, mark.remote_id or session)
     if mark.remote_id is None and isinstance(answer, Registered | Missing):
         found.details.append("never delivered")
     elif isinstance(answer, Missing):
@@ -145,7 +145,7 @@ async def _ask(
 async def _compare(
     lane: Lane, found: _Found, remote_id: str, in_file: set[str], wanted: set[str], delivered: dict[str, bytes]
 ) -> None:
-    items = await lane.outlet.sink.items(remote_id)
+    items = await lane.sink_state.sink.items(remote_id)
     if not isinstance(items, dict):
         found.cannot(items)
         return

@@ -11,20 +11,20 @@ from starlette.requests import Request
 
 from exporter.core.events.projection import ProjectEvent
 from exporter.core.events.redaction import RedactEvent
-from exporter.missioncontrol.http.request_intake import Counters, Intake, Limits
+from exporter.missioncontrol.http.request_intake import Counters, RequestIntake, RequestLimits
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.http.store_errors import translated
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import Batch
-from exporter.missioncontrol.live.subscriptions import Live
-from exporter.missioncontrol.live.waiting import Waiting
-from exporter.missioncontrol.search.search import Search
+from exporter.missioncontrol.live.subscriptions import LiveSubscriptions
+from exporter.missioncontrol.live.waiting import OpenWaits
+from exporter.missioncontrol.search.search import SearchIndex
 from exporter.missioncontrol.search.search_query import Query, results
 from exporter.missioncontrol.store import tokens
 from exporter.missioncontrol.store.retention import Retention, due, remove_set_aside
 from exporter.missioncontrol.store.row_ids import last_number
 from exporter.missioncontrol.store.session_row import EXPIRED, number_of
-from exporter.missioncontrol.store.sqlite.erase.eraser import Forgetting
+from exporter.missioncontrol.store.sqlite.erase.eraser import Eraser
 from exporter.missioncontrol.store.store import Job, Result, Store
 from exporter.missioncontrol.store.tokens import Holder
 
@@ -56,20 +56,20 @@ class Receiver:
         redact: RedactEvent | None = None,
         *,
         clock: Callable[[], datetime] = utc_now,
-        limits: Limits | None = None,
+        limits: RequestLimits | None = None,
         make_trace: MakeTrace | None = None,
         project: ProjectEvent | None = None,
         retention: Retention | None = None,
     ) -> None:
         self.store, self.retention = store, retention or Retention()
         self.make_trace, self.project = make_trace, project
-        self.search = Search(store)
-        self.forgetting = Forgetting(store, self.search)
-        self.live = Live()
-        self.waiting = Waiting()
-        self.limits = limits or Limits()
+        self.search = SearchIndex(store)
+        self.forgetting = Eraser(store, self.search)
+        self.live = LiveSubscriptions()
+        self.waiting = OpenWaits()
+        self.limits = limits or RequestLimits()
         self.counters = Counters()
-        self.intake = Intake(self.limits, self.counters, redact)
+        self.intake = RequestIntake(self.limits, self.counters, redact)
         self._clock = clock
         self._noted: dict[str, str] = {}
 

@@ -1,4 +1,4 @@
-"""How a lane gets at its next segment: from the road as it is, or made into the records of its sink."""
+"""How a lane gets at its next segment: from the segment reader as it is, or made into the records of its sink."""
 
 from collections.abc import Callable, Container
 from typing import Final
@@ -7,7 +7,7 @@ from exporter.core.delivery.position import Position
 from exporter.core.delivery.reconcile import Reconciliation
 from exporter.core.delivery.segment import Segment
 from exporter.pipeline.record_feed import has_ended
-from exporter.pipeline.sink_state import Outlet
+from exporter.pipeline.sink_state import SinkState
 from exporter.sources.files.session_file import SessionFile
 
 _NOTHING: Final[frozenset[str]] = frozenset()
@@ -16,9 +16,9 @@ _NOTHING: Final[frozenset[str]] = frozenset()
 class Reading:
     """Reads one session for one sink. `delivered` says what the sink had when we began."""
 
-    def __init__(self, file: SessionFile, outlet: Outlet, delivered: Callable[[], Container[str]]) -> None:
+    def __init__(self, file: SessionFile, sink_state: SinkState, delivered: Callable[[], Container[str]]) -> None:
         self._file = file
-        self._outlet = outlet
+        self._sink_state = sink_state
         self._delivered = delivered
         self._known: Container[str] | None = None
         self._ended: tuple[int, int] | None = None
@@ -29,18 +29,18 @@ class Reading:
 
     async def next(self, position: Position, last_id: str | None, reconciling: Reconciliation | None) -> Segment | None:
         """Return the next segment from `position`, None at the end of the file."""
-        mapping = self._outlet.mapping
+        mapping = self._sink_state.mapping
         if mapping is not None:
             return await mapping.segment(self._file, position, last_id, self._skip(reconciling))
         seen: set[str] | None = set() if reconciling else None
-        segment = await self._outlet.road.segment(
+        segment = await self._sink_state.reader.segment(
             self._file,
             position,
             last_id,
-            shared=self._outlet.shared and reconciling is None,
-            keep_live=self._outlet.keep_live,
+            shared=self._sink_state.shared and reconciling is None,
+            keep_live=self._sink_state.keep_live,
             skip=reconciling.skip if reconciling else None,
-            limits=self._outlet.segment_limits(),
+            limits=self._sink_state.segment_limits(),
             seen=seen,
         )
         if segment is not None and seen is not None:
@@ -49,7 +49,7 @@ class Reading:
 
     async def ending(self, position: Position, reconciling: Reconciliation | None) -> Segment | None:
         """Return, once, what is left to send at the end of a file that no process will continue."""
-        mapping, place = self._outlet.mapping, (self._file.generation, position.offset)
+        mapping, place = self._sink_state.mapping, (self._file.generation, position.offset)
         if mapping is None or self._ended == place or not has_ended(self._file):
             return None
         self._ended = place
@@ -60,6 +60,6 @@ class Reading:
         if reconciling is not None:
             return reconciling.skip
         if self._known is None:
-            assert self._outlet.mapping is not None
-            self._known = self._delivered() if self._outlet.mapping.repeats else _NOTHING
+            assert self._sink_state.mapping is not None
+            self._known = self._delivered() if self._sink_state.mapping.repeats else _NOTHING
         return self._known

@@ -17,11 +17,11 @@ from exporter.core.delivery.reconcile import Reconciliation
 from exporter.core.delivery.segment import Segment, Unsendable
 from exporter.core.notice import Level
 from exporter.pipeline.event_feed import Reading
-from exporter.pipeline.outcome import BeginAgain, Dealt, Handed
-from exporter.pipeline.progress import UNWRITABLE, Progress, place_of
+from exporter.pipeline.outcome import Delivered, Outcome, Resync
+from exporter.pipeline.progress import UNWRITABLE, LaneProgress, place_of
 from exporter.pipeline.single_event import send_one
-from exporter.pipeline.sink_session import STORE_RETRY_SECONDS, Handover
-from exporter.pipeline.sink_state import Outlet
+from exporter.pipeline.sink_session import STORE_RETRY_SECONDS, SinkSession
+from exporter.pipeline.sink_state import SinkState
 from exporter.sources.files.session_file import SessionFile
 from exporter.state.marks import Mark, StoreDamagedError, StoreUnwritableError
 from exporter.state.quarantine import QuarantineFullError
@@ -32,20 +32,20 @@ EMPTY_SECONDS: Final = 1.0
 class Lane:
     """See the module. `turn` does one step and says whether there is more to do at once."""
 
-    def __init__(self, file: SessionFile, outlet: Outlet, *, live: bool, mark: Mark | None) -> None:
+    def __init__(self, file: SessionFile, sink_state: SinkState, *, live: bool, mark: Mark | None) -> None:
         self.file = file
         self.live = live
         self.busy = False
         self.asked = False
         self.settled = False
         self.behind_since: float | None = None
-        self.progress = Progress()
-        self.outlet = outlet
+        self.progress = LaneProgress()
+        self.sink_state = sink_state
         self.position: Position = START
         self._turning = asyncio.Lock()
-        self._handover = Handover(file.session, outlet, mark, self.progress)
-        self._reading = Reading(file, outlet, self._handover.delivered)
-        self._epoch = outlet.store.epoch
+        self._handover = SinkSession(file.session, sink_state, mark, self.progress)
+        self._reading = Reading(file, sink_state, self._handover.delivered)
+        self._epoch = sink_state.store.epoch
         self._generation: int | None = None
         self._last_id: str | None = None
         self._reconciling: Reconciliation | None = None
@@ -60,7 +60,7 @@ class Lane:
 
     @property
     def stopped(self) -> bool:
-        """See `Handover.stopped`."""
+        """See `SinkSession.stopped`."""
         return self._handover.stopped
 
     def rest_seconds(self) -> float:
@@ -85,7 +85,7 @@ class Lane:
         position = self.position if self._generation == self.file.generation else self.mark.position
         if position.offset > self.file.size:
             return self.file.size
-        return max(0, self.file.size - position.offset - self.outlet.road.held_bytes(self.file, position.offset))
+        return max(0, self.file.size - position.offset - self.sink_state.reader.held_bytes(self.file, position.offset))
 
     def start_over(self) -> None:
         """Forget what this sink has of the session and send it again from its first event."""
@@ -123,8 +123,8 @@ class Lane:
 
     async def _turn(self) -> bool:
         self.settled = False
-        if self.outlet.store.epoch != self._epoch:
-            self._epoch = self.outlet.store.epoch
+        if self.sink_state.store.epoch != self._epoch:
+            self._epoch = self.sink_state.store.epoch
             self._handover.forget()
             self._generation = self._reconciling = None
         if self.stopped or self.file.identity is None or self._gone():
@@ -173,55 +173,55 @@ class Lane:
             return True
         return await self._deliver(segment)
 
-    def _go_on(self, dealt: Dealt) -> bool:
+    def _go_on(self, dealt: Outcome) -> bool:
         """Begin again if it came to that; return whether to go on with the segment at hand."""
-        if isinstance(dealt, BeginAgain):
+        if isinstance(dealt, Resync):
             self._begin_again(dealt.known)
-        return isinstance(dealt, Handed)
+        return isinstance(dealt, Delivered)
 
     async def _deliver(self, segment: Segment) -> bool:
         """Carry out the order of effects that `core/delivery/batches.py` states, for one segment."""
         if segment.unsendable:
-            self.outlet.keep(self.file.session, segment.unsendable, for_all_sinks=True)
+            self.sink_state.keep(self.file.session, segment.unsendable, for_all_sinks=True)
         self._handover.show(segment.live)
         generation = self._generation
         refused: frozenset[int] = frozenset()
-        if segment.ids and self.outlet.counting is None:
+        if segment.ids and self.sink_state.counting is None:
             self._handover.pace.sends()
             dealt = await self._handover.hand_over(segment, lambda: self._meanwhile(segment))
             if not self._go_on(dealt):
                 self._ahead = None
                 return True
-            assert isinstance(dealt, Handed)
+            assert isinstance(dealt, Delivered)
             refused = dealt.refused
         await self._commit(segment, refused, still_here=generation == self.file.generation)
         return True
 
     async def _meanwhile(self, segment: Segment) -> None:
-        segment.hashes(for_digest=self.outlet.sink.capabilities.digest)
+        segment.hashes(for_digest=self.sink_state.sink.capabilities.digest)
         # While other sessions are sent at the same time there is no need to have more in memory.
-        alone = self.outlet.busy <= 1
+        alone = self.sink_state.busy <= 1
         if alone and self.file.size > segment.end.offset and self._generation == self.file.generation:
             self._ahead = await self._reading.next(segment.end, segment.last_id, self._reconciling)
 
     async def _commit(self, segment: Segment, refused: frozenset[int], *, still_here: bool) -> None:
-        ids, hashes = segment.without(refused, for_digest=self.outlet.sink.capabilities.digest)
+        ids, hashes = segment.without(refused, for_digest=self.sink_state.sink.capabilities.digest)
         mark = self.mark
-        counted = [line for line in segment.lines if line] if self.outlet.counting is not None else []
+        counted = [line for line in segment.lines if line] if self.sink_state.counting is not None else []
         if still_here and self._reconciling is None:
             last = ids[-1] if ids else mark.last_id
-            if self.outlet.mapping is not None:
+            if self.sink_state.mapping is not None:
                 last = segment.last_id or mark.last_id
             mark = replace(mark, position=segment.end, identity=self.file.identity, last_id=last)
         elif not still_here:  # what was sent lies behind the mark, and may be in the file no more
             mark = replace(mark, identity=None)
-        mapped = self.outlet.mapping is not None and segment.events
+        mapped = self.sink_state.mapping is not None and segment.events
         if ids or segment.unsendable or refused or mapped:  # what is ephemeral alone moves no mark
             await self._handover.commit(mark, ids, hashes, segment.masked, counted)
-        if counted and self.outlet.counting is not None:
-            self.outlet.counting.counted()
-        self.outlet.relieved(self.file.session, self.progress)
-        self.progress.add(segment, len(ids) if self.outlet.mapping is None else segment.events)
+        if counted and self.sink_state.counting is not None:
+            self.sink_state.counting.counted()
+        self.sink_state.relieved(self.file.session, self.progress)
+        self.progress.add(segment, len(ids) if self.sink_state.mapping is None else segment.events)
         self.position = segment.end
         self._last_id = segment.last_id or self._last_id
         if self._reconciling is not None:
@@ -232,7 +232,7 @@ class Lane:
         mark = self.mark
         if not self._handover.known:
             self._stand(START, None)
-        elif mark.identity == self.file.identity and self.outlet.road.check(self.file, mark.position):
+        elif mark.identity == self.file.identity and self.sink_state.reader.check(self.file, mark.position):
             self._stand(mark.position, mark.last_id)
         else:
             known = self._handover.delivered()
@@ -250,13 +250,13 @@ class Lane:
 
     def _reconcile(self, known: dict[str, bytes]) -> None:
         self._stand(START, None)
-        self._reconciling = Reconciliation(known, self.outlet.withheld(self.file.session))
+        self._reconciling = Reconciliation(known, self.sink_state.withheld(self.file.session))
         if known:
             self._say(Level.INFO, "reading the session again from its first event", delivered=len(known))
 
     async def _at_end(self) -> bool:
         """Settle; a reconciliation first tells the sink what is gone and then sets the mark."""
-        if not self.outlet.road.check(self.file, self.position):
+        if not self.sink_state.reader.check(self.file, self.position):
             return True
         reconciling = self._reconciling
         if reconciling is None:
@@ -278,7 +278,7 @@ class Lane:
 
     def _gone(self) -> bool:
         """Tell whether the file left before this sink had all of it; what is open is drained first."""
-        if not self.file.gone or self.outlet.road.files.holds(self.file):
+        if not self.file.gone or self.sink_state.reader.files.holds(self.file):
             return False
         missed = self.lag_bytes()
         if missed and self.progress.bytes_gone != missed:
@@ -292,7 +292,7 @@ class Lane:
         return False
 
     def _trouble(self, problem: str, message: str, **fields: object) -> None:
-        self.outlet.troubled(self.file.session, self.progress, problem, message, **fields)
+        self.sink_state.troubled(self.file.session, self.progress, problem, message, **fields)
 
     def _say(self, level: Level, message: str, **fields: object) -> None:
-        self.outlet.say(level, message, self.file.session, **fields)
+        self.sink_state.say(level, message, self.file.session, **fields)

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol, assert_never
 
-from exporter.core.delivery.batches import Again, Delivery, Done, Leave, Quarantine, Send, Settled
+from exporter.core.delivery.batches import Again, Delivery, Done, Leave, QuarantineEvent, Send, Settled
 from exporter.core.delivery.gate import Closed, Go, Hold
 from exporter.core.delivery.verdict import Later, Unauthorized
-from exporter.pipeline.sink_state import Outlet
+from exporter.pipeline.sink_state import SinkState
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 from exporter.state.pending_metrics import sum_up, waiting
 from exporter.state.quarantine import QuarantineFullError
@@ -25,7 +25,7 @@ _LOOK_SECONDS: Final = 0.1
 _RETRY_SECONDS: Final = 1.0
 
 
-class Sums(Protocol):
+class PendingSums(Protocol):
     """The sums of one stream. `points` says what is to be sent next until `accepted` says that it was.
 
     It leaves out what is not over by `until_ns`, if that is given; then `waits` is still true.
@@ -43,14 +43,14 @@ class Sums(Protocol):
     def state(self) -> bytes: ...
 
 
-class Counting:
+class MetricSender:
     """Sends the sums of one sink, every `interval_seconds` or as soon as somebody waits for them."""
 
-    def __init__(self, make: Callable[[bytes | None], Sums], interval_seconds: float) -> None:
+    def __init__(self, make: Callable[[bytes | None], PendingSums], interval_seconds: float) -> None:
         self.hurried = False
         self._make = make
         self._interval_seconds = interval_seconds
-        self._sums: dict[str, Sums] = {}
+        self._sums: dict[str, PendingSums] = {}
         self._sending = False
         self._counted = asyncio.Event()
         self._counted.set()  # what an earlier daemon left
@@ -69,20 +69,20 @@ class Counting:
         """Note that something was counted."""
         self._counted.set()
 
-    async def run(self, outlet: Outlet, quiet: Callable[[], bool]) -> None:
+    async def run(self, sink_state: SinkState, quiet: Callable[[], bool]) -> None:
         """Send until cancelled. While sessions are still being read, as `quiet` tells, sums wait: they go by time."""
         while True:
             await self._counted.wait()
             hurried = await self._gather(quiet)
             self._sending = True
             try:
-                all_went = await self._send_all(outlet, None if hurried else time.time_ns())
+                all_went = await self._send_all(sink_state, None if hurried else time.time_ns())
             except (StoreUnwritableError, StoreDamagedError, QuarantineFullError, sqlite3.Error) as error:
                 all_went = False
                 self._sums.clear()
                 self._counted.set()
                 full = isinstance(error, QuarantineFullError)
-                outlet.last_error = "the quarantine is full" if full else f"the sums cannot be written: {error}"
+                sink_state.last_error = "the quarantine is full" if full else f"the sums cannot be written: {error}"
             finally:
                 self._sending = False
             if not all_went:
@@ -96,76 +96,76 @@ class Counting:
         hurried, self.hurried = self.hurried, False
         return hurried
 
-    async def _send_all(self, outlet: Outlet, until_ns: int | None) -> bool:
+    async def _send_all(self, sink_state: SinkState, until_ns: int | None) -> bool:
         """Add up what was counted and send what is over by then; return whether all of that went."""
         self._counted.clear()
-        while self._add_up(outlet):  # all of it before anything is sent: points go by their time
+        while self._add_up(sink_state):  # all of it before anything is sent: points go by their time
             self._counted.set()
             await asyncio.sleep(0)
         for stream, sums in list(self._sums.items()):
             while points := sums.points(until_ns):
                 # Before anything is added, and before it is sent: a crash repeats exactly these points.
-                sum_up(outlet.store, outlet.sink_id, stream, sums.state(), 0)
-                if not await self._send(outlet, stream, points):
+                sum_up(sink_state.store, sink_state.sink_id, stream, sums.state(), 0)
+                if not await self._send(sink_state, stream, points):
                     self._counted.set()
                     return False
                 sums.accepted()
-                sum_up(outlet.store, outlet.sink_id, stream, sums.state(), 0)
+                sum_up(sink_state.store, sink_state.sink_id, stream, sums.state(), 0)
             if sums.waits:
                 self._counted.set()
         return True
 
-    def _add_up(self, outlet: Outlet) -> bool:
+    def _add_up(self, sink_state: SinkState) -> bool:
         """Add up some of what was counted, not all at once for the memory's sake; return whether there was any."""
         some = False
-        for one in waiting(outlet.store, outlet.sink_id, _SEGMENTS_MAX):
+        for one in waiting(sink_state.store, sink_state.sink_id, _SEGMENTS_MAX):
             sums = self._sums.get(one.stream)
             if sums is None:
                 sums = self._sums[one.stream] = self._make(one.state)
             if one.bodies:
                 some = True
                 sums.add(one.bodies)
-                sum_up(outlet.store, outlet.sink_id, one.stream, sums.state(), one.until)
+                sum_up(sink_state.store, sink_state.sink_id, one.stream, sums.state(), one.until)
         return some
 
-    async def _send(self, outlet: Outlet, stream: str, points: list[bytes]) -> bool:
+    async def _send(self, sink_state: SinkState, stream: str, points: list[bytes]) -> bool:
         """Send points, in halves when they are refused; return False when the sink cannot take them now."""
         delivery = Delivery(list(map(len, points)))
         while True:
-            match delivery.ready(outlet.sink.limits()):
+            match delivery.ready(sink_state.sink.limits()):
                 case Done():
                     return True
-                case Quarantine(index, reason):
-                    outlet.refuse(stream, None, 0, points[index], reason)
+                case QuarantineEvent(index, reason):
+                    sink_state.refuse(stream, None, 0, points[index], reason)
                 case Send(first, end):
-                    await _open_gate(outlet)
+                    await _open_gate(sink_state)
                     some = points[first:end]
-                    sent = await outlet.sink.send(stream, [str(number) for number in range(first, end)], some)
+                    sent = await sink_state.sink.send(stream, [str(number) for number in range(first, end)], some)
                     match delivery.answered(sent.verdict):
                         case Settled():
-                            outlet.succeeded()
-                            outlet.heard(stream, 0, some, sent)
+                            sink_state.succeeded()
+                            sink_state.heard(stream, 0, some, sent)
                             for number in sent.rejected:
-                                outlet.refuse(stream, None, 0, points[int(number)], sent.refusal, sent.told)
+                                sink_state.refuse(stream, None, 0, points[int(number)], sent.refusal, sent.told)
                         case Again():
-                            outlet.retries += 1
-                        case Quarantine(index, reason):
-                            outlet.refuse(stream, None, 0, points[index], reason)
+                            sink_state.retries += 1
+                        case QuarantineEvent(index, reason):
+                            sink_state.refuse(stream, None, 0, points[index], reason)
                         case Leave(Unauthorized(status)):
-                            outlet.refused(status, stream)
+                            sink_state.refused(status, stream)
                             return False
                         case Leave(verdict):
                             later = verdict if isinstance(verdict, Later) else Later(type(verdict).__name__.lower())
-                            outlet.failed(later, stream)
+                            sink_state.failed(later, stream)
                             return False
                         case unknown:
                             assert_never(unknown)
 
 
-async def _open_gate(outlet: Outlet) -> None:
+async def _open_gate(sink_state: SinkState) -> None:
     """Wait until the sink may be sent to."""
     while True:
-        match outlet.gate.ready(time.monotonic()):
+        match sink_state.gate.ready(time.monotonic()):
             case Go():
                 return
             case Hold(until):
@@ -173,4 +173,4 @@ async def _open_gate(outlet: Outlet) -> None:
                     await asyncio.sleep(min(_RETRY_SECONDS, max(0.05, until - time.monotonic())))
             case Closed():
                 await asyncio.sleep(_RETRY_SECONDS)
-                outlet.gate.token_is(outlet.sink.token())
+                sink_state.gate.token_is(sink_state.sink.token())

@@ -13,7 +13,7 @@ UNWRITABLE: Final = "store_unwritable"
 
 
 @dataclass(slots=True)
-class Progress:
+class LaneProgress:
     """What one lane has done since the daemon started, and what troubles it."""
 
     events: int = 0

@@ -25,7 +25,7 @@ Place: TypeAlias = tuple[SessionFile, int, int]
 
 
 @dataclass(slots=True)
-class Mapped:
+class SegmentRecords:
     """The records of one segment, by signal. `size` is about the memory that they take; `owed` is who lacks them."""
 
     source: Segment
@@ -63,7 +63,7 @@ class Mapped:
         )
 
 
-class Kept:
+class RecordCache:
     """The records of the latest segments, for the other signals that want them too.
 
     A signal that is far ahead of another waits, so that they last until they are needed: to make them again, the
@@ -71,7 +71,7 @@ class Kept:
     """
 
     def __init__(self) -> None:
-        self._segments: OrderedDict[Place, Mapped] = OrderedDict()
+        self._segments: OrderedDict[Place, SegmentRecords] = OrderedDict()
         self._size = 0
         self._owed: dict[str, int] = {}
         self._left: set[str] = set()
@@ -84,7 +84,7 @@ class Kept:
         """Tell whether the records of the segment at a place are here."""
         return place in self._segments
 
-    def get(self, place: Place, signal: str) -> Mapped | None:
+    def get(self, place: Place, signal: str) -> SegmentRecords | None:
         """Return what is kept, which the signal then has."""
         mapped = self._segments.get(place)
         if mapped is not None:
@@ -92,7 +92,7 @@ class Kept:
             self._settle(signal, mapped)
         return mapped
 
-    def put(self, place: Place, mapped: Mapped) -> None:
+    def put(self, place: Place, mapped: SegmentRecords) -> None:
         """Keep records that no signal has yet; the oldest ones make room."""
         mapped.owed = set(self._owed)
         for signal in mapped.owed:
@@ -117,7 +117,7 @@ class Kept:
                 return
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def _settle(self, signal: str, mapped: Mapped) -> None:
+    def _settle(self, signal: str, mapped: SegmentRecords) -> None:
         if signal in mapped.owed:
             mapped.owed.discard(signal)
             self._owed[signal] -= mapped.size

@@ -14,8 +14,8 @@ from typing import Final, Protocol
 
 from exporter.core.delivery.position import START, Position
 from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Segment
-from exporter.pipeline.record_cache import Kept, Mapped, Pack, Place, Record
-from exporter.pipeline.segment_reader import Road
+from exporter.pipeline.record_cache import Pack, Place, Record, RecordCache, SegmentRecords
+from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sources.files.cli_process import has_crashed, is_locked
 from exporter.sources.files.session_file import SessionFile
 
@@ -46,13 +46,13 @@ class Machine(Protocol):
 class Mapper:
     """The machines of all sessions for the signals of one endpoint, which share what was mapped already."""
 
-    def __init__(self, road: Road, make: Callable[[str], Machine]) -> None:
+    def __init__(self, reader: SegmentReader, make: Callable[[str], Machine]) -> None:
         self.shared = False
-        self._road = road
+        self._reader = reader
         self._make = make
         self._machines: OrderedDict[Place, Machine] = OrderedDict()
-        self._kept = Kept()
-        self._ended: dict[Place, Mapped] = {}
+        self._kept = RecordCache()
+        self._ended: dict[Place, SegmentRecords] = {}
         self._closed: dict[SessionFile, Place] = {}
         self._locks: dict[SessionFile, asyncio.Lock] = {}
 
@@ -69,7 +69,7 @@ class Mapper:
         skip: Container[str],
         pack: Pack | None = None,
     ) -> Segment | None:
-        """Return the records of the next events from `position`, like `Road.segment`; some segments hold none.
+        """Return the records of the next events from `position`, like `SegmentReader.segment`; some segments hold none.
 
         Records whose ids are in `skip` are left out, but named in the segment's `seen`. What `pack` makes of them all
         stands in the place of the first one, and nothing in the others'.
@@ -97,7 +97,7 @@ class Mapper:
                     return None
                 self._put_back(place, machine)
                 if place not in self._ended:
-                    mapped = Mapped(Segment(position, position))
+                    mapped = SegmentRecords(Segment(position, position))
                     if machine.open:
                         mapped.add(machine.process_died(time.time_ns()))
                     self._ended = {other: one for other, one in self._ended.items() if other[0] is not file}
@@ -118,14 +118,14 @@ class Mapper:
     async def _map(self, place: Place, position: Position, last_id: str | None) -> bool:
         """Map the segment at a place and keep its records; return whether there is one."""
         file, generation, _ = place
-        source = await self._road.segment(file, position, last_id, shared=self.shared, limits=self._limits())
+        source = await self._reader.segment(file, position, last_id, shared=self.shared, limits=self._limits())
         machine = await self._machine(place) if source is not None else None
         if source is None or machine is None:
             return False
         if generation != file.generation:
             self._put_back(place, machine)
             return False
-        mapped = Mapped(replace(source, lines=[], live=[]))
+        mapped = SegmentRecords(replace(source, lines=[], live=[]))
         for first in range(0, len(source.lines), _SLICE_EVENTS):
             if first:
                 await asyncio.sleep(0)
@@ -146,7 +146,7 @@ class Mapper:
         file, generation, offset = place
         machine, position, last_id = self._make(file.session), START, None
         while position.offset < offset:
-            source = await self._road.segment(file, position, last_id)
+            source = await self._reader.segment(file, position, last_id)
             if source is None or file.generation != generation:
                 return None
             before = sum(1 for one in source.offsets if one < offset)
@@ -172,7 +172,7 @@ class Mapper:
 
 @dataclass(frozen=True, slots=True)
 class SignalMapping:
-    """The road of one sink: a mapper, of which it takes one signal.
+    """The feed of one sink: a mapper, of which it takes one signal.
 
     `repeats` says that its records do not belong to one event each, so that one of them may come up a second time.
     """

@@ -19,7 +19,7 @@ _LINES_PER_SLICE_MAX: Final = 512
 _SLICE_SECONDS: Final = 0.005
 
 
-class Road:
+class SegmentReader:
     """Reads segments. Work is done in slices of some milliseconds, so that the event loop stays responsive.
 
     Segments are kept for other sinks up to `cache_bytes` in all; a sink further behind than that reads alone until

@@ -6,23 +6,23 @@ import xxhash
 
 from exporter.core.delivery.segment import Unsendable
 from exporter.core.delivery.verdict import Accepted, Later
-from exporter.pipeline.outcome import Handed
-from exporter.pipeline.sink_session import Handover
+from exporter.pipeline.outcome import Delivered
+from exporter.pipeline.sink_session import SinkSession
 from exporter.sinks.sink import Sent
 
 
-async def send_one(handover: Handover, event: Unsendable) -> str | None:
+async def send_one(handover: SinkSession, event: Unsendable) -> str | None:
     """Send an event of the handover's session; return why the sink has it not, None when it has."""
     assert event.id is not None
-    outlet = handover.outlet
-    if not isinstance(await handover.prepare(), Handed):
-        return outlet.last_error or "the sink does not take it now"
+    sink_state = handover.sink_state
+    if not isinstance(await handover.prepare(), Delivered):
+        return sink_state.last_error or "the sink does not take it now"
     assert handover.mark.remote_id is not None
-    sent = await outlet.sink.send(handover.mark.remote_id, [event.id], [event.raw])
+    sent = await sink_state.sink.send(handover.mark.remote_id, [event.id], [event.raw])
     if (why := refusal(sent)) is not None:
         return why
     if event.id not in handover.delivered():
-        proves = outlet.sink.capabilities.digest
+        proves = sink_state.sink.capabilities.digest
         digest = hashlib.sha256(event.raw).digest() if proves else xxhash.xxh3_128_digest(event.raw)
         await handover.commit(handover.mark, [event.id], [digest])
     return None

@@ -11,15 +11,15 @@ from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Unsendable
 from exporter.core.delivery.verdict import Later
 from exporter.core.names import last_error_name
 from exporter.core.notice import Level, Notice
-from exporter.pipeline.progress import Progress
-from exporter.pipeline.segment_reader import Road
+from exporter.pipeline.progress import LaneProgress
+from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sinks.mission_control import retry_delay_seconds
 from exporter.sinks.sink import Sent, Sink
-from exporter.state.marks import Store
+from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine, QuarantineFullError
 
 if TYPE_CHECKING:
-    from exporter.pipeline.metric_sender import Counting
+    from exporter.pipeline.metric_sender import MetricSender
     from exporter.pipeline.record_feed import SignalMapping
 
 # A body is a little longer than its events.
@@ -27,8 +27,8 @@ _BODY_SPARE_BYTES: Final = 4_096
 
 
 @dataclass(slots=True)
-class Outlet:
-    """One sink with its gate, and the stores and the road that it shares with the other sinks.
+class SinkState:
+    """One sink with its gate, and the stores and the segment reader that it shares with the other sinks.
 
     `mapping` makes the events into what the sink takes instead; `counting` collects that and sends the sums.
     """
@@ -36,12 +36,12 @@ class Outlet:
     sink: Sink
     sink_id: int
     gate: Gate
-    store: Store
+    store: MarkStore
     quarantine: Quarantine
-    road: Road
+    reader: SegmentReader
     notice: Callable[[Notice], None]
     mapping: "SignalMapping | None" = None
-    counting: "Counting | None" = None
+    counting: "MetricSender | None" = None
     shared: bool = False
     keep_live: bool = False
     last_success: float | None = None
@@ -149,7 +149,7 @@ class Outlet:
     def _store_fact(self) -> str:
         return f"store of sink {self.sink_id}"
 
-    def troubled(self, session: str, progress: Progress, problem: str, message: str, **fields: object) -> None:
+    def troubled(self, session: str, progress: LaneProgress, problem: str, message: str, **fields: object) -> None:
         """Note what keeps a session from this sink that is no fault of the sink; said once."""
         if progress.problem != problem:
             progress.troubled_since = time.monotonic()
@@ -157,7 +157,7 @@ class Outlet:
         progress.problem = problem
         progress.why = ": ".join([message, *map(str, fields.values())])
 
-    def relieved(self, session: str, progress: Progress) -> None:
+    def relieved(self, session: str, progress: LaneProgress) -> None:
         """Note that nothing keeps a session from this sink any more."""
         if progress.problem is not None:
             self.say(Level.INFO, "the session goes on", session, after=progress.problem)

@@ -10,18 +10,18 @@ from exporter.core.delivery.gate import Closed, Go, Hold
 from exporter.core.delivery.schedule import Schedule
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.record_feed import has_ended
-from exporter.pipeline.sink_state import Outlet
+from exporter.pipeline.sink_state import SinkState
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 
 TOKEN_LOOK_SECONDS: Final = 1.0
 TROUBLE_SECONDS: Final = 5.0
 
 
-class SinkRun:
+class SinkWorkers:
     """Runs the lanes of one sink: one request in flight per session, several sessions at once."""
 
-    def __init__(self, outlet: Outlet, connections: int) -> None:
-        self.outlet = outlet
+    def __init__(self, sink_state: SinkState, connections: int) -> None:
+        self.sink_state = sink_state
         self.lanes: dict[str, Lane] = {}
         self._connections = connections
         self._schedule: Schedule[Lane] = Schedule()
@@ -31,12 +31,12 @@ class SinkRun:
         self._counting: asyncio.Task[None] | None = None
         self._sums_up = False
         self._stopping = self._sees_all = False
-        outlet.on_new_store = self._look_for_all
+        sink_state.on_new_store = self._look_for_all
 
     @property
     def name(self) -> str:
         """The sink's name."""
-        return self.outlet.sink.name
+        return self.sink_state.sink.name
 
     @property
     def waiting(self) -> int:
@@ -45,9 +45,9 @@ class SinkRun:
 
     def start(self, *, sum_up: bool) -> None:
         """Begin to work; somebody else sums up what is counted unless `sum_up` says so."""
-        self._sums_up = sum_up and self.outlet.counting is not None
-        if self.outlet.counting is not None and sum_up:
-            self._counting = asyncio.create_task(self.outlet.counting.run(self.outlet, self._quiet))
+        self._sums_up = sum_up and self.sink_state.counting is not None
+        if self.sink_state.counting is not None and sum_up:
+            self._counting = asyncio.create_task(self.sink_state.counting.run(self.sink_state, self._quiet))
         self._workers = [asyncio.create_task(self._worker()) for _ in range(self._connections)]
 
     def ask(self, lane: Lane) -> None:
@@ -66,7 +66,7 @@ class SinkRun:
         `sees_all` says that every session with a mark has a lane.
         """
         self._sees_all = sees_all
-        if self.outlet.mapping is None and self.outlet.known_store() is not None:
+        if self.sink_state.mapping is None and self.sink_state.known_store() is not None:
             for lane in self.lanes.values():
                 if lane.doubt():
                     self.ask(lane)
@@ -87,11 +87,11 @@ class SinkRun:
     @property
     def summed_up(self) -> bool:
         """Tell whether what the lanes counted has been sent, where that is apart from what they do."""
-        return not self._sums_up or self.outlet.counting is None or self.outlet.counting.settled
+        return not self._sums_up or self.sink_state.counting is None or self.sink_state.counting.settled
 
     def look_for_endings(self) -> None:
         """Give a turn to the lanes of sessions that have something open while their process has ended."""
-        mapping = self.outlet.mapping
+        mapping = self.sink_state.mapping
         if mapping is None or self._stopping:
             return
         for lane in self.lanes.values():
@@ -112,13 +112,13 @@ class SinkRun:
             if pending:
                 await asyncio.wait(pending, timeout=0.2)
         with contextlib.suppress(OSError):
-            await self.outlet.sink.close()
+            await self.sink_state.sink.close()
 
     async def _worker(self) -> None:
         while await self._may_send():
             lane = self._schedule.next()
             if lane is None:
-                self.outlet.gate.unused()
+                self.sink_state.gate.unused()
                 self._gate_moved.set()
                 self._work.clear()
                 if self._stopping:
@@ -129,7 +129,7 @@ class SinkRun:
 
     async def _turn(self, lane: Lane) -> None:
         lane.busy, lane.asked = True, False
-        self.outlet.busy += 1
+        self.sink_state.busy += 1
         more = False
         try:
             more = await lane.turn()
@@ -137,12 +137,12 @@ class SinkRun:
             lane.failed(error)
         finally:
             lane.busy = False
-            self.outlet.busy -= 1
-            self.outlet.gate.unused()
+            self.sink_state.busy -= 1
+            self.sink_state.gate.unused()
             self._gate_moved.set()
-        if self.outlet.new_store is not None and not any(one.in_doubt for one in self.lanes.values()):
+        if self.sink_state.new_store is not None and not any(one.in_doubt for one in self.lanes.values()):
             with contextlib.suppress(sqlite3.Error, StoreDamagedError, StoreUnwritableError):
-                self.outlet.looked_through(everywhere=self._sees_all)
+                self.sink_state.looked_through(everywhere=self._sees_all)
         if more or lane.asked:
             self._schedule.add(lane, live=lane.live)
             self._work.set()
@@ -152,7 +152,7 @@ class SinkRun:
 
     async def _may_send(self) -> bool:
         """Wait until the gate lets a request through; return False when it is time to stop."""
-        gate = self.outlet.gate
+        gate = self.sink_state.gate
         while not self._stopping:
             if not len(self._schedule) and gate.failures == 0 and not gate.closed:
                 return True
@@ -163,7 +163,7 @@ class SinkRun:
                     await self._wait_for_gate(until - time.monotonic())
                 case Closed():
                     await self._wait_for_gate(TOKEN_LOOK_SECONDS)
-                    gate.token_is(self.outlet.sink.token())
+                    gate.token_is(self.sink_state.sink.token())
         return False
 
     async def _wait_for_gate(self, seconds: float) -> None:

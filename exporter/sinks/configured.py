@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from exporter.sinks.mission_control import MissionControl
+from exporter.sinks.mission_control import MissionControlSink
 from exporter.sinks.transport import HttpTransport
 
 
@@ -18,11 +18,11 @@ def http_sink(
     event_bytes_max: int,
     owner_and_repo: tuple[str, str] | None,
     certificate_file: str | None,
-) -> MissionControl:
+) -> MissionControlSink:
     """Make a sink over HTTP. To loopback nothing is compressed: there is no wire to save."""
     host = urlsplit(url).hostname or ""
     is_loopback = host in ("localhost", "::1") or host.startswith("127.")
-    return MissionControl(
+    return MissionControlSink(
         name,
         url,
         HttpTransport(url, connections=connections, timeout_seconds=timeout_seconds, certificate_file=certificate_file),

@@ -4,15 +4,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from exporter.core.names import LOCAL
-from exporter.sinks.mission_control import MissionControl, acknowledged
+from exporter.sinks.mission_control import MissionControlSink, acknowledged
 from exporter.sinks.sink import Ack, Sent
-from exporter.sinks.transport import Answer, Transport
+from exporter.sinks.transport import HttpAnswer, Transport
 
-HandOver: TypeAlias = Callable[[str, Sequence[bytes], Sequence[str]], Awaitable[Ack | Answer]]
+HandOver: TypeAlias = Callable[[str, Sequence[bytes], Sequence[str]], Awaitable[Ack | HttpAnswer]]
 """Gives a session's redacted events, and the ids that are gone, to the receiver; answers once they are durable."""
 
 
-class Embedded(MissionControl):
+class Embedded(MissionControlSink):
     """See the module. What `hand_over` answers instead of an acknowledgement is judged like any answer."""
 
     def __init__(self, transport: Transport, hand_over: HandOver) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from exporter.sinks.transport import Answer
+from exporter.sinks.transport import HttpAnswer
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message
@@ -29,7 +29,7 @@ class InProcessTransport:
         self._receiver = receiver
         self._below = below
 
-    async def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         raw, _, query = (self._below + path).partition("?")
         sent = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         sent += [(b"host", _HOST.encode()), (b"content-length", str(len(body)).encode())]
@@ -46,7 +46,7 @@ class InProcessTransport:
             await self._receiver(scope, exchange.receive, exchange.send)
         except Exception:  # starlette has logged it, and answered if it still could
             exchange.status = exchange.status or 500
-        return Answer(exchange.status, exchange.headers, b"".join(exchange.parts))
+        return HttpAnswer(exchange.status, exchange.headers, b"".join(exchange.parts))
 
     async def close(self) -> None:
         """Let go of nothing: the application stays its owner's."""

@@ -10,11 +10,11 @@ from urllib.parse import quote
 import msgspec
 import tenacity
 
-from exporter.core.delivery.batches import Limits
+from exporter.core.delivery.batches import BatchLimits
 from exporter.core.delivery.verdict import Accepted, Later, LessCompression, Verdict, verdict
 from exporter.core.names import STORE_HEADER
 from exporter.sinks.sink import Ack, Capabilities, Registered, Registration, Sent
-from exporter.sinks.transport import Answer, NoAnswerError, Transport
+from exporter.sinks.transport import HttpAnswer, NoAnswerError, Transport
 from exporter.version import VERSION
 
 FLOOR_EVENTS_MAX: Final = 500
@@ -55,7 +55,7 @@ class _ItemsAnswer(msgspec.Struct):
     items: list[tuple[str, str]]
 
 
-class MissionControl:
+class MissionControlSink:
     """One Mission Control. `token` is asked before every request, so that a changed token file is noticed."""
 
     def __init__(
@@ -82,14 +82,14 @@ class MissionControl:
         self.token_refused: str | None = None
         self.store: str | None = None
 
-    def limits(self) -> Limits:
+    def limits(self) -> BatchLimits:
         """Return what one request may hold, by the floor, the capabilities and what a 413 has taught."""
         offer = self.capabilities
         body = min(BODY_BYTES_MAX, offer.max_body or FLOOR_BODY_BYTES)
         if self._body_bytes_max is not None:
             body = min(body, self._body_bytes_max)
         event = offer.max_event_bytes or self._event_bytes_max
-        return Limits(min(EVENTS_MAX, offer.max_events or FLOOR_EVENTS_MAX), body, event)
+        return BatchLimits(min(EVENTS_MAX, offer.max_events or FLOOR_EVENTS_MAX), body, event)
 
     def body_refused(self, size: int) -> None:
         """Remember that a body of this size was too large."""
@@ -108,7 +108,7 @@ class MissionControl:
                     int(part) if part.isdigit() else part for part in self._owner_and_repo
                 )
             answer = await self._ask("POST", "/sessions", msgspec.json.encode(body))
-        if not isinstance(answer, Answer):
+        if not isinstance(answer, HttpAnswer):
             return answer
         judged = self._judge(answer)
         if not isinstance(judged, Accepted):
@@ -137,7 +137,7 @@ class MissionControl:
             headers["Idempotency-Key"] = key if key.isascii() else hashlib.sha256(key.encode()).hexdigest()
         encoding = self._encoding(len(body))
         answer = await self._ask("POST", f"/sessions/{quote(remote_id, safe='')}/events", body, headers, encoding)
-        if not isinstance(answer, Answer):
+        if not isinstance(answer, HttpAnswer):
             return Sent(answer)
         judged = self._judge(answer)
         if isinstance(judged, LessCompression):
@@ -154,7 +154,7 @@ class MissionControl:
     async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
         """Return the ids the receiver holds, not hidden, in its order, with the SHA-256 of each."""
         answer = await self._ask("GET", f"/sessions/{quote(remote_id, safe='')}?ids=1", b"")
-        if not isinstance(answer, Answer):
+        if not isinstance(answer, HttpAnswer):
             return answer
         judged = self._judge(answer)
         if not isinstance(judged, Accepted):
@@ -170,7 +170,7 @@ class MissionControl:
         if not self.capabilities.reports:
             return True
         answer = await self._ask(method, path, msgspec.json.encode(body))
-        return isinstance(answer, Answer) and answer.status < 500 and answer.status not in (401, 403, 408, 429)
+        return isinstance(answer, HttpAnswer) and answer.status < 500 and answer.status not in (401, 403, 408, 429)
 
     async def live(self, remote_id: str, lines: Sequence[bytes]) -> None:
         """Show ephemeral events to a receiver that has a live view; nothing waits for them."""
@@ -197,7 +197,7 @@ class MissionControl:
         body: bytes,
         extra: Mapping[str, str] | None = None,
         encoding: str | None = None,
-    ) -> Answer | Later:
+    ) -> HttpAnswer | Later:
         headers = {"User-Agent": f"session-exporter/{VERSION}", "Session-Exporter": VERSION, **(extra or {})}
         if body:
             headers["Content-Type"] = "application/json"
@@ -220,7 +220,7 @@ class MissionControl:
         self.store = answer.headers.get(STORE_HEADER, self.store)
         return answer
 
-    def _judge(self, answer: Answer) -> Verdict:
+    def _judge(self, answer: HttpAnswer) -> Verdict:
         return verdict(answer.status, answer.headers.get("retry-after"), datetime.now(UTC))
 
 

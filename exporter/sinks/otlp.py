@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
-from exporter.core.delivery.batches import Limits
+from exporter.core.delivery.batches import BatchLimits
 from exporter.core.delivery.verdict import (
     CEILING_SECONDS,
     Accepted,
@@ -109,9 +109,9 @@ class Otlp:
         self._body_bytes_max = BODY_BYTES_MAX
         self._threads = CallThreads(connections, "otlp")
 
-    def limits(self) -> Limits:
+    def limits(self) -> BatchLimits:
         """Return what one request may hold."""
-        return Limits(self._records_max, self._body_bytes_max, BODY_BYTES_MAX)
+        return BatchLimits(self._records_max, self._body_bytes_max, BODY_BYTES_MAX)
 
     def body_refused(self, size: int) -> None:
         """Remember that a body of this size was too large."""

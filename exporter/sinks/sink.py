@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from exporter.core.delivery.batches import Limits
+from exporter.core.delivery.batches import BatchLimits
 from exporter.core.delivery.verdict import Verdict
 
 
@@ -77,7 +77,7 @@ class Sink(Protocol):
     store: str | None
     capabilities: Capabilities
 
-    def limits(self) -> Limits: ...
+    def limits(self) -> BatchLimits: ...
 
     def body_refused(self, size: int) -> None: ...
 

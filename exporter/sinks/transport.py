@@ -31,7 +31,7 @@ def _verify(url: str, certificate_file: str | None) -> "ssl.SSLContext | bool":
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """A whole HTTP answer. Header names are in lower case."""
 
     status: int
@@ -46,7 +46,7 @@ class NoAnswerError(Exception):
 class Transport(Protocol):
     """Sends one request and returns its answer; raises `NoAnswerError`. Redirects are answers like any other."""
 
-    async def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer: ...
+    async def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer: ...
 
     async def close(self) -> None: ...
 
@@ -70,10 +70,10 @@ class HttpTransport:
             verify=_verify(url, certificate_file),
         )
 
-    async def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         return await self._threads.call(lambda: self._send(method, path, headers, body))
 
-    def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         try:
             request = self._request(
                 method, self._url + path, headers=dict(headers), content=body or None, extensions=self._timeout
@@ -84,7 +84,7 @@ class HttpTransport:
         except self._no_answer as error:
             said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise NoAnswerError(distrusted(error) or said) from error
-        return Answer(response.status_code, response.headers, response.content)
+        return HttpAnswer(response.status_code, response.headers, response.content)
 
     async def close(self) -> None:
         self._threads.close()

@@ -11,7 +11,7 @@ from exporter.core.events.types import KNOWN, method_name, type_name
 TYPES_MAX: Final = 256
 
 
-class Event(NamedTuple):
+class SourceEvent(NamedTuple):
     """One event as the server sent it, on one line."""
 
     line: bytes
@@ -35,7 +35,7 @@ class Callbacks:
     `is_elsewhere` whether another source has the durable events of the session.
     """
 
-    take: Callable[[str, Sequence[Event]], Awaitable[bool]]
+    take: Callable[[str, Sequence[SourceEvent]], Awaitable[bool]]
     mark: Callable[[str], str | None]
     known: Callable[[str, str], bool]
     want: Callable[[str, str], Want]  # with the time the session was changed last, empty if not told

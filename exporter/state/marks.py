@@ -71,7 +71,7 @@ class Mark:
     delivered: int = 0
 
 
-class Store:
+class MarkStore:
     """The marks of one state directory. Used from one thread; every method is one transaction.
 
     `epoch` counts how often the database was found damaged and begun anew: what was read before is void then.
@@ -264,7 +264,7 @@ class Store:
         return sum(sum(rules.values()) for rules in self.masked(session, sink).values())
 
 
-def exporter_id(store: Store) -> str:
+def exporter_id(store: MarkStore) -> str:
     """Return the name that this installation has for good."""
     name = store.fact("exporter_id") or str(uuid.uuid4())
     store.remember("exporter_id", name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 if TYPE_CHECKING:
-    from exporter.state.marks import Store
+    from exporter.state.marks import MarkStore
 
 COUNTED_TABLES: Final = """
     CREATE TABLE counted (n INTEGER PRIMARY KEY, sink INTEGER NOT NULL, stream TEXT NOT NULL, body BLOB NOT NULL);
@@ -22,7 +22,7 @@ COUNT: Final = "INSERT INTO counted (sink, stream, body) VALUES (?, ?, ?)"
 
 
 @dataclass(slots=True)
-class Waiting:
+class PendingMetrics:
     """What was counted for a stream and is not in its sums yet; `state` are the sums, None when there are none."""
 
     stream: str
@@ -31,22 +31,22 @@ class Waiting:
     bodies: list[bytes] = field(default_factory=list)
 
 
-def waiting(store: "Store", sink: int, segments_max: int) -> list[Waiting]:
+def waiting(store: "MarkStore", sink: int, segments_max: int) -> list[PendingMetrics]:
     """Return every stream of a sink, with what was counted longest ago, of so many segments at most."""
     streams = {
-        str(stream): Waiting(str(stream), state if isinstance(state, bytes) else None)
+        str(stream): PendingMetrics(str(stream), state if isinstance(state, bytes) else None)
         for stream, state in store.rows("SELECT stream, state FROM sums WHERE sink = ?", (sink,))
     }
     found = store.rows("SELECT n, stream, body FROM counted WHERE sink = ? ORDER BY n LIMIT ?", (sink, segments_max))
     for number, stream, body in found:
         if isinstance(number, int) and isinstance(body, bytes):
-            one = streams.setdefault(str(stream), Waiting(str(stream), None))
+            one = streams.setdefault(str(stream), PendingMetrics(str(stream), None))
             one.until = number
             one.bodies.extend(msgspec.msgpack.decode(body, type=list[bytes]))
     return list(streams.values())
 
 
-def sum_up(store: "Store", sink: int, stream: str, state: bytes, until: int) -> None:
+def sum_up(store: "MarkStore", sink: int, stream: str, state: bytes, until: int) -> None:
     """Remember the sums of a stream, which hold everything that was counted for it up to a number."""
     statements: list[tuple[str, Sequence[object]]] = [
         ("INSERT OR REPLACE INTO sums VALUES (?, ?, ?)", (sink, stream, state)),

@@ -26,14 +26,14 @@ class Counted(NamedTuple):
     times: int
 
 
-class Masked(NamedTuple):
+class RedactionCounts(NamedTuple):
     """Everything that was counted; `on_arrival` is how many events the receiver here masked for others' uploaders."""
 
     counts: list[Counted]
     on_arrival: int
 
 
-def read_masked(marks: Path, receiver: Path) -> Masked:
+def read_masked(marks: Path, receiver: Path) -> RedactionCounts:
     """Read the counts; what several sinks were sent, or a receiver was told of too, counts once.
 
     A file that does not exist counts nothing; one that cannot be read raises `StateError`.
@@ -43,7 +43,7 @@ def read_masked(marks: Path, receiver: Path) -> Masked:
         key = (str(session), str(day), str(rule))
         counts[key] = max(counts.get(key, 0), int(count))
     on_arrival = sum(int(row[0]) for row in _rows(receiver, _ON_ARRIVAL))
-    return Masked([Counted(*key, count) for key, count in sorted(counts.items())], on_arrival)
+    return RedactionCounts([Counted(*key, count) for key, count in sorted(counts.items())], on_arrival)
 
 
 def _told(receiver: Path) -> Iterator[tuple[str, str, str, int]]:

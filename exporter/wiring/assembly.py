@@ -11,28 +11,27 @@ from config.token import read_token
 from exporter.core.delivery.gate import Gate
 from exporter.core.names import JOURNALS, MARKS, QUARANTINE, otlp_name, sink_name
 from exporter.core.notice import Level, Notice
-from exporter.daemon.daemon import Daemon, Scope
-from exporter.daemon.running import Redaction, Running
+from exporter.daemon.daemon import Daemon, SessionScope
+from exporter.daemon.running import Redactors, RunningExporter
 from exporter.errors import StateError
-from exporter.observe import Observer
-from exporter.pipeline.segment_reader import Road
-from exporter.pipeline.sink_state import Outlet
+from exporter.observe import NoticeLog
+from exporter.pipeline.segment_reader import SegmentReader
+from exporter.pipeline.sink_state import SinkState
 from exporter.sinks.configured import http_sink
 from exporter.sources.files.session_file import OpenFiles
 from exporter.sources.files.source import WATCHED_NAMES, FileSource
 from exporter.sources.files.watch import best_watcher, file_system_type, is_remote
-from exporter.state.marks import Store, exporter_id
+from exporter.state.marks import MarkStore, exporter_id
 from exporter.state.quarantine import Quarantine
 from exporter.wiring.event_views import make_trace, project
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from config.settings import MissionControl as MissionControlSettings
-    from config.settings import Settings
-    from exporter.daemon.remote_sources import Observing
+    from config.settings import MissionControl, Settings
+    from exporter.daemon.remote_sources import RemoteSources
     from exporter.missioncontrol.store.store import Store as ReceiverStore
-    from exporter.sinks.mission_control import MissionControl
+    from exporter.sinks.mission_control import MissionControlSink
     from exporter.wiring.host_logs import HostLogs
     from exporter.wiring.live_metrics import LiveMetrics
     from otel.bridge import Tally
@@ -41,32 +40,32 @@ if TYPE_CHECKING:
 def join(
     settings: "Settings",
     say: Callable[[Any], None],
-    redaction: Redaction,
+    redaction: Redactors,
     *,
     local: bool,
     session_ids: Sequence[str],
-) -> Running:
+) -> RunningExporter:
     """Join the parts; needs the state lock and a running event loop, and starts nothing.
 
     `local` adds the embedded Mission Control; it is also added when no other sink is configured.
     """
-    notice = Observer(Level[settings.log_level.upper()], say)
+    notice = NoticeLog(Level[settings.log_level.upper()], say)
     store, quarantine = _stores(settings, notice)
     receiver_store, receiver = None, None
     if local or not (settings.mission_control or settings.otel):
         receiver_store, receiver = _open_receiver(settings, redaction, notice)
     files, limits = OpenFiles(settings.limits.open_files), settings.limits
-    road = Road(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
+    reader = SegmentReader(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
     tally, live = _tally(settings), _live_metrics(settings, store, notice)
     logs = _host_logs(settings, redaction, notice)
     daemon = Daemon(
         make_source=_source(settings, files, session_ids),
         make_observing=_observing(settings, files, redaction, session_ids, live, logs),
-        road=road,
+        reader=reader,
         store=store,
         quarantine=quarantine,
-        outlets=_outlets(settings, receiver, store, quarantine, road, notice, tally),
-        scope=Scope(settings.history_days, frozenset(session_ids)),
+        sink_states=_sink_states(settings, receiver, store, quarantine, reader, notice, tally),
+        scope=SessionScope(settings.history_days, frozenset(session_ids)),
         notice=notice,
         drain_seconds=settings.drain_seconds,
         give_up_seconds=settings.give_up_seconds,
@@ -75,11 +74,11 @@ def join(
     beside = [lambda: _send_health(settings, daemon, tally)] if tally is not None else []
     beside += [one.run for one in (live, logs) if one is not None]
     host = settings.host_name or socket.gethostname()
-    return Running(daemon, redaction, host, limits.max_line_bytes, receiver, receiver_store, beside=beside)
+    return RunningExporter(daemon, redaction, host, limits.max_line_bytes, receiver, receiver_store, beside=beside)
 
 
 def _open_receiver(
-    settings: "Settings", redaction: Redaction, notice: Callable[[Notice], None]
+    settings: "Settings", redaction: Redactors, notice: Callable[[Notice], None]
 ) -> "tuple[ReceiverStore, Starlette]":
     from exporter.missioncontrol.opening import open_embedded
     from exporter.missioncontrol.store.retention import Retention
@@ -113,7 +112,7 @@ def _tally(settings: "Settings") -> "Tally | None":
     return Tally()
 
 
-def _live_metrics(settings: "Settings", store: Store, notice: Callable[[Notice], None]) -> "LiveMetrics | None":
+def _live_metrics(settings: "Settings", store: MarkStore, notice: Callable[[Notice], None]) -> "LiveMetrics | None":
     """Return what counts the events that pass, where there is a source of such and an endpoint that takes metrics."""
     told = [(name, one) for name, one in settings.otel.items() if "metrics" in one.signals]
     if not told or not settings.source:
@@ -123,7 +122,7 @@ def _live_metrics(settings: "Settings", store: Store, notice: Callable[[Notice],
     return LiveMetrics(told, exporter_id(store), notice)
 
 
-def _host_logs(settings: "Settings", redaction: Redaction, notice: Callable[[Notice], None]) -> "HostLogs | None":
+def _host_logs(settings: "Settings", redaction: Redactors, notice: Callable[[Notice], None]) -> "HostLogs | None":
     """Return what passes on the logs of agent hosts, where there is such a host and an endpoint that may have texts."""
     told = [
         (otlp_name(name), one)
@@ -137,10 +136,10 @@ def _host_logs(settings: "Settings", redaction: Redaction, notice: Callable[[Not
     return HostLogs(told, redaction.event, notice)
 
 
-def _stores(settings: "Settings", notice: Callable[[Notice], None]) -> tuple[Store, Quarantine]:
+def _stores(settings: "Settings", notice: Callable[[Notice], None]) -> tuple[MarkStore, Quarantine]:
     state, limits = Path(settings.state_dir), settings.limits
     _refuse_network(state)
-    store = Store(state / MARKS)
+    store = MarkStore(state / MARKS)
     quarantine = Quarantine(state / QUARANTINE, bytes_max=limits.quarantine_bytes, days_max=limits.quarantine_days)
     for aside in (store.set_aside, quarantine.set_aside):
         if aside is not None:
@@ -175,11 +174,11 @@ def _source(settings: "Settings", files: OpenFiles, session_ids: Sequence[str]) 
 def _observing(
     settings: "Settings",
     files: OpenFiles,
-    redaction: Redaction,
+    redaction: Redactors,
     session_ids: Sequence[str],
     live: "LiveMetrics | None",
     logs: "HostLogs | None",
-) -> "Callable[[Daemon], Observing] | None":
+) -> "Callable[[Daemon], RemoteSources] | None":
     """Return what makes the other sources: those that are named, and the journals that such have left."""
     if not settings.source and not (Path(settings.state_dir) / JOURNALS).exists():
         return None
@@ -189,18 +188,20 @@ def _observing(
     return observing_of(settings, files, redaction, session_ids, on_telemetry=take, tell=tell)
 
 
-def _outlets(
+def _sink_states(
     settings: "Settings",
     receiver: Any,
-    store: Store,
+    store: MarkStore,
     quarantine: Quarantine,
-    road: Road,
+    reader: SegmentReader,
     notice: Callable[[Notice], None],
     tally: "Tally | None",
-) -> list[tuple[Outlet, int]]:
-    outlets = [
+) -> list[tuple[SinkState, int]]:
+    sink_states = [
         (
-            Outlet(sink, store.sink_id(sink.name, sink.url), Gate(), store, quarantine, road, notice, keep_live=live),
+            SinkState(
+                sink, store.sink_id(sink.name, sink.url), Gate(), store, quarantine, reader, notice, keep_live=live
+            ),
             connections,
         )
         for sink, connections, live in _sinks(settings, receiver)
@@ -210,22 +211,24 @@ def _outlets(
 
         for number, (name, one) in enumerate(settings.otel.items()):
             told = tally.another() if number and tally is not None else tally
-            for made in otlp_sinks(name, one, road, exporter_id(store), notice, told):
+            for made in otlp_sinks(name, one, reader, exporter_id(store), notice, told):
                 sink_id = store.sink_id(made.sink.name, made.sink.url)
-                outlet = Outlet(
-                    made.sink, sink_id, Gate(), store, quarantine, road, notice, made.mapping, made.counting
+                sink_state = SinkState(
+                    made.sink, sink_id, Gate(), store, quarantine, reader, notice, made.mapping, made.counting
                 )
-                outlets.append((outlet, LANES))
+                sink_states.append((sink_state, LANES))
     # The signals of an endpoint read together, by their mapper.
-    readers = {id(outlet.mapping.mapper if outlet.mapping is not None else outlet) for outlet, _ in outlets}
-    for outlet, _ in outlets:
-        outlet.shared = len(readers) > 1
-        if outlet.mapping is not None:
-            outlet.mapping.mapper.shared = outlet.shared
-    return outlets
+    readers = {
+        id(sink_state.mapping.mapper if sink_state.mapping is not None else sink_state) for sink_state, _ in sink_states
+    }
+    for sink_state, _ in sink_states:
+        sink_state.shared = len(readers) > 1
+        if sink_state.mapping is not None:
+            sink_state.mapping.mapper.shared = sink_state.shared
+    return sink_states
 
 
-def _sinks(settings: "Settings", receiver: Any) -> "Iterator[tuple[MissionControl, int, bool]]":
+def _sinks(settings: "Settings", receiver: Any) -> "Iterator[tuple[MissionControlSink, int, bool]]":
     for name, one in settings.mission_control.items():
         sink = http_sink(
             sink_name(name),
@@ -245,7 +248,7 @@ def _sinks(settings: "Settings", receiver: Any) -> "Iterator[tuple[MissionContro
         yield embedded_sink(receiver), 2, True
 
 
-def _token_of(one: "MissionControlSettings") -> Callable[[], str | None]:
+def _token_of(one: "MissionControl") -> Callable[[], str | None]:
     """Return what reads the token before every request; one that cannot be read now stays what it was."""
     last = [read_token(one)]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from exporter.sinks.embedded import Embedded
 from exporter.sinks.in_process import InProcessTransport
 from exporter.sinks.sink import Ack
-from exporter.sinks.transport import Answer
+from exporter.sinks.transport import HttpAnswer
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -21,16 +21,16 @@ def embedded_sink(app: "Starlette") -> Embedded:
 
     receiver = app.state.receiver
 
-    async def hand_over(session: str, lines: Sequence[bytes], rewound: Sequence[str]) -> Ack | Answer:
+    async def hand_over(session: str, lines: Sequence[bytes], rewound: Sequence[str]) -> Ack | HttpAnswer:
         try:
             stored, rejected = await receiver.take(session, lines, rewound)
         except ApiError as error:
-            return Answer(error.status, {name.lower(): value for name, value in error.headers.items()}, b"")
+            return HttpAnswer(error.status, {name.lower(): value for name, value in error.headers.items()}, b"")
         except Exception as error:  # as a server answers: a defect there stops nothing here
             _log.error(
                 "the embedded receiver failed", extra={"error": type(error).__name__}
             )  # its text may hold content
-            return Answer(500, {}, b"")
+            return HttpAnswer(500, {}, b"")
         ack = stored.ack
         return Ack(ack.count, ack.digest, ack.last_event_id, len(stored.new), stored.duplicates, rejected)
 

@@ -15,7 +15,7 @@ from exporter.wiring.otlp import endpoint_of
 if TYPE_CHECKING:
     from config.otel import Otel
     from exporter.daemon.daemon import Daemon
-    from exporter.pipeline.sink_workers import SinkRun
+    from exporter.pipeline.sink_workers import SinkWorkers
     from otel.bridge import Tally
     from otel.health.metrics import Figures, SinkFigures
 
@@ -73,10 +73,10 @@ def _figures(daemon: "Daemon", tally: "Tally") -> "Figures":
     )
 
 
-def _sink_figures(run: "SinkRun") -> "SinkFigures":
+def _sink_figures(run: "SinkWorkers") -> "SinkFigures":
     from otel.health.metrics import SinkFigures
 
-    status, sink = sink_status(run), run.outlet.sink
+    status, sink = sink_status(run), run.sink_state.sink
     rejected, repeated = (sink.rejected, sink.repeated) if isinstance(sink, Otlp) else (0, 0)
     return SinkFigures(
         status.lag_events, status.lag_bytes, status.lag_seconds, run.waiting, status.retries, repeated, rejected

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from config.settings import Settings
     from exporter.daemon.backfill_helpers import Helpers
-    from exporter.daemon.running import Redaction
+    from exporter.daemon.running import Redactors
 
 
-def helpers_for(settings: "Settings", request: Mapping[str, Any], redaction: "Redaction") -> "Helpers | None":
+def helpers_for(settings: "Settings", request: Mapping[str, Any], redaction: "Redactors") -> "Helpers | None":
     """Return processes that take part in a backfill of telemetry, None for other requests and on one core.
 
     Nothing may have been opened yet, and no thread started.

@@ -11,15 +11,15 @@ from config.errors import ConfigError
 from config.token import read_headers
 from exporter.core.names import otlp_name
 from exporter.core.notice import Level, Notice
-from exporter.pipeline.metric_sender import Counting, Sums
+from exporter.pipeline.metric_sender import MetricSender, PendingSums
 from exporter.pipeline.record_feed import Mapper, SignalMapping
-from exporter.pipeline.segment_reader import Road
+from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sinks.otlp import NoAnswerError, Otlp, OtlpAnswer, Streams
 from exporter.version import VERSION
 
 if TYPE_CHECKING:
     from config.otel import Otel
-    from otel.bridge import Tally, Telling
+    from otel.bridge import SignalOptions, Tally
     from otel.machines.metrics.accumulator import AnyPoint
     from otel.model import Attributes, Measurement
     from otel.name_types import Instrument
@@ -39,13 +39,13 @@ class OtlpSink:
 
     sink: Otlp
     mapping: SignalMapping
-    counting: Counting | None
+    counting: MetricSender | None
 
 
 def otlp_sinks(
     name: str,
     one: "Otel",
-    road: Road,
+    reader: SegmentReader,
     exporter_id: str,
     notice: Callable[[Notice], None],
     tally: "Tally | None" = None,
@@ -62,7 +62,7 @@ def otlp_sinks(
     except EndpointError as error:
         raise ConfigError(f"[{otlp_name(name)}] {error}", key=otlp_name(name)) from None
     telling, streams, open_sinks = _telling(one), Streams(exporter_id), set[str](one.signals)
-    mapper = Mapper(road, lambda session: Bridge(session, telling, tally))
+    mapper = Mapper(reader, lambda session: Bridge(session, telling, tally))
     for signal in one.signals:
         sink = Otlp(
             otlp_name(name, signal),
@@ -89,8 +89,8 @@ def _pack(measured: "Sequence[list[Measurement]]") -> bytes:
     return pack([one for some in measured for one in some])
 
 
-def _counting(one: "Otel", telling: "Telling", notice: Callable[[Notice], None]) -> Counting:
-    return Counting(lambda state: _Sums(state, one, telling, notice), _METRICS_SECONDS)
+def _counting(one: "Otel", telling: "SignalOptions", notice: Callable[[Notice], None]) -> MetricSender:
+    return MetricSender(lambda state: _Sums(state, one, telling, notice), _METRICS_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class LiveEndpoint:
     """An endpoint that is told sums which are kept nowhere: those, what sends points of them, and what ends that."""
 
     name: str
-    sums: Sums
+    sums: PendingSums
     send: Callable[[str, Sequence[bytes]], OtlpAnswer]
     close: Callable[[], None]
 
@@ -145,11 +145,11 @@ def endpoint_of(one: "Otel") -> "Endpoint":
     )
 
 
-def _telling(one: "Otel") -> "Telling":
-    from otel.bridge import Telling
+def _telling(one: "Otel") -> "SignalOptions":
+    from otel.bridge import SignalOptions
     from otel.name_types import Content
 
-    return Telling(tuple(one.signals), Content[one.content.upper()], one.semconv, os.environ.get("TRACEPARENT"))
+    return SignalOptions(tuple(one.signals), Content[one.content.upper()], one.semconv, os.environ.get("TRACEPARENT"))
 
 
 def _post(sender: "Sender", signal: str) -> Callable[[bytes], OtlpAnswer]:
@@ -165,7 +165,7 @@ def _post(sender: "Sender", signal: str) -> Callable[[bytes], OtlpAnswer]:
     return post
 
 
-def _assembler(one: "Otel", telling: "Telling", signal: str) -> Callable[[str, Sequence[bytes]], bytes]:
+def _assembler(one: "Otel", telling: "SignalOptions", signal: str) -> Callable[[str, Sequence[bytes]], bytes]:
     from otel import names
     from otel.encode.records import request_bytes, resource_bytes, scope_bytes
 
@@ -196,12 +196,16 @@ def _headers_of(one: "Otel") -> Callable[[], dict[str, str]]:
 
 
 class _Sums:
-    """The sums of one stream of an endpoint, as `Counting` wants them."""
+    """The sums of one stream of an endpoint, as `MetricSender` wants them."""
 
-    def __init__(self, state: bytes | None, one: "Otel", telling: "Telling", notice: Callable[[Notice], None]) -> None:
-        from otel.machines.metrics.aggregate import Aggregate, Stream
+    def __init__(
+        self, state: bytes | None, one: "Otel", telling: "SignalOptions", notice: Callable[[Notice], None]
+    ) -> None:
+        from otel.machines.metrics.aggregate import Aggregate, MetricStream
 
-        stream: Stream = Stream(temporality=one.temporality, content=telling.content, semconv=telling.semconv)
+        stream: MetricStream = MetricStream(
+            temporality=one.temporality, content=telling.content, semconv=telling.semconv
+        )
         loaded = Aggregate.load(state, stream) if state is not None else None
         if state is not None and loaded is None:
             notice(Notice(Level.ERROR, "the sums of metrics cannot be read and begin anew; some were not sent"))

@@ -10,7 +10,7 @@ from exporter.core.delivery.position import START
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.redaction import Redacted
 from exporter.core.events.redaction import Refused as RefusedEvent
-from exporter.pipeline.segment_reader import Road
+from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sources.files.session_file import OpenFiles, SessionFile
 from redaction.engine import Finding, Masked, Refused
 
@@ -22,7 +22,7 @@ _MARKER: Final = re.compile(r"\[REDACTED:[^\]\s]{1,80}\]|\*{6}")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PreviewPiece:
     """A stretch of a masked text: what stayed, or a marker of ours with the finding that it stands for."""
 
     text: str
@@ -30,13 +30,13 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PreviewFinding:
     """A finding with what stands around it on its line, other markers included; `pieces` holds it at `index`."""
 
     event: str | None
     type: str
     finding: Finding
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PreviewPiece, ...]
     index: int
 
 
@@ -50,7 +50,7 @@ class Withheld:
 
 async def preview(
     redactor: "Redactor", file: SessionFile, *, budget_ms: float, line_bytes_max: int
-) -> AsyncIterator[Place | Withheld | int]:
+) -> AsyncIterator[PreviewFinding | Withheld | int]:
     """Yield what would be masked in the session's durable events, and after each part of the file its events' number.
 
     Reads the file as delivery does, and delivers nothing.
@@ -64,11 +64,11 @@ async def preview(
         return RefusedEvent(result.reason) if isinstance(result, Refused) else line
 
     files = OpenFiles(1)
-    road = Road(files, note, line_bytes_max=line_bytes_max, cache_bytes=0)
+    reader = SegmentReader(files, note, line_bytes_max=line_bytes_max, cache_bytes=0)
     position = START
     try:
         file.refresh(files)
-        while (segment := await road.segment(file, position, None)) is not None:
+        while (segment := await reader.segment(file, position, None)) is not None:
             for line, result in found:
                 for place in _places(redactor, line, result):
                     yield place
@@ -79,7 +79,7 @@ async def preview(
         files.close_all()
 
 
-def _places(redactor: "Redactor", line: bytes, result: Masked | Refused) -> Iterator[Place | Withheld]:
+def _places(redactor: "Redactor", line: bytes, result: Masked | Refused) -> Iterator[PreviewFinding | Withheld]:
     envelope = decode(line)
     event, kind = None, ""
     if isinstance(envelope, Envelope):
@@ -95,7 +95,7 @@ def _places(redactor: "Redactor", line: bytes, result: Masked | Refused) -> Iter
             here = [one for one in here if not any(piece.finding is one for piece in pieces)]
             for index, piece in enumerate(pieces):
                 if piece.finding is not None:
-                    yield Place(event, kind, piece.finding, *_around(pieces, index))
+                    yield PreviewFinding(event, kind, piece.finding, *_around(pieces, index))
 
 
 def _document(line: bytes) -> Any:
@@ -117,38 +117,38 @@ def _texts_at(document: Any, path: str) -> Iterator[str]:
     yield from steps[-1:]
 
 
-def split(masked: str, findings: Sequence[Finding]) -> list[Piece]:
+def split(masked: str, findings: Sequence[Finding]) -> list[PreviewPiece]:
     """Take a masked text apart; the findings are those of the text, in order, by the offsets they had before.
 
     Of an empty text each finding is a piece without text. A finding of which the text shows nothing is left out.
     """
     if not masked:
-        return [Piece("", finding) for finding in findings]
-    pieces: list[Piece] = []
+        return [PreviewPiece("", finding) for finding in findings]
+    pieces: list[PreviewPiece] = []
     position = removed = 0  # in the masked text; in the text as it was
     for finding in findings:
         found = _MARKER.match(masked, position + finding.start - removed) or _MARKER.search(masked, position)
         if found is None:
             continue
         if found.start() > position:
-            pieces.append(Piece(masked[position : found.start()]))
-        pieces.append(Piece(found[0], finding))
+            pieces.append(PreviewPiece(masked[position : found.start()]))
+        pieces.append(PreviewPiece(found[0], finding))
         position, removed = found.end(), finding.end
-    return [*pieces, Piece(masked[position:])]
+    return [*pieces, PreviewPiece(masked[position:])]
 
 
-def _around(pieces: Sequence[Piece], index: int) -> tuple[tuple[Piece, ...], int]:
+def _around(pieces: Sequence[PreviewPiece], index: int) -> tuple[tuple[PreviewPiece, ...], int]:
     """Return the pieces of the same line, as far as a person wants to see, and where in them the finding is."""
-    before: list[Piece] = []
+    before: list[PreviewPiece] = []
     for piece in reversed(pieces[:index]):
         text = piece.text if piece.finding else piece.text.rpartition("\n")[2][-AROUND:]
-        before.insert(0, Piece(text, piece.finding))
+        before.insert(0, PreviewPiece(text, piece.finding))
         if text != piece.text or sum(len(one.text) for one in before) > AROUND:
             break
-    after: list[Piece] = []
+    after: list[PreviewPiece] = []
     for piece in pieces[index + 1 :]:
         text = piece.text if piece.finding else piece.text.partition("\n")[0][:AROUND]
-        after.append(Piece(text, piece.finding))
+        after.append(PreviewPiece(text, piece.finding))
         if text != piece.text or sum(len(one.text) for one in after) > AROUND:
             break
     kept = [piece for piece in before if piece.text]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from exporter.core.events.exempt_files import ExemptFiles, span_at
 from exporter.core.events.redaction import Masked, Redacted, Refused
-from exporter.daemon.running import Redaction
+from exporter.daemon.running import Redactors
 from exporter.errors import SettingsError
 from exporter.state.redaction_key import existing_key, has_key, redaction_key
 from exporter.wiring.known_values import changing_values, known_values, may_change
@@ -31,20 +31,20 @@ _FIRST_EVENTS: Final = (b'{"type":"session.start"', b'{"type":"session.resume"')
 _KNOWN: Final = "known-value"
 
 
-def make_redaction(settings: "Settings") -> Redaction:
+def make_redaction(settings: "Settings") -> Redactors:
     """Compile the redactor with this installation's key and the values that must never leave."""
     return _redaction(settings, redaction_key(Path(settings.state_dir)))
 
 
-def make_redaction_without_key(settings: "Settings") -> Redaction:
+def make_redaction_without_key(settings: "Settings") -> Redactors:
     """Compile a redactor whose markers hold for this run only."""
     return _redaction(settings, None)
 
 
-def _redaction(settings: "Settings", key: bytes | None) -> Redaction:
+def _redaction(settings: "Settings", key: bytes | None) -> Redactors:
     engine = make_engine(settings, key)
 
-    def made() -> Redaction:
+    def made() -> Redactors:
         return adapt(_wrapped(settings, engine), settings.redaction.budget_ms, made)
 
     return made()
@@ -171,7 +171,7 @@ class _Exempting:
         return results.Masked(masked, tuple(finding.rule for finding in left), lambda: left)
 
 
-def adapt(engine: "Redactor", budget_ms: float, make_another: Callable[[], Redaction]) -> Redaction:
+def adapt(engine: "Redactor", budget_ms: float, make_another: Callable[[], Redactors]) -> Redactors:
     """Return an engine in the form that the core asks for."""
     clean, masked, redact = results.CLEAN, results.Masked, engine.redact
 
@@ -183,7 +183,7 @@ def adapt(engine: "Redactor", budget_ms: float, make_another: Callable[[], Redac
             return Masked(result.line, result.rules)
         return Refused(result.reason if isinstance(result, results.Refused) else "redactor_failed")
 
-    return Redaction(event, engine.redact_text, make_another, lambda key: _Careful(engine.stream(key)))
+    return Redactors(event, engine.redact_text, make_another, lambda key: _Careful(engine.stream(key)))
 
 
 class _Careful:

@@ -13,8 +13,8 @@ from config.token import read_token
 from exporter.core.names import JOURNALS
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.live_relay import Tell
-from exporter.daemon.remote_sources import Observing, Server
-from exporter.daemon.running import Redaction
+from exporter.daemon.remote_sources import RemoteSources, Server
+from exporter.daemon.running import Redactors
 from exporter.sources.files.session_file import OpenFiles, SessionFile
 from exporter.sources.files.source import WATCHED_NAMES, FileSource
 from exporter.sources.files.watch import best_watcher
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 def observing_of(
     settings: "Settings",
     files: OpenFiles,
-    redaction: Redaction,
+    redaction: Redactors,
     session_ids: Sequence[str],
     on_telemetry: Callable[[str, bytes], None] | None = None,
     tell: Tell | None = None,
-) -> Callable[[Daemon], Observing] | None:
+) -> Callable[[Daemon], RemoteSources] | None:
     """Return what makes the part of a daemon that has such sources, or journals that they have left.
 
     `on_telemetry` gets what agent hosts tell of themselves, `tell` every event that passes. Raises ConfigError where a
@@ -49,7 +49,7 @@ def observing_of(
         return None
     limits = settings.limits
 
-    return lambda daemon: Observing(
+    return lambda daemon: RemoteSources(
         daemon,
         journals=Journals(root, limits.journal_bytes),
         make_files=_files_of(settings, root, files, session_ids),

@@ -14,7 +14,16 @@ from otel.machines.traces.rows import row
 from otel.machines.traces.spans import fill
 from otel.model import Attributes, LogRecord
 from otel.name_types import Attribute
-from otel.payloads.events import AssistantMessage, Compaction, Message, Number, Subagent, Turn, UsageRecord, UserMessage
+from otel.payloads.events import (
+    AssistantMessage,
+    Compaction,
+    MessagePayload,
+    Number,
+    Subagent,
+    Turn,
+    UsageRecord,
+    UserMessage,
+)
 from otel.payloads.tools import ExternalTool, Hook, PermissionCompleted, PermissionRequested, ToolComplete, ToolStart
 from otel.projection import TABLE, UNKNOWN, WARN
 
@@ -150,7 +159,7 @@ _TOLD: Final[Mapping[str, _Told]] = MappingProxyType(
         "session.compaction_complete": lambda event: span_events.compaction_complete(payload(event, Compaction))[1],
         "skill.invoked": lambda event: span_events.skill(event)[1][1],
         "session.error": lambda event: span_events.error(event)[1][1],
-        "abort": _row(Message, (names.ABORT_REASON, "reason")),
+        "abort": _row(MessagePayload, (names.ABORT_REASON, "reason")),
         "session.shutdown": _shutdown,
         "session.usage_record": _row(
             UsageRecord,

@@ -1,7 +1,7 @@
 """Which ids have come before, of the latest some thousands."""
 
 
-class Seen:
+class RecentIds:
     """Remembers ids, at least the latest `least` of them and at most twice as many."""
 
     __slots__ = ("_before", "_latest", "_least")

@@ -18,7 +18,7 @@ def is_filled(items: Raw) -> bool:
     return text.startswith(b"[") and text[1:-1].strip() != b""
 
 
-class Kind(Struct, gc=False, rename="camel"):
+class NotificationKind(Struct, gc=False, rename="camel"):
     """What a system notification is about."""
 
     type: str | None = None
@@ -32,10 +32,10 @@ class Kind(Struct, gc=False, rename="camel"):
 class Notification(Struct, gc=False):
     """The data of `system.notification`."""
 
-    kind: Kind = field(default_factory=Kind)
+    kind: NotificationKind = field(default_factory=NotificationKind)
 
 
-class Content(Struct, gc=False):
+class TextPayload(Struct, gc=False):
     """A text that some event carries."""
 
     content: str | None = None
@@ -149,7 +149,7 @@ class Skill(Struct, gc=False, rename="camel"):
     trigger: str | None = None
 
 
-class Message(Struct, gc=False, rename="camel"):
+class MessagePayload(Struct, gc=False, rename="camel"):
     """The data of `session.info`, `.warning`, `.error` and `abort`."""
 
     info_type: str | None = None
@@ -206,7 +206,7 @@ class Began(Struct, gc=False, rename="camel"):
     session_was_active: bool | None = None
 
 
-class Changed(Struct, gc=False, rename="camel"):
+class ChangePayload(Struct, gc=False, rename="camel"):
     """The data of changes of the model, the mode, the plan, the task and the place where it all runs."""
 
     previous_model: str | None = None

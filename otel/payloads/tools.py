@@ -2,7 +2,7 @@
 
 from msgspec import Raw, Struct, field
 
-from otel.payloads.events import Content, Number
+from otel.payloads.events import Number, TextPayload
 
 _NOTHING = Raw()
 
@@ -43,7 +43,7 @@ class Shell(Struct, gc=False, rename="camel"):
     exit_code: Number | None = None
 
 
-class Failure(Struct, gc=False):
+class ToolFailure(Struct, gc=False):
     """Why something failed."""
 
     message: str | None = None
@@ -57,13 +57,13 @@ class ToolComplete(Struct, gc=False, rename="camel"):
     success: bool | None = None
     parent_tool_call_id: str | None = None
     shell_execution: Shell | None = None
-    error: Failure | None = None
+    error: ToolFailure | None = None
 
 
 class ToolResult(Struct, gc=False):
     """The result in `tool.execution_complete`."""
 
-    result: Content = field(default_factory=Content)
+    result: TextPayload = field(default_factory=TextPayload)
 
 
 class ToolRequested(Struct, gc=False, rename="camel"):
@@ -120,6 +120,6 @@ class Hook(Struct, gc=False, rename="camel"):
     hook_invocation_id: str | None = None
     hook_type: str | None = None
     success: bool | None = None
-    error: Failure | None = None
+    error: ToolFailure | None = None
     parent_tool_call_id: str | None = None
     input: HookInput | None = None

@@ -26,14 +26,14 @@ class TooManyHitsError(Exception):
     """A line in which more seems to be a secret than can be looked at."""
 
 
-class Gate(Protocol):
+class PatternGate(Protocol):
     """What every gate promises; one per thread."""
 
     def hits(self, line: bytes) -> Sequence[Hit]:
         """The ends of all expressions' matches, in order for each expression."""
         ...
 
-    def another(self) -> "Gate":
+    def another(self) -> "PatternGate":
         """The same gate for another thread; nothing is compiled again."""
         ...
 
@@ -51,7 +51,7 @@ def make_gate(
     cache_dir: Path | None = None,
     engine: EngineName | None = None,
     literal: bool = False,
-) -> Gate:
+) -> PatternGate:
     """Compile the expressions; `literal` ones are plain texts. `cache_dir` keeps what Hyperscan compiled."""
     name = engine or best_engine()
     if name == "hyperscan":

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from redaction.prefilter.ended import is_ended
-from redaction.prefilter.gate import EngineName, Gate, Hit, best_engine, make_gate
+from redaction.prefilter.gate import EngineName, Hit, PatternGate, best_engine, make_gate
 from redaction.rules.rule import AROUND, OPENED_REACH, Family, Reach, Rule
 
 Owner: TypeAlias = Rule | Family
@@ -22,7 +22,7 @@ _NOBODY: Final[tuple[Owner, ...]] = ()
 class _Reading:
     """A second reading: of what, around which hits of the first, and from which number on its own hits count."""
 
-    gate: Gate
+    gate: PatternGate
     triggers: frozenset[int]
     reach: Reach
     offset: int
@@ -41,7 +41,7 @@ class _Reading:
                 yield number + self.offset, start + to
 
 
-class Gatekeeper:
+class Prefilter:
     """The gates of all rules, compiled; one per thread."""
 
     __slots__ = ("_first", "_readings", "_triggers", "owners")
@@ -82,7 +82,7 @@ class Gatekeeper:
             self.owners += map(tuple, gates.values())
         self._readings = tuple(readings)
 
-    def another(self) -> "Gatekeeper":
+    def another(self) -> "Prefilter":
         """The same for any one other thread; nothing is compiled."""
         other = copy(self)
         other._first = self._first.another()

@@ -14,7 +14,7 @@ from redaction.errors import RuleError
 from redaction.heuristics.cut import cut_end, looks_drawn
 from redaction.rules.checks import CHECKS, PROOFS
 from redaction.rules.named import Member, families
-from redaction.rules.rule import Check, Confidence, Family, Look, Rule, Spans
+from redaction.rules.rule import Confidence, Family, Look, Rule, Spans, TokenCheck
 from redaction.rules.shape import CUT_RANDOM, UNBOUNDED, Shape, ShapeError, parsed
 from redaction.rules.steps import end_of, length_of, steps_of
 from redaction.rules.token_reader import TokenReader
@@ -49,18 +49,18 @@ class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         return bool(self.near) if self.exact is None else self.exact
 
 
-class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class FormatTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A pack of formats with its version."""
 
     version: str
     format: tuple[Format, ...]
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> FormatTable:
     """Read a table of formats; raises `RuleError` naming the file and, where it is known, the row."""
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
-        return msgspec.convert(raw, Table)
+        return msgspec.convert(raw, FormatTable)
     except (OSError, ValueError, msgspec.ValidationError) as error:
         raise RuleError(path.name, "", str(error)) from error
 
@@ -93,7 +93,7 @@ def rules_of(rows: Iterable[tuple[Format, Shape]]) -> Iterator[Rule | Family]:
             row.confidence,
             row.example,
             row.counter,
-            check=Check(CHECKS[row.check], row.check in PROOFS) if row.check is not None else None,
+            check=TokenCheck(CHECKS[row.check], row.check in PROOFS) if row.check is not None else None,
         )
         if row.near:
             members.append((Member(rule, row.near, extent, shape), row.near))

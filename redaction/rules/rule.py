@@ -23,7 +23,7 @@ _RAISED: Final[Mapping[Confidence, Confidence]] = {"high": "high", "medium": "hi
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class TokenCheck:
     """A structure that secrets of a kind have; `proves` where no other text has it by chance."""
 
     passes: Callable[[bytes], bool]
@@ -52,7 +52,7 @@ class Rule:
     counter: str = ""
     when: tuple[str, ...] = ()
     reach: Reach = AROUND
-    check: Check | None = None
+    check: TokenCheck | None = None
     is_borrowed: bool = field(init=False)
     """It is detect-secrets': a rule of ours says better what a secret is."""
 

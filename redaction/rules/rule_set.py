@@ -26,7 +26,7 @@ from redaction.rules.context import (
     web_tokens,
 )
 from redaction.rules.detectors import detector_rules, plugin_rules
-from redaction.rules.formats import Format, Table, checked, read_table, rules_of
+from redaction.rules.formats import Format, FormatTable, checked, read_table, rules_of
 from redaction.rules.rule import Family, Rule, Spans
 from redaction.rules.shape import Shape
 from redaction.text.json_strings import NotJsonError, paths
@@ -89,7 +89,7 @@ def all_rules(
     return tuple(rules), ", ".join([*(f"built-in {version}" for version in built_in.versions), *versions])
 
 
-def _users_rows(tables: Sequence[tuple[str, Table]], known: set[str]) -> Iterator[tuple[Format, Shape]]:
+def _users_rows(tables: Sequence[tuple[str, FormatTable]], known: set[str]) -> Iterator[tuple[Format, Shape]]:
     """Users' rows, each tried; raises `RuleError` for a bad one."""
     for file, table in tables:
         from redaction.rules.trial import check_rule

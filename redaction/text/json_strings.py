@@ -58,7 +58,7 @@ class String(NamedTuple):  # made in half the time of a frozen dataclass
 
 
 @dataclass(slots=True)
-class Step:
+class PathStep:
     """One level of a path: an object's key and where it begins in the line, or an array's index."""
 
     is_object: bool
@@ -191,19 +191,19 @@ def _key_of(line: bytes, before: re.Match[bytes], found: re.Match[bytes]) -> byt
     return before[1]
 
 
-def pointer(path: Sequence[Step], shown: Mapping[int, str]) -> str:
+def pointer(path: Sequence[PathStep], shown: Mapping[int, str]) -> str:
     """The path as a JSON Pointer; `shown` says what to write instead of the keys that begin at these places."""
     names = (shown.get(step.key_start, str(step.name)) for step in path)
     return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in names)
 
 
-def paths(line: bytes, wanted: Collection[int]) -> dict[int, tuple[Step, ...]]:
+def paths(line: bytes, wanted: Collection[int]) -> dict[int, tuple[PathStep, ...]]:
     """The path to each wanted string (by where its text begins); a key's path ends with its own name.
 
     Raises `NotJsonError` unless the line is exactly one JSON value. Depth is bounded by memory only.
     """
-    found: dict[int, tuple[Step, ...]] = {}
-    stack: list[Step] = []
+    found: dict[int, tuple[PathStep, ...]] = {}
+    stack: list[PathStep] = []
     state = VALUE
     position, length = 0, len(line.rstrip(b" \t\r\n"))
     while position < length:
@@ -215,7 +215,7 @@ def paths(line: bytes, wanted: Collection[int]) -> dict[int, tuple[Step, ...]]:
         if string is not None:
             start = match.start(1) + 1
             if state in KEY_STATES:
-                stack[-1] = Step(True, decoded(string[1:-1]), start)
+                stack[-1] = PathStep(True, decoded(string[1:-1]), start)
             if start in wanted:
                 found[start] = tuple(stack)
             state = _after_string(state, stack)
@@ -230,11 +230,11 @@ def paths(line: bytes, wanted: Collection[int]) -> dict[int, tuple[Step, ...]]:
     return found
 
 
-def _after_value(stack: list[Step]) -> str:
+def _after_value(stack: list[PathStep]) -> str:
     return COMMA if stack else END
 
 
-def _after_string(state: str, stack: list[Step]) -> str:
+def _after_string(state: str, stack: list[PathStep]) -> str:
     if state in KEY_STATES:
         return COLON
     if state in VALUE_STATES:
@@ -242,9 +242,9 @@ def _after_string(state: str, stack: list[Step]) -> str:
     raise NotJsonError
 
 
-def _after_mark(state: str, stack: list[Step], mark: bytes) -> str:
+def _after_mark(state: str, stack: list[PathStep], mark: bytes) -> str:
     if mark in b"{[" and state in VALUE_STATES:
-        stack.append(Step(True) if mark == b"{" else Step(False, 0))
+        stack.append(PathStep(True) if mark == b"{" else PathStep(False, 0))
         return KEY_OR_END if mark == b"{" else VALUE_OR_END
     if mark == b":" and state == COLON:
         return VALUE
@@ -258,5 +258,5 @@ def _after_mark(state: str, stack: list[Step], mark: bytes) -> str:
         raise NotJsonError
     if top.is_object:
         return KEY
-    stack[-1] = Step(False, int(top.name) + 1)
+    stack[-1] = PathStep(False, int(top.name) + 1)
     return VALUE

@@ -13,7 +13,7 @@ _CONFIDENCE: Final = {"high": 0, "medium": 1, "low": 2}
 _BINARY: Final = re.compile(rb"[A-Za-z0-9+/]{256}")
 
 
-class Span(NamedTuple):  # made in half the time of a frozen dataclass
+class SecretSpan(NamedTuple):  # made in half the time of a frozen dataclass
     """Where a secret stands in the raw bytes, and by which rule."""
 
     start: int
@@ -38,15 +38,15 @@ def nothing(length: int) -> bytes:
     return b"\n" + b"\0" * (length - 2) + b"\n" if length > 2 else b"\n" * length
 
 
-def _order(span: Span) -> tuple[int, bool, int, int, str]:
+def _order(span: SecretSpan) -> tuple[int, bool, int, int, str]:
     """What comes first names what it overlaps; nothing is left to the order in which the rules looked."""
     rule = span.rule
     return span.start, rule.is_borrowed, -span.end, _CONFIDENCE[rule.confidence], rule.id
 
 
-def merged_spans(spans: Iterable[Span]) -> list[Span]:
+def merged_spans(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
     """Overlapping spans as one, named after a known value, else after the longest of our own rules among them."""
-    merged: list[Span] = []
+    merged: list[SecretSpan] = []
     best = 0
     for span in sorted(spans, key=_order):
         length = span.end - span.start
@@ -59,7 +59,7 @@ def merged_spans(spans: Iterable[Span]) -> list[Span]:
         )
         named = span if is_better else merged[-1]
         best = max(best, length)
-        merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end), named.rule)
+        merged[-1] = SecretSpan(merged[-1].start, max(span.end, merged[-1].end), named.rule)
     return merged
 
 

@@ -5,8 +5,8 @@ from typing import NamedTuple, TypeAlias
 
 from redaction.protected import is_opaque, is_protected, may_be_named, may_be_protected, type_of
 from redaction.rules.rule import Rule
-from redaction.text.json_strings import Step, String, decoded, paths, string_around, strings, text_of
-from redaction.text.spans import Span
+from redaction.text.json_strings import PathStep, String, decoded, paths, string_around, strings, text_of
+from redaction.text.spans import SecretSpan
 
 # A part: where it begins and ends, of which rule, and in which string.
 _Piece: TypeAlias = tuple[int, int, Rule, String]
@@ -23,7 +23,7 @@ class Part(NamedTuple):  # made in half the time of a frozen dataclass
     is_opaque: bool
 
 
-def parts_of(line: bytes, spans: Sequence[Span]) -> Iterator[Part]:
+def parts_of(line: bytes, spans: Sequence[SecretSpan]) -> Iterator[Part]:
     """The parts of the spans that are text of strings; numbers and structure are nobody's secret."""
     found = _simply(line, spans) or _thoroughly(line, spans)
     # Paths cost a walk through the line: one for all strings together, and only if a name asks for it.
@@ -34,7 +34,7 @@ def parts_of(line: bytes, spans: Sequence[Span]) -> Iterator[Part]:
         yield Part(start, end, rule, string, *_place(line, event_type, string, places.get(string.start)))
 
 
-def _simply(line: bytes, spans: Sequence[Span]) -> list[_Piece] | None:
+def _simply(line: bytes, spans: Sequence[SecretSpan]) -> list[_Piece] | None:
     """The parts where each span lies in a string that is a member's value, as nearly all do; else None."""
     found: list[_Piece] = []
     string, at = None, 0
@@ -49,7 +49,7 @@ def _simply(line: bytes, spans: Sequence[Span]) -> list[_Piece] | None:
     return found
 
 
-def _thoroughly(line: bytes, spans: Sequence[Span]) -> list[_Piece]:
+def _thoroughly(line: bytes, spans: Sequence[SecretSpan]) -> list[_Piece]:
     """The parts of any spans."""
     found: list[_Piece] = []
     for string, string_end, first in strings(line, [(span.start, span.end) for span in spans]):
@@ -70,7 +70,7 @@ def _is_named_as_protected(line: bytes, string: String) -> bool:
     return (told is None or may_be_named(told)) and may_be_protected(told, text_of(line, string))
 
 
-def _place(line: bytes, event_type: str, string: String, steps: Sequence[Step] | None) -> tuple[bool, bool]:
+def _place(line: bytes, event_type: str, string: String, steps: Sequence[PathStep] | None) -> tuple[bool, bool]:
     """Whether a string is protected, and whether it is opaque."""
     if steps is None:
         return False, False

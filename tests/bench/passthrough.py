@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from exporter import app
 from exporter.__main__ import main
-from exporter.daemon.running import Redaction
+from exporter.daemon.running import Redactors
 
 if TYPE_CHECKING:
     from config.settings import Settings
 
 
-def looks_at_nothing(settings: Settings) -> Redaction:
+def looks_at_nothing(settings: Settings) -> Redactors:
     """Every event and text is clean."""
-    return Redaction(event=lambda line: line, text=lambda text: text)
+    return Redactors(event=lambda line: line, text=lambda text: text)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from otel.bridge import SIGNALS, Bridge, Telling
+from otel.bridge import SIGNALS, Bridge, SignalOptions
 from otel.name_types import Content
 from tests.bench import conversations, measure, session_otel
 from tests.bench.conversations import Conversation, Teller
@@ -67,7 +67,7 @@ def _mapped(events: int, rounds: int) -> list[Row]:
     taken: dict[str, list[float]] = {name: [] for name in choices}
     for _ in range(rounds):
         for name, signals in choices.items():
-            bridge = Bridge(session, Telling(signals, Content.METADATA))
+            bridge = Bridge(session, SignalOptions(signals, Content.METADATA))
             began = time.process_time()
             for first in range(0, len(lines), _SLICE_EVENTS):
                 bridge.take(lines[first : first + _SLICE_EVENTS], 1)
@@ -161,7 +161,9 @@ def _lag(seconds: float) -> Row:
     lines, ends = [teller.start()], {}
     while teller.spans < seconds * SPANS_PER_SECOND:
         lines.extend(teller.interaction())
-    found = Bridge(teller.session_id, Telling(("traces",))).take([line.rstrip(b"\n") for line in lines], 1)["traces"]
+    found = Bridge(teller.session_id, SignalOptions(("traces",))).take([line.rstrip(b"\n") for line in lines], 1)[
+        "traces"
+    ]
     events_per_second = SPANS_PER_SECOND * len(lines) / teller.spans
     with home() as place, OtlpReceiver(place.directory) as receiver:
         _configure(place, receiver.url, SIGNALS)

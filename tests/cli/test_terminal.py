@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 from exporter.cli.output import Output
-from exporter.cli.progress import Progress
+from exporter.cli.progress import ProgressBar
 from tests.cli.program import command, environment
 
 LONG_WORK = """
@@ -89,7 +89,7 @@ def test_quiet_draws_nothing() -> None:
 def test_elsewhere_progress_writes_at_most_a_line_a_second(capsys: pytest.CaptureFixture[str]) -> None:
     clock = iter([0.0, *(tenths / 10 for tenths in range(1, 26))])
 
-    with Progress(Output(as_json=False, quiet=False, color=True), clock=lambda: next(clock)) as progress:
+    with ProgressBar(Output(as_json=False, quiet=False, color=True), clock=lambda: next(clock)) as progress:
         for events in range(25):
             progress.update({"events": events})
 
@@ -101,7 +101,7 @@ def test_elsewhere_progress_writes_at_most_a_line_a_second(capsys: pytest.Captur
 def test_elsewhere_progress_that_does_not_move_is_said_seldom(capsys: pytest.CaptureFixture[str]) -> None:
     clock = iter([0.0, *map(float, range(1, 25))])
 
-    with Progress(Output(as_json=False, quiet=False, color=True), clock=lambda: next(clock)) as progress:
+    with ProgressBar(Output(as_json=False, quiet=False, color=True), clock=lambda: next(clock)) as progress:
         for _ in range(24):
             progress.update({"events": 3})
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from config.example import example
-from config.fields import Field, Sinks, Table, fields, members
+from config.fields import Field, SettingsTable, Sinks, fields, members
 from config.redaction import Allow
 from config.schema import schema, schema_text
 from config.settings import Settings, Source
@@ -87,7 +87,7 @@ def test_the_schema_has_every_setting_with_meaning_and_default() -> None:
         match member:
             case Field():
                 check(whole["properties"][name], member)
-            case Table() | Sinks():
+            case SettingsTable() | Sinks():
                 properties = whole["$defs"][member.struct.__name__]["properties"]
                 assert set(properties) == set(fields(member.struct))
                 for field in fields(member.struct).values():

@@ -10,7 +10,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from config.fields import Field, Sinks, Table, fields, members
+from config.fields import Field, SettingsTable, Sinks, fields, members
 from config.given.environment import variable_of
 from config.given.toml import written
 from config.load import load
@@ -76,7 +76,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     document: dict[str, Any] = draw(table_of(Settings))
     for name, member in members(Settings).items():
         match member:
-            case Table():
+            case SettingsTable():
                 document[name] = draw(table_of(member.struct))
             case Sinks():
                 one = st.fixed_dictionaries({"default": table_of(member.struct)})
@@ -91,7 +91,7 @@ def leaves(document: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Field, A
         match members(Settings)[name]:
             case Field() as field:
                 yield (name,), field, value
-            case Table() as table:
+            case SettingsTable() as table:
                 yield from (((name, key), fields(table.struct)[key], held) for key, held in value.items())
             case Sinks() as group:
                 for sink, settings_of_it in value.items():
@@ -143,7 +143,7 @@ def as_tables(document: dict[str, Any]) -> str:
         match members(Settings)[name]:
             case Field():
                 plain.append(f"{name} = {written(value)}\n")
-            case Table():
+            case SettingsTable():
                 tables.append(table_text(name, value))
             case Sinks():
                 tables += [table_text(f"{name}.{sink}", held) for sink, held in value.items()]
@@ -166,7 +166,7 @@ def test_every_setting_has_a_variable_of_its_own() -> None:
         match member:
             case Field():
                 paths.append((name,))
-            case Table():
+            case SettingsTable():
                 paths += [(name, key) for key in fields(member.struct)]
             case Sinks():
                 paths += [(name, sink, key) for sink in ("default", "team") for key in fields(member.struct)]

@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from exporter.core.ahp.observer import Observer
+from exporter.core.ahp.observer import HostObserver
 from exporter.core.ahp.session import Hooks
-from exporter.core.ahp.subscriptions import Rooms
+from exporter.core.ahp.subscriptions import Subscriptions
 
 NOW = 1_795_000_000.0
 Json = dict[str, Any]
@@ -34,7 +34,7 @@ class Watching:
         self._known: set[tuple[str, str]] = set()
         self.observer = self._observer()
 
-    def _observer(self) -> Observer:
+    def _observer(self) -> HostObserver:
         hooks = Hooks(
             lambda session, id: (session, id) in self._known,
             lambda session: next(
@@ -42,8 +42,8 @@ class Watching:
             ),
             lambda session: session in self.elsewhere,
         )
-        rooms = Rooms(hooks, load=self.kept.get)
-        return Observer("test", rooms, lambda method, raw: self.telemetry.append((method, raw)))
+        rooms = Subscriptions(hooks, load=self.kept.get)
+        return HostObserver("test", rooms, lambda method, raw: self.telemetry.append((method, raw)))
 
     def begin(self) -> None:
         """Connect, and answer until nothing is asked any more."""

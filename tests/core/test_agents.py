@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.core.agents import registry as module
-from exporter.core.agents.registry import UNATTRIBUTED, Agents, Instance, Kept, Place, Resolved, Unresolved
+from exporter.core.agents.registry import (
+    UNATTRIBUTED,
+    AgentRegistry,
+    AgentSnapshot,
+    EventOwner,
+    Instance,
+    Resolved,
+    Unresolved,
+)
 from exporter.core.events.envelope import Envelope
 
 ROOT, CHILD, INNER = "root-session", "child-session", "inner-session"
@@ -23,8 +31,8 @@ def started(child: str = CHILD, call: str = "call-1", name: str = "explore", **m
     return event("subagent.started", {"toolCallId": call, "agentName": name, **more}, agent=child)
 
 
-def known(*sessions: str) -> Agents:
-    agents = Agents()
+def known(*sessions: str) -> AgentRegistry:
+    agents = AgentRegistry()
     for session in sessions or (ROOT,):
         agents.add(session)
     return agents
@@ -55,7 +63,7 @@ def test_an_unknown_id_has_its_text() -> None:
 
 
 def test_a_child_whose_parent_is_not_known_has_its_text() -> None:
-    agents = Agents()
+    agents = AgentRegistry()
     agents.attribute(ROOT, started())
 
     assert agents.resolve(CHILD) == Unresolved(CHILD, f"parent session {ROOT} for child {CHILD} not found")
@@ -73,7 +81,7 @@ def test_a_child_whose_parent_is_not_known_has_its_text() -> None:
 def test_both_dialects_name_the_child(start: Envelope) -> None:
     agents = known()
 
-    assert agents.attribute(ROOT, start) == Place(ROOT, (CHILD,))
+    assert agents.attribute(ROOT, start) == EventOwner(ROOT, (CHILD,))
     assert agents.resolve(CHILD) == Resolved(ROOT, (CHILD,))
 
 
@@ -81,8 +89,10 @@ def test_the_child_of_1_0_48_is_the_tool_call_that_made_it() -> None:
     agents = known()
     agents.attribute(ROOT, started("call-1", "call-1"))
 
-    assert agents.attribute(ROOT, event("assistant.message", agent="call-1")) == Place(ROOT, ("call-1",))
-    assert agents.attribute(ROOT, event("subagent.completed", {"toolCallId": "call-1"})) == Place(ROOT, ("call-1",))
+    assert agents.attribute(ROOT, event("assistant.message", agent="call-1")) == EventOwner(ROOT, ("call-1",))
+    assert agents.attribute(ROOT, event("subagent.completed", {"toolCallId": "call-1"})) == EventOwner(
+        ROOT, ("call-1",)
+    )
 
 
 def test_an_instance_is_kept_by_its_tool_call() -> None:
@@ -98,7 +108,7 @@ def test_the_end_of_an_agent_removes_its_instance_and_nothing_else(end: str, by:
     agents = known()
     agents.attribute(ROOT, started())
 
-    assert agents.attribute(ROOT, event(end, {"toolCallId": "call-1"}, agent=by)) == Place(ROOT, (CHILD,))
+    assert agents.attribute(ROOT, event(end, {"toolCallId": "call-1"}, agent=by)) == EventOwner(ROOT, (CHILD,))
     assert dict(agents.instances(ROOT)) == {}
     assert agents.resolve(CHILD) == Resolved(ROOT, (CHILD,))
     child = agents.agent(ROOT, CHILD)
@@ -110,7 +120,7 @@ def test_late_events_of_an_agent_keep_their_place() -> None:
     for one in (started(), event("subagent.completed", {"toolCallId": "call-1"}, agent=CHILD)):
         agents.attribute(ROOT, one)
 
-    assert agents.attribute(ROOT, event("assistant.turn_end", agent=CHILD)) == Place(ROOT, (CHILD,))
+    assert agents.attribute(ROOT, event("assistant.turn_end", agent=CHILD)) == EventOwner(ROOT, (CHILD,))
 
 
 def test_a_background_agent_outlives_its_tool_call() -> None:
@@ -120,7 +130,7 @@ def test_a_background_agent_outlives_its_tool_call() -> None:
     agents.attribute(ROOT, event("tool.execution_complete", {"toolCallId": "call-1"}))
 
     assert list(agents.instances(ROOT)) == ["call-1"]
-    assert agents.attribute(ROOT, event("user.message", agent=CHILD)) == Place(ROOT, (CHILD,))
+    assert agents.attribute(ROOT, event("user.message", agent=CHILD)) == EventOwner(ROOT, (CHILD,))
 
 
 @pytest.mark.parametrize("how", ["shutdown", "end", "forget", "clear"])
@@ -153,8 +163,8 @@ def test_a_nested_agent_has_a_path_through_its_parents(by: str) -> None:
     else:
         inner = started(INNER, "call-2", parentId=CHILD)
 
-    assert agents.attribute(ROOT, inner) == Place(ROOT, (CHILD, INNER))
-    assert agents.attribute(ROOT, event("assistant.message", agent=INNER)) == Place(ROOT, (CHILD, INNER))
+    assert agents.attribute(ROOT, inner) == EventOwner(ROOT, (CHILD, INNER))
+    assert agents.attribute(ROOT, event("assistant.message", agent=INNER)) == EventOwner(ROOT, (CHILD, INNER))
     assert agents.resolve(INNER) == Resolved(ROOT, (CHILD, INNER))
 
 
@@ -173,7 +183,7 @@ def test_an_event_before_its_start_makes_a_placeholder_that_the_start_fills_in()
     agents.attribute(ROOT, started())
     filled = agents.agent(ROOT, CHILD)
 
-    assert first == Place(ROOT, (CHILD,))
+    assert first == EventOwner(ROOT, (CHILD,))
     assert placeholder is not None and (placeholder.name, placeholder.started_at) == ("", "")
     assert filled is not None and (filled.name, filled.tool_call, filled.started_at) == ("explore", "call-1", "t1")
 
@@ -198,62 +208,62 @@ def test_the_end_of_a_hook_is_joined_to_its_start(is_known: bool) -> None:
     if is_known:
         agents.attribute(ROOT, started())
 
-    assert agents.attribute(ROOT, hook("hook.start", session=CHILD)) == Place(ROOT, (CHILD,))
-    assert agents.attribute(ROOT, hook("hook.end")) == Place(ROOT, (CHILD,))
-    assert agents.attribute(ROOT, hook("hook.end")) == Place(ROOT)
+    assert agents.attribute(ROOT, hook("hook.start", session=CHILD)) == EventOwner(ROOT, (CHILD,))
+    assert agents.attribute(ROOT, hook("hook.end")) == EventOwner(ROOT, (CHILD,))
+    assert agents.attribute(ROOT, hook("hook.end")) == EventOwner(ROOT)
 
 
 def test_hooks_of_the_root_stay_with_the_root() -> None:
     agents = known(ROOT, "forked-from")
 
     for session in (ROOT, "forked-from"):
-        assert agents.attribute(ROOT, hook("hook.start", session=session)) == Place(ROOT)
-        assert agents.attribute(ROOT, hook("hook.end")) == Place(ROOT)
+        assert agents.attribute(ROOT, hook("hook.start", session=session)) == EventOwner(ROOT)
+        assert agents.attribute(ROOT, hook("hook.end")) == EventOwner(ROOT)
 
 
 def test_a_hook_with_an_agent_id_is_that_agents() -> None:
     agents = known()
     agents.attribute(ROOT, started())
 
-    assert agents.attribute(ROOT, hook("hook.start", session=ROOT, agent=CHILD)) == Place(ROOT, (CHILD,))
-    assert agents.attribute(ROOT, hook("hook.end")) == Place(ROOT, (CHILD,))
+    assert agents.attribute(ROOT, hook("hook.start", session=ROOT, agent=CHILD)) == EventOwner(ROOT, (CHILD,))
+    assert agents.attribute(ROOT, hook("hook.end")) == EventOwner(ROOT, (CHILD,))
 
 
 def test_an_event_that_only_names_the_call_which_made_its_agent_is_that_agents() -> None:
     agents = known()
     agents.attribute(ROOT, started())
 
-    assert agents.attribute(ROOT, event("tool.x", {"parentToolCallId": "call-1"})) == Place(ROOT, (CHILD,))
+    assert agents.attribute(ROOT, event("tool.x", {"parentToolCallId": "call-1"})) == EventOwner(ROOT, (CHILD,))
 
 
 def test_an_external_tool_is_asked_for_by_the_session_it_names() -> None:
     agents = known()
     agents.attribute(ROOT, started())
 
-    assert agents.attribute(ROOT, event("external_tool.requested", {"sessionId": CHILD})) == Place(ROOT, (CHILD,))
-    assert agents.attribute(ROOT, event("external_tool.requested", {"sessionId": ROOT})) == Place(ROOT)
+    assert agents.attribute(ROOT, event("external_tool.requested", {"sessionId": CHILD})) == EventOwner(ROOT, (CHILD,))
+    assert agents.attribute(ROOT, event("external_tool.requested", {"sessionId": ROOT})) == EventOwner(ROOT)
 
 
 def test_a_stream_under_a_childs_own_id_belongs_to_the_root() -> None:
     agents = known()
     agents.attribute(ROOT, started())
 
-    assert agents.attribute(CHILD, event("assistant.message")) == Place(ROOT, (CHILD,))
-    assert agents.attribute(CHILD, event("session.shutdown")) == Place(ROOT, (CHILD,))
+    assert agents.attribute(CHILD, event("assistant.message")) == EventOwner(ROOT, (CHILD,))
+    assert agents.attribute(CHILD, event("session.shutdown")) == EventOwner(ROOT, (CHILD,))
     assert agents.resolve(CHILD) == Resolved(ROOT, (CHILD,))
 
 
 def test_an_event_of_nobody_is_unattributed_and_says_why() -> None:
-    place = Agents().attribute("nobody", event("assistant.message", agent=CHILD))
+    place = AgentRegistry().attribute("nobody", event("assistant.message", agent=CHILD))
 
-    assert place == Place(UNATTRIBUTED, (CHILD,), "unknown session nobody")
+    assert place == EventOwner(UNATTRIBUTED, (CHILD,), "unknown session nobody")
 
 
 def test_a_fork_does_not_take_the_children_of_its_original() -> None:
     agents = known(ROOT, "fork")
     agents.attribute(ROOT, started())
 
-    assert agents.attribute("fork", started()) == Place("fork", (CHILD,))
+    assert agents.attribute("fork", started()) == EventOwner("fork", (CHILD,))
     assert agents.resolve(CHILD) == Resolved(ROOT, (CHILD,))
     agents.forget("fork")
     assert agents.resolve(CHILD) == Resolved(ROOT, (CHILD,))
@@ -265,8 +275,8 @@ def test_a_call_that_was_taken_for_an_agent_becomes_the_agent_it_made() -> None:
     agents.attribute(ROOT, event("tool.x", {"parentToolCallId": "call-1"}))
     agents.attribute(ROOT, started())
 
-    assert before == Place(ROOT, ("call-1",))
-    assert agents.attribute(ROOT, event("tool.x", {"parentToolCallId": "call-1"})) == Place(ROOT, (CHILD,))
+    assert before == EventOwner(ROOT, ("call-1",))
+    assert agents.attribute(ROOT, event("tool.x", {"parentToolCallId": "call-1"})) == EventOwner(ROOT, (CHILD,))
     assert agents.agent(ROOT, "call-1") is None
     assert agents.resolve("call-1") == Unresolved("call-1", "unknown session call-1")
 
@@ -277,7 +287,7 @@ def test_what_was_below_a_call_is_below_the_agent_it_made() -> None:
     agents.attribute(ROOT, started(INNER, "call-2", parentId="call-1"))
     agents.attribute(ROOT, started())
 
-    assert agents.attribute(ROOT, event("x", agent=INNER)) == Place(ROOT, (CHILD, INNER))
+    assert agents.attribute(ROOT, event("x", agent=INNER)) == EventOwner(ROOT, (CHILD, INNER))
 
 
 def test_an_agent_that_only_others_name_is_hinted_at_until_it_speaks() -> None:
@@ -304,7 +314,7 @@ def test_tables_are_cut_at_their_oldest_entry(monkeypatch: pytest.MonkeyPatch) -
 
     assert [isinstance(agents.resolve(f"c{n}"), Resolved) for n in range(4)] == [False, False, True, True]
     assert list(agents.instances(ROOT)) == ["call2", "call3"]
-    assert agents.attribute(ROOT, hook("hook.end", "h0")) == Place(ROOT)
+    assert agents.attribute(ROOT, hook("hook.end", "h0")) == EventOwner(ROOT)
     assert agents.forgotten == 10
 
 
@@ -369,7 +379,7 @@ def test_what_was_kept_goes_on_as_if_nothing_had_been_between(first: list[Envelo
     whole, before, after = known(), known(), known()
     for one in first:
         assert whole.attribute(ROOT, one) == before.attribute(ROOT, one)
-    after.recall(ROOT, msgspec.json.decode(msgspec.json.encode(before.keep(ROOT)), type=Kept))
+    after.recall(ROOT, msgspec.json.decode(msgspec.json.encode(before.keep(ROOT)), type=AgentSnapshot))
 
     assert [after.attribute(ROOT, one) for one in then] == [whole.attribute(ROOT, one) for one in then]
     assert after.keep(ROOT) == whole.keep(ROOT)
@@ -379,4 +389,4 @@ def test_what_was_kept_goes_on_as_if_nothing_had_been_between(first: list[Envelo
 def test_data_that_is_no_json_reads_as_nothing(data: bytes) -> None:
     envelope = Envelope("id", "subagent.started", "", None, CHILD, False, msgspec.Raw(data))
 
-    assert known().attribute(ROOT, envelope) == Place(ROOT, (CHILD,))
+    assert known().attribute(ROOT, envelope) == EventOwner(ROOT, (CHILD,))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from exporter.core.agents.registry import Agents, Place
+from exporter.core.agents.registry import AgentRegistry, EventOwner
 from exporter.core.events.envelope import Envelope, decode
 
 REAL = Path(__file__).parents[3] / "shared" / "real"
@@ -27,8 +27,8 @@ def _live_with_agents() -> list[Any]:
     return [pytest.param(log, id="/".join(log.parts[-3:])) for log in found]
 
 
-def _attribute(events: list[tuple[str, Envelope]]) -> tuple[Agents, list[Place]]:
-    agents = Agents()
+def _attribute(events: list[tuple[str, Envelope]]) -> tuple[AgentRegistry, list[EventOwner]]:
+    agents = AgentRegistry()
     for session, _ in events:
         agents.add(session)
     return agents, [agents.attribute(session, envelope) for session, envelope in events]

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.agents.registry import Agents
+from exporter.core.agents.registry import AgentRegistry
 from exporter.core.agents.tools import AgentTools, ToolReport, read_agent_tools, refusal, report, undefined_tools
 from exporter.core.events.envelope import Envelope
 
 DENIED = "Tool 'a' is not supported by this client instance."
 
 
-def with_a_child() -> Agents:
-    agents = Agents()
+def with_a_child() -> AgentRegistry:
+    agents = AgentRegistry()
     agents.add("root")
     data = msgspec.Raw(json.dumps({"toolCallId": "call", "agentName": "reviewer"}).encode())
     agents.attribute("root", Envelope("id", "subagent.started", "t", None, "child", False, data))

@@ -11,12 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from exporter.core.delivery.batches import Again, Delivery, Done, Leave, Limits, Outcome, Quarantine, Send, Settled
+from exporter.core.delivery.batches import (
+    Again,
+    BatchLimits,
+    Delivery,
+    Done,
+    Leave,
+    Outcome,
+    QuarantineEvent,
+    Send,
+    Settled,
+)
 from exporter.core.delivery.verdict import Verdict, verdict
 from tests.core.scenario import check, scenarios
 
 NOW: Final = datetime(2026, 11, 18, tzinfo=UTC)
-FLOOR: Final = Limits(events_max=500, bytes_max=1_000_000, event_bytes_max=8_388_608)
+FLOOR: Final = BatchLimits(events_max=500, bytes_max=1_000_000, event_bytes_max=8_388_608)
 STATUSES: Final = (200, 204, 301, 400, 401, 404, 409, 410, 413, 415, 422, 429, 500, 503)
 
 
@@ -24,11 +34,11 @@ def answer(status: int) -> Verdict:
     return verdict(status, None, NOW)
 
 
-def told(outcome: Send | Quarantine | Done | Outcome) -> str:
+def told(outcome: Send | QuarantineEvent | Done | Outcome) -> str:
     match outcome:
         case Send(first, end):
             return f"send {first} to {end - 1}"
-        case Quarantine(index, reason):
+        case QuarantineEvent(index, reason):
             return f"quarantine {index}: {reason}"
         case Settled(first, end):
             return f"settled {first} to {end - 1}"
@@ -51,7 +61,9 @@ class Script:
         match words:
             case ["limits", *pairs]:
                 given_limits = {f"{name}_max": int(number) for name, number in (pair.split("=") for pair in pairs)}
-                self.limits = Limits(given_limits["events_max"], given_limits["bytes_max"], given_limits["event_max"])
+                self.limits = BatchLimits(
+                    given_limits["events_max"], given_limits["bytes_max"], given_limits["event_max"]
+                )
                 return []
             case ["segment", events]:
                 self.delivery = Delivery([100] * int(events))
@@ -85,18 +97,20 @@ def test_scenario(path: Path, rewrite: bool) -> None:
     check(path, Script(), rewrite)
 
 
-def deliver(sizes: list[int], limits: Limits, poison: set[int], status: int) -> tuple[list[int], dict[int, str], int]:
+def deliver(
+    sizes: list[int], limits: BatchLimits, poison: set[int], status: int
+) -> tuple[list[int], dict[int, str], int]:
     """What a sink that refuses the poison has in the end, what was refused, and how many requests it took."""
     delivery, accepted, refused, requests = Delivery(sizes), list[int](), dict[int, str](), 0
     while not isinstance(step := delivery.ready(limits), Done):
-        outcome: Quarantine | Outcome = step if isinstance(step, Quarantine) else Again()
+        outcome: QuarantineEvent | Outcome = step if isinstance(step, QuarantineEvent) else Again()
         if isinstance(step, Send):
             requests += 1
             bad = not poison.isdisjoint(range(step.first, step.end))
             outcome = delivery.answered(answer(status if bad else 200))
             if isinstance(outcome, Settled):
                 accepted.extend(range(outcome.first, outcome.end))
-        if isinstance(outcome, Quarantine):
+        if isinstance(outcome, QuarantineEvent):
             assert outcome.index not in refused
             refused[outcome.index] = outcome.reason
         assert requests < 3 * len(sizes) + 10
@@ -118,11 +132,13 @@ def test_one_poisoned_event_is_found_in_few_requests(status: int, data: st.DataO
 
 @given(
     sizes=st.lists(st.integers(1, 120), min_size=1, max_size=60),
-    limits=st.builds(Limits, st.integers(1, 20), st.integers(1, 300), st.integers(20, 120)),
+    limits=st.builds(BatchLimits, st.integers(1, 20), st.integers(1, 300), st.integers(20, 120)),
     poison=st.sets(st.integers(0, 59)),
     status=st.sampled_from([400, 413, 422]),
 )
-def test_all_but_the_poison_arrives_in_order(sizes: list[int], limits: Limits, poison: set[int], status: int) -> None:
+def test_all_but_the_poison_arrives_in_order(
+    sizes: list[int], limits: BatchLimits, poison: set[int], status: int
+) -> None:
     too_large = {index for index, size in enumerate(sizes) if size > limits.event_bytes_max}
 
     accepted, refused, _ = deliver(sizes, limits, poison, status)
@@ -145,9 +161,9 @@ class AnyAnswers(RuleBasedStateMachine):
 
     @initialize(
         sizes=st.lists(st.integers(1, 100), max_size=40),
-        limits=st.builds(Limits, st.integers(1, 12), st.integers(1, 400), st.integers(50, 100)),
+        limits=st.builds(BatchLimits, st.integers(1, 12), st.integers(1, 400), st.integers(50, 100)),
     )
-    def begin(self, sizes: list[int], limits: Limits) -> None:
+    def begin(self, sizes: list[int], limits: BatchLimits) -> None:
         self.sizes, self.limits = sizes, limits
         self.delivery = Delivery(sizes)
 
@@ -163,7 +179,7 @@ class AnyAnswers(RuleBasedStateMachine):
         match step:
             case Done():
                 assert len(self.settled) == len(self.sizes)
-            case Quarantine(index, reason):
+            case QuarantineEvent(index, reason):
                 assert (index, reason) == (len(self.settled), "event_too_large")
                 assert self.sizes[index] > self.limits.event_bytes_max
                 self.settled.append(index)
@@ -190,7 +206,7 @@ class AnyAnswers(RuleBasedStateMachine):
                 assert status in (200, 204)
                 assert (first, end) == (batch.first, batch.end)
                 self.settled.extend(range(first, end))
-            case Quarantine(index, reason):
+            case QuarantineEvent(index, reason):
                 assert (index, index + 1) == (batch.first, batch.end)
                 assert reason == f"refused_{status}"
                 self.settled.append(index)
@@ -218,10 +234,10 @@ def test_no_event_is_refused_with_400_before_it_was_sent_twice() -> None:
     for transient in range(6):
         delivery, statuses = Delivery([10] * 4), [200] * 12
         statuses[transient] = 400
-        limits = Limits(events_max=1, bytes_max=100, event_bytes_max=100)
+        limits = BatchLimits(events_max=1, bytes_max=100, event_bytes_max=100)
         for status in statuses:
             if isinstance(delivery.ready(limits), Send):
-                assert not isinstance(delivery.answered(answer(status)), Quarantine)
+                assert not isinstance(delivery.answered(answer(status)), QuarantineEvent)
 
         assert delivery.refused == set()
         assert delivery.ready(limits) == Done()

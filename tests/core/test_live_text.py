@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exporter.core.events.envelope import Envelope, decode
-from exporter.core.events.live_text import PIECE_LENGTH_MAX, TEXTS_MAX, LiveText, Stream, is_piece
+from exporter.core.events.live_text import PIECE_LENGTH_MAX, TEXTS_MAX, LiveText, TextStream, is_piece
 from redaction.engine import Engine
 
 ENGINE = Engine(b"k" * 32)
@@ -194,9 +194,9 @@ def test_the_rest_of_a_shell_comes_at_its_end() -> None:
 
 
 def test_memory_is_bounded_and_a_text_that_was_forgotten_is_no_new_one() -> None:
-    made: list[Stream] = []
+    made: list[TextStream] = []
 
-    def begin(key: str) -> Stream:
+    def begin(key: str) -> TextStream:
         made.append(ENGINE.stream(key))
         return made[-1]
 

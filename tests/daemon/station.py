@@ -9,14 +9,14 @@ from typing import Any
 from config.settings import Limits, MissionControl, Settings
 from exporter.app import build
 from exporter.core.notice import Level, Notice
-from exporter.daemon.running import Redaction, Running
+from exporter.daemon.running import Redactors, RunningExporter
 from exporter.errors import Exit
-from exporter.sinks.mission_control import MissionControl as MissionControlSink
+from exporter.sinks.mission_control import MissionControlSink
 from exporter.sinks.transport import HttpTransport
 from tests.daemon.peer import Peer
 from tests.daemon.sessions import SessionFile
 
-PASS_THROUGH = Redaction(lambda line, /: line, lambda text: text)
+PASS_THROUGH = Redactors(lambda line, /: line, lambda text: text)
 """Finds nothing; for tests that are about delivery and not about secrets."""
 
 
@@ -43,13 +43,13 @@ class Exporter:
         self,
         settings: Settings,
         *,
-        redaction: Redaction | None = PASS_THROUGH,
+        redaction: Redactors | None = PASS_THROUGH,
         local: bool = False,
         session_ids: tuple[str, ...] = (),
     ) -> None:
         self.notices: list[Notice] = []
         self._others = asyncio.all_tasks()
-        self.running: Running = build(
+        self.running: RunningExporter = build(
             settings, self.notices.append, redaction=redaction, local=local, session_ids=session_ids
         )
         self._ended = False
@@ -57,9 +57,9 @@ class Exporter:
     def compress(self) -> "Exporter":
         """Compress as if the sink were not on loopback, where nothing is compressed."""
         for run in self.running.daemon.runs:
-            url = run.outlet.sink.url
+            url = run.sink_state.sink.url
             transport = HttpTransport(url, connections=4, timeout_seconds=10.0)
-            run.outlet.sink = MissionControlSink(run.name, url, transport, token=lambda: None, compression=True)
+            run.sink_state.sink = MissionControlSink(run.name, url, transport, token=lambda: None, compression=True)
         return self
 
     def start(self) -> "Exporter":

@@ -15,7 +15,7 @@ from config.errors import ConfigError
 from config.otel import Otel
 from config.settings import MissionControl, Settings, Source
 from exporter.core.events.redaction import Masked, Redacted
-from exporter.daemon.running import Redaction
+from exporter.daemon.running import Redactors
 from exporter.errors import Exit
 from tests.core.ahp_scripted import SESSION_NAME, STEPS, ScriptedHost
 from tests.core.test_ahp_properties import gaps, happened, told
@@ -145,7 +145,7 @@ async def test_what_passes_is_shown_and_never_delivered(station: Station, full: 
     host, held = ScriptedHost("0.9.0"), Held(full)
     async with serving(host) as server:
         settings = settings_of(station, full, server, live=True)
-        exporter = station.exporter(settings, redaction=Redaction(redact, lambda text: text))
+        exporter = station.exporter(settings, redaction=Redactors(redact, lambda text: text))
         await watched(exporter, host)
         server.do("start", "write", "write", "end", "start", "write", "write", "write")
         await until(lambda: any(b"message_start" in one.body for one in live(full, SESSION_NAME)))
@@ -393,7 +393,7 @@ async def test_what_a_host_logs_goes_to_the_endpoints_that_may_have_texts(
         otel = {"default": Otel(endpoint=receiver.url, signals=("logs",), content=content)}
         async with serving(host) as server:
             exporter = station.exporter(
-                settings_of(station, full, server, otel=otel), redaction=Redaction(redact, lambda text: text)
+                settings_of(station, full, server, otel=otel), redaction=Redactors(redact, lambda text: text)
             )
             beside = [asyncio.ensure_future(one()) for one in exporter.running.beside]
             await watched(exporter, host)

@@ -175,7 +175,7 @@ async def test_a_receiver_that_is_not_there_yet_gets_everything_later(station: S
     peer = Peer(Floor())
     peer.port = _one_refused_port()
     exporter = station.exporter(peer)
-    await until(lambda: exporter.running.daemon.runs[0].outlet.retries > 0)
+    await until(lambda: exporter.running.daemon.runs[0].sink_state.retries > 0)
 
     with peer:
         await until(lambda: peer.ids() == session.durable_ids())
@@ -195,7 +195,7 @@ async def test_tls_that_fails_is_waited_out_and_nothing_is_given_up(station: Sta
     url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/agents"
     exporter = station.exporter(station.settings({"default": MissionControl(url=url)}))
 
-    await until(lambda: exporter.running.daemon.runs[0].outlet.retries > 0)
+    await until(lambda: exporter.running.daemon.runs[0].sink_state.retries > 0)
 
     status = await exporter.sink_status()
     assert (status["state"], status["lag_events"]) == ("waiting", 10)
@@ -222,7 +222,7 @@ async def test_a_name_that_does_not_resolve_is_looked_up_again(
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     url = f"http://mission-control.test:{floor.port}/agents"
     exporter = station.exporter(station.settings({"default": MissionControl(url=url, allow_http=True)}))
-    await until(lambda: exporter.running.daemon.runs[0].outlet.retries > 1)
+    await until(lambda: exporter.running.daemon.runs[0].sink_state.retries > 1)
     assert floor.requests == []
     known[0] = True
 

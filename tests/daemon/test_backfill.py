@@ -8,7 +8,7 @@ import pytest
 
 from config.settings import MissionControl
 from exporter.core.events.redaction import Masked, Redacted
-from exporter.daemon.running import Redaction
+from exporter.daemon.running import Redactors
 from exporter.errors import Exit, UsageError
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
@@ -91,7 +91,7 @@ async def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(station: Stat
     session = _old(station, "s", count=9)
     session.append(event("secret", note="hunter2"))
     session.age(30)
-    exporter = station.exporter(full, redaction=Redaction(mask, lambda text: text))
+    exporter = station.exporter(full, redaction=Redactors(mask, lambda text: text))
 
     result = await exporter.ask("backfill", all=True, dry_run=True)
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from exporter.core.events.redaction import Masked, Redacted, Refused
-from exporter.daemon.running import Redaction
+from exporter.daemon.running import Redactors
 from exporter.errors import Exit
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
@@ -46,7 +46,7 @@ async def test_a_refused_event_goes_to_quarantine_and_never_out(station: Station
     session.add(5)
     session.append(event("bad", note="hunter2"))
     session.add(5)
-    exporter = station.exporter(full, redaction=Redaction(redactor, _text))
+    exporter = station.exporter(full, redaction=Redactors(redactor, _text))
 
     ended = await exporter.idle()
 
@@ -62,7 +62,7 @@ async def test_a_refused_event_is_shown_to_nobody_until_the_redactor_passes_it(s
     redactor.refuse = b'"id":"bad"'
     session = station.session()
     session.append(event("bad", note="hunter2"))
-    exporter = station.exporter(full, redaction=Redaction(redactor, _text))
+    exporter = station.exporter(full, redaction=Redactors(redactor, _text))
     await exporter.idle()
     [entry] = await exporter.quarantined()
 
@@ -80,7 +80,7 @@ async def test_a_replay_sends_what_the_redactor_passes_now(station: Station, ful
     session = station.session()
     session.add(3)
     session.append(event("bad", note="hunter2"))
-    exporter = station.exporter(full, redaction=Redaction(redactor, _text))
+    exporter = station.exporter(full, redaction=Redactors(redactor, _text))
     await exporter.idle()
     [entry] = await exporter.quarantined()
 
@@ -99,7 +99,7 @@ async def test_a_masked_event_is_delivered_masked_and_verifies_equal(station: St
     session = station.session()
     for number in range(40):
         session.append(event(f"m{number}", note="hunter2 and hunter2" if number % 3 == 0 else "nothing"))
-    exporter = station.exporter(full, redaction=Redaction(Masking(), _text))
+    exporter = station.exporter(full, redaction=Redactors(Masking(), _text))
 
     ended = await exporter.idle()
 
@@ -117,11 +117,11 @@ async def test_what_was_masked_is_counted_once_however_often_it_is_sent(station:
     for number in range(10):
         session.append(event(f"m{number}", note="hunter2"))
     full.next_replies += [Reply(heard=True, lost=True), Reply(503)]
-    first = station.exporter(full, redaction=Redaction(Masking(), _text))
+    first = station.exporter(full, redaction=Redactors(Masking(), _text))
     await first.idle()
     await first.stop()
 
-    exporter = station.exporter(full, redaction=Redaction(Masking(), _text))
+    exporter = station.exporter(full, redaction=Redactors(Masking(), _text))
     await exporter.idle()
 
     [row] = (await exporter.ask("sessions"))["sessions"]
@@ -133,7 +133,7 @@ async def test_ephemeral_events_are_redacted_before_they_are_shown(station: Stat
     session.add(1)
     redactor = Masking()
     redactor.refuse = b"refused"
-    exporter = station.exporter(full, redaction=Redaction(redactor, _text), live=True)
+    exporter = station.exporter(full, redaction=Redactors(redactor, _text), live=True)
     await exporter.idle()
 
     session.append(event("x", ephemeral=True, note="hunter2"), event("y", ephemeral=True, note="refused hunter2"))
@@ -156,7 +156,7 @@ async def test_a_redactor_that_breaks_holds_its_session_and_sends_nothing_raw(
 
     session, other = station.session(), station.session("other")
     session.append(event("a", note="hunter2"))
-    exporter = station.exporter(full, redaction=Redaction(redact, _text))
+    exporter = station.exporter(full, redaction=Redactors(redact, _text))
     await until(lambda: bool(exporter.alarms()))
     other.add(3)
 

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from exporter.core.delivery.position import START, Position
 from exporter.core.delivery.segment import Segment
-from exporter.pipeline.record_cache import Kept, Mapped, Place
+from exporter.pipeline.record_cache import Place, RecordCache, SegmentRecords
 from exporter.sources.files.session_file import SessionFile
 from tests.daemon import clock
 
@@ -30,10 +30,10 @@ class KeptMachine(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(time, "monotonic", clock.fast_monotonic)
         self.runner = asyncio.Runner(loop_factory=clock.fast_loop)
-        self.kept = Kept()
+        self.kept = RecordCache()
         self.file = SessionFile("s", Path("/nowhere/s"))
         self.sizes: list[int] = []
-        self.put: dict[Place, Mapped] = {}
+        self.put: dict[Place, SegmentRecords] = {}
         self.stands = dict.fromkeys(_SIGNALS, 0)
         self.got: dict[str, list[str]] = {signal: [] for signal in _SIGNALS}
         for signal in _SIGNALS:
@@ -80,9 +80,9 @@ class KeptMachine(RuleBasedStateMachine):
         await self.kept.wait(signal)
         assert loop.time() - begun < _PATIENCE_SECONDS / 2
 
-    def _made(self, number: int) -> Mapped:
+    def _made(self, number: int) -> SegmentRecords:
         start, end = Position(number, START.tail), Position(number + 1, START.tail)
-        mapped = Mapped(Segment(start, end, offsets=[number]))
+        mapped = SegmentRecords(Segment(start, end, offsets=[number]))
         for signal in _SIGNALS:
             mapped.add({signal: [(0, f"{number}", b"x" * (self.sizes[number] // 3))]})
         self.put[self.place(number)] = mapped

@@ -9,7 +9,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
 from exporter.daemon.status_report import sink_status
 from exporter.errors import Exit
-from otel.bridge import Bridge, Telling
+from otel.bridge import Bridge, SignalOptions
 from otel.name_types import Content
 from tests.daemon.station import Station, until
 from tests.daemon.telemetry import DEMO, logged, settings_for, span_counts, totals
@@ -37,7 +37,7 @@ def _copy(lines: list[bytes], number: int) -> list[bytes]:
 
 def _mapped_at_once(session: str, lines: list[bytes], content: Content = Content.METADATA) -> dict[bytes, bytes]:
     """Return the spans of a session by id, made by one machine that is never interrupted."""
-    made = b"".join(data for _, _, data in Bridge(session, Telling(content=content)).take(lines, 1)["traces"])
+    made = b"".join(data for _, _, data in Bridge(session, SignalOptions(content=content)).take(lines, 1)["traces"])
     return {span.span_id: span.SerializeToString(deterministic=True) for span in ScopeSpans.FromString(made).spans}
 
 

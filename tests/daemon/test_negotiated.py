@@ -10,7 +10,7 @@ import pytest
 
 from exporter.core.events.redaction import Masked
 from exporter.daemon.reports import Reports
-from exporter.daemon.running import Redaction
+from exporter.daemon.running import Redactors
 from exporter.errors import Exit
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
@@ -246,7 +246,7 @@ async def test_what_was_masked_in_events_without_a_day_is_reported_of_the_first_
     session = station.session()
     stamps = ("2026-11-18T10:00:00.000Z", "yesterday at noon", "")
     session.append(*(event(f"e{n}").replace(b"2026-11-18T10:00:00.000Z", at.encode()) for n, at in enumerate(stamps)))
-    masking = Redaction(lambda line, /: Masked(line, ("password",)), lambda text: text)
+    masking = Redactors(lambda line, /: Masked(line, ("password",)), lambda text: text)
     exporter = station.exporter(full, redaction=masking)
 
     async with _reporting(exporter, PASS_THROUGH.text):

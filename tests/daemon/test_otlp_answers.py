@@ -196,7 +196,7 @@ async def test_an_endpoint_that_is_not_there_for_days_gets_everything(
 
     session.add(2)
     exporter = station.exporter(settings)
-    await until(lambda: exporter.running.daemon.runs[0].outlet.retries)
+    await until(lambda: exporter.running.daemon.runs[0].sink_state.retries)
     with Receiver(with_grpc=True, port=gone.port, grpc_port=gone.grpc_port) as back:
         assert await exporter.idle() == Exit.DONE
         assert _holds_all_once(back, session)
@@ -250,4 +250,4 @@ def _weight(request: Any) -> int:
 
 def _sink(exporter: Exporter, signal: str) -> Any:
     [run] = [run for run in exporter.running.daemon.runs if run.name == f"otel:{signal}"]
-    return run.outlet.sink
+    return run.sink_state.sink

@@ -7,7 +7,7 @@ import pytest
 
 from config.settings import MissionControl, Settings
 from exporter.core.events.redaction import Redacted, Refused
-from exporter.daemon.running import Redaction
+from exporter.daemon.running import Redactors
 from exporter.errors import Exit
 from tests.daemon.peer import Peer
 from tests.daemon.station import Station
@@ -59,7 +59,7 @@ async def test_what_the_redactor_passes_later_reaches_telemetry(
 ) -> None:
     session = demo_session(station)
     redactor = Refusing(_lines_of(kind)[0])
-    exporter = station.exporter(settings_for(station, receiver), redaction=Redaction(redactor, str))
+    exporter = station.exporter(settings_for(station, receiver), redaction=Redactors(redactor, str))
     assert await exporter.idle() == Exit.PARTIAL
     [kept] = await exporter.quarantined()
     assert kept["event"] not in logged(receiver)
@@ -83,7 +83,7 @@ async def test_what_the_redactor_passes_later_reaches_telemetry(
 async def test_it_reaches_every_sink_at_once(station: Station, receiver: Receiver, full: Peer) -> None:
     session = demo_session(station)
     redactor = Refusing(DEMO[7])
-    exporter = station.exporter(_both(station, receiver, full), redaction=Redaction(redactor, str))
+    exporter = station.exporter(_both(station, receiver, full), redaction=Redactors(redactor, str))
     await exporter.idle()
     [kept] = await exporter.quarantined()
     redactor.refused.clear()
@@ -106,7 +106,7 @@ async def test_it_stays_when_the_endpoint_does_not_take_it(
     session = demo_session(station)
     redactor = Refusing(DEMO[7])
     settings = settings_for(station, receiver, give_up_seconds=100.0)
-    exporter = station.exporter(settings, redaction=Redaction(redactor, str))
+    exporter = station.exporter(settings, redaction=Redactors(redactor, str))
     await exporter.idle()
     [kept] = await exporter.quarantined()
     redactor.refused.clear()
@@ -125,7 +125,7 @@ async def test_it_stays_when_the_endpoint_does_not_take_it(
 async def test_an_event_that_the_file_lost_stays(station: Station, receiver: Receiver) -> None:
     session = demo_session(station)
     redactor = Refusing(DEMO[-1])
-    exporter = station.exporter(settings_for(station, receiver), redaction=Redaction(redactor, str))
+    exporter = station.exporter(settings_for(station, receiver), redaction=Redactors(redactor, str))
     await exporter.idle()
     [kept] = await exporter.quarantined()
     redactor.refused.clear()

@@ -12,7 +12,7 @@ import exporter.sources.rpc.session as session_module
 import exporter.sources.rpc.source as rpc_module
 from config.settings import Limits, MissionControl, Settings, Source
 from exporter.core.events.redaction import Masked, Redacted, Refused
-from exporter.daemon.running import Redaction
+from exporter.daemon.running import Redactors
 from exporter.errors import Exit
 from tests.daemon.exchange import Reply, Request
 from tests.daemon.peer import Peer
@@ -191,13 +191,13 @@ async def test_what_cannot_be_redacted_is_in_quarantine_and_in_no_journal(
         return Masked(line.replace(b"hunter2", b"***"), ("password",)) if b"hunter2" in line else line
 
     cli.server.history = [event(1, text="unsure hunter2"), event(2, text="hunter2"), event(3)]
-    exporter = station.exporter(settings_of(station, cli, full), redaction=Redaction(redact, lambda text: text))
+    exporter = station.exporter(settings_of(station, cli, full), redaction=Redactors(redact, lambda text: text))
     await until(lambda: full.ids(SESSION) == ids(2, 3))
 
     assert await exporter.idle() is Exit.PARTIAL
     assert [one["event"] for one in await exporter.quarantined()] == ["e1"]
     assert b"hunter2" not in (station.state / "journals" / SESSION / "events.jsonl").read_bytes()
-    assert exporter.running.daemon.store.masked_in_all(SESSION, exporter.running.daemon.runs[0].outlet.sink_id) == 1
+    assert exporter.running.daemon.store.masked_in_all(SESSION, exporter.running.daemon.runs[0].sink_state.sink_id) == 1
 
 
 async def test_a_deleted_session_leaves_no_journal_once_every_sink_has_it(

@@ -52,7 +52,7 @@ async def test_a_stop_while_waiting_for_a_sink_takes_no_time(station: Station, f
     station.session().add(5)
     floor.script = lambda request: Reply(503, {"Retry-After": "60"})
     exporter = station.exporter(floor)
-    await until(lambda: exporter.running.daemon.runs[0].outlet.retries > 0)
+    await until(lambda: exporter.running.daemon.runs[0].sink_state.retries > 0)
     begin = time.monotonic()
 
     await exporter.stop()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exporter.core.events.redaction import Redacted
-from exporter.daemon.running import Redaction
+from exporter.daemon.running import Redactors
 from exporter.errors import Exit
 from exporter.state.marks import StoreUnwritableError
 from tests.daemon.exchange import Reply
@@ -68,7 +68,7 @@ async def test_after_a_crash_reading_goes_on_at_the_mark(station: Station, floor
         return line
 
     session.append(b'{"id":"new","type":"x"}')
-    again = station.exporter(floor, redaction=Redaction(redact, lambda text: text))
+    again = station.exporter(floor, redaction=Redactors(redact, lambda text: text))
     await again.idle()
 
     assert read == [b'{"id":"new","type":"x"}']

@@ -7,7 +7,7 @@ import pytest
 
 from config.settings import MissionControl, Source
 from exporter.core.events.redaction import Masked, Redacted
-from exporter.daemon.running import Redaction
+from exporter.daemon.running import Redactors
 from exporter.errors import Exit
 from exporter.sources.tap.source import socket_path
 from tests.daemon.exchange import Request
@@ -34,7 +34,7 @@ async def test_live_events_of_a_tap_are_shown_and_never_delivered(station: Stati
     session.add(3)
     sinks = {"default": MissionControl(url=full.url, live=True)}
     settings = station.settings(sinks, source=(Source(url="tap"),))
-    exporter = station.exporter(settings, redaction=Redaction(redact, lambda text: text))
+    exporter = station.exporter(settings, redaction=Redactors(redact, lambda text: text))
     await until(lambda: full.ids() == ["e0", "e1", "e2"])
     await exporter.idle()
     before = exporter.running.daemon.runs[0].lanes["s"].mark

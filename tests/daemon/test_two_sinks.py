@@ -7,7 +7,7 @@ import pytest
 
 from config.settings import Limits, MissionControl
 from exporter.core.events.redaction import Redacted
-from exporter.daemon.running import Redaction
+from exporter.daemon.running import Redactors
 from exporter.errors import Exit
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
@@ -38,7 +38,7 @@ class CountingRedactor:
 def _start(station: Station, one: Peer, two: Peer, *, redactor: CountingRedactor | None = None) -> Exporter:
     sinks = {"one": MissionControl(url=one.url), "two": MissionControl(url=two.url)}
     settings = station.settings(sinks, limits=Limits(poll_seconds=0.1, cache_bytes=64 * 1024))
-    return station.exporter(settings, redaction=Redaction(redactor or CountingRedactor(), lambda text: text))
+    return station.exporter(settings, redaction=Redactors(redactor or CountingRedactor(), lambda text: text))
 
 
 async def test_every_sink_gets_everything(station: Station, floor: Peer, other: Peer) -> None:

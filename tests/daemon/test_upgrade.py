@@ -86,7 +86,7 @@ async def test_a_repair_after_an_upgrade_sends_what_is_missing_only(
     changing.old = False
     exporter = station.exporter(peer)
     await exporter.idle()
-    remembered = exporter.running.daemon.runs[0].outlet.sink
+    remembered = exporter.running.daemon.runs[0].sink_state.sink
     await remembered.register("s", "s")
     await remembered.send("s", [], [], ["e7"])
     before = len(peer.event_requests())

@@ -259,7 +259,7 @@ async def test_what_was_written_and_not_delivered_is_missing(station: Station, f
     await exporter.idle()
     full.script = lambda request: Reply(503) if request.is_events else None
     session.add(2)
-    await until(lambda: exporter.running.daemon.runs[0].outlet.retries > 0)
+    await until(lambda: exporter.running.daemon.runs[0].sink_state.retries > 0)
 
     ended, row = await _verify(exporter)
 

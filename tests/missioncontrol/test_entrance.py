@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol.http.login import COOKIE, Entrance, make_entrance
+from exporter.missioncontrol.http.login import COOKIE, Login, make_entrance
 from exporter.missioncontrol.store import tokens
 from exporter.missioncontrol.store.store import Store
 
@@ -86,7 +86,7 @@ async def test_other_cookies_outlive_a_revoked_token(browser: httpx.AsyncClient,
 
 
 async def test_an_address_works_once(browser: httpx.AsyncClient) -> None:
-    entrance: Entrance = browser._transport.app.state.entrance  # type: ignore[attr-defined]  # of the ASGI transport
+    entrance: Login = browser._transport.app.state.entrance  # type: ignore[attr-defined]  # of the ASGI transport
     code = entrance.one_time_code()
 
     first = await browser.get(f"/enter?once={code}")
@@ -112,7 +112,7 @@ async def test_codes_and_cookies_end() -> None:
     async def never(_: object) -> bool:
         return False
 
-    entrance = Entrance("right", nobody, never, lambda: now[0])
+    entrance = Login("right", nobody, never, lambda: now[0])
     code, late = entrance.one_time_code(), entrance.one_time_code()
     cookie = entrance.use(code)
     assert cookie is not None

@@ -16,7 +16,7 @@ import pytest
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import Elements, sort_out
 from exporter.missioncontrol.search.index import path_beside
-from exporter.missioncontrol.search.search import Search
+from exporter.missioncontrol.search.search import SearchIndex
 from exporter.missioncontrol.search.search_query import numbers, understand
 from exporter.missioncontrol.store.session_row import number_of
 from exporter.missioncontrol.store.store import Store
@@ -42,7 +42,7 @@ def filled(store_path: Path, make_event: Callable[..., bytes]) -> Iterator[Store
         yield store
 
 
-def found(search: Search, words: str) -> list[int]:
+def found(search: SearchIndex, words: str) -> list[int]:
     query = understand(words)
     assert query is not None
     return search.read(lambda index: list(numbers(index, query, None)))
@@ -71,7 +71,7 @@ def wait_until_gone(pid: int) -> None:
 
 
 def test_another_process_fills_the_index_and_ends(filled: Store) -> None:
-    search = Search(filled)
+    search = SearchIndex(filled)
     search.wake()
     filler = wait_for_filler(os.getpid())
 
@@ -83,7 +83,7 @@ def test_another_process_fills_the_index_and_ends(filled: Store) -> None:
 
 def test_killed_at_any_moment_it_leaves_an_index_that_has_each_event_once(filled: Store) -> None:
     chance = random.Random(5)
-    search = Search(filled)
+    search = SearchIndex(filled)
     search.wake()
     os.kill(wait_for_filler(os.getpid()), 0)
     time.sleep(0.2 + chance.random() / 2)
@@ -95,7 +95,7 @@ def test_killed_at_any_moment_it_leaves_an_index_that_has_each_event_once(filled
 
 
 def test_closing_the_store_ends_it(filled: Store) -> None:
-    search = Search(filled)
+    search = SearchIndex(filled)
     search.wake()
     filler = wait_for_filler(os.getpid())
 
@@ -105,7 +105,7 @@ def test_closing_the_store_ends_it(filled: Store) -> None:
 
 
 def test_a_session_that_is_deleted_meanwhile_leaves_no_word(filled: Store) -> None:
-    search = Search(filled)
+    search = SearchIndex(filled)
     search.wake()
     wait_for_filler(os.getpid())
 

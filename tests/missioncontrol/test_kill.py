@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from exporter.core.events import digest
-from exporter.missioncontrol.search.search import Search
+from exporter.missioncontrol.search.search import SearchIndex
 from exporter.missioncontrol.search.search_query import numbers, understand
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.store import Store
@@ -117,7 +117,7 @@ def check(store_path: Path, uploaders: list[Uploader]) -> None:
 def everything_is_found_once(store_path: Path, uploaders: list[Uploader]) -> None:
     """The index, which was killed as often, holds each event once and no other."""
     with Store(store_path) as store:
-        search = Search(store)
+        search = SearchIndex(store)
         rows = store.do(lambda database: database.execute("SELECT n FROM events ORDER BY n DESC").fetchall())
         stored = [n for (n,) in rows]
         assert search.catch_up(stored[0], 30)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 import zstandard
 
-from exporter.missioncontrol.http.request_intake import Limits
+from exporter.missioncontrol.http.request_intake import RequestLimits
 from exporter.missioncontrol.store.store import Store
 from tests.missioncontrol.test_body import bomb_gzip, bomb_zstd
 from tests.missioncontrol.test_kill import SERVE
@@ -118,7 +118,7 @@ async def test_bodies_that_are_too_much_together_are_sent_again_later(store: Sto
         waiting.set()
         await go_on.wait()
 
-    async with open_client(store, limits=Limits(body_bytes=5000, bodies_bytes=5000)) as client:
+    async with open_client(store, limits=RequestLimits(body_bytes=5000, bodies_bytes=5000)) as client:
         first = asyncio.create_task(client.post("/agents/sessions", content=slow()))
         await waiting.wait()
         refused = await client.post("/agents/sessions", content=bytes(3000))

@@ -45,7 +45,7 @@ class Deliveries(RuleBasedStateMachine):
         for id in SESSIONS:
             self.register(id)
 
-    def register(self, id: str) -> write_jobs.Ack:
+    def register(self, id: str) -> write_jobs.SessionAck:
         return self.store.do(lambda database: write_jobs.register(database, id, id, NOW))
 
     @rule(session=st.sampled_from(SESSIONS), sent=st.lists(events, max_size=8), rewound=st.lists(ids, max_size=4))
@@ -97,7 +97,7 @@ class Deliveries(RuleBasedStateMachine):
         assert held.items is not None
         assert sorted(held.items) == sorted((id, hashed.hex()) for id, hashed in hashes)
         last = held.items[-1][0] if shown else None
-        assert held.ack == write_jobs.Ack(len(shown), digest.total(hashes), last)
+        assert held.ack == write_jobs.SessionAck(len(shown), digest.total(hashes), last)
         self.compare_summary(session, page.bodies)
 
     def compare_summary(self, session: str, bodies: list[bytes]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
-from exporter.missioncontrol.live.subscriptions import Live, TooManyWatchersError
+from exporter.missioncontrol.live.subscriptions import LiveSubscriptions, TooManySubscribersError
 from exporter.missioncontrol.store.store import Store
 
 pytestmark = pytest.mark.anyio
@@ -75,7 +75,7 @@ async def test_a_durable_event_sent_as_live_is_neither_stored_nor_told(
 
 
 async def test_a_slow_watcher_loses_the_oldest_and_is_told_how_many() -> None:
-    live = Live()
+    live = LiveSubscriptions()
     stream = live.messages(None)
     await anext(stream)
 
@@ -88,7 +88,7 @@ async def test_a_slow_watcher_loses_the_oldest_and_is_told_how_many() -> None:
 
 
 async def test_what_waits_for_a_watcher_is_bounded_in_bytes() -> None:
-    live = Live()
+    live = LiveSubscriptions()
     with live.watch(None) as watcher:
         for _ in range(40):
             live.publish_events("s", [b'"' + b"x" * (1 << 20) + b'"'], ephemeral=True)
@@ -98,12 +98,12 @@ async def test_what_waits_for_a_watcher_is_bounded_in_bytes() -> None:
 
 
 async def test_the_number_of_watchers_is_bounded() -> None:
-    live = Live()
+    live = LiveSubscriptions()
     streams = [live.messages(None) for _ in range(256)]
     for stream in streams:
         await anext(stream)
 
-    with pytest.raises(TooManyWatchersError):
+    with pytest.raises(TooManySubscribersError):
         await anext(live.messages(None))
 
     await streams[0].aclose()  # type: ignore[attr-defined]  # an async generator has it
@@ -111,7 +111,7 @@ async def test_the_number_of_watchers_is_bounded() -> None:
 
 
 async def test_closing_ends_every_stream() -> None:
-    live = Live()
+    live = LiveSubscriptions()
     stream = live.messages("s")
     await anext(stream)
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol.live.waiting import SESSIONS_MAX, WAITS_MAX, Waiting
+from exporter.missioncontrol.live.waiting import SESSIONS_MAX, WAITS_MAX, OpenWaits
 from exporter.missioncontrol.store.store import Store
 from tests.missioncontrol.conftest import Opener
 
@@ -177,7 +177,7 @@ async def test_an_answer_between_two_pages_makes_no_gap(
 
 
 def test_what_is_waited_for_is_bounded(asked: Make) -> None:
-    waiting = Waiting()
+    waiting = OpenWaits()
     for number in range(SESSIONS_MAX + 10):
         waiting.take(f"s{number}", [asked()])
     for number in range(WAITS_MAX + 10):
@@ -189,7 +189,7 @@ def test_what_is_waited_for_is_bounded(asked: Make) -> None:
 
 @pytest.mark.parametrize("data", [[], None, "x", {"requestId": 7}, {"requestId": {}, "question": 3}])
 def test_a_request_of_any_shape_is_taken(make_event: Make, data: Any) -> None:
-    waiting = Waiting()
+    waiting = OpenWaits()
     event = json.loads(make_event("e", "user_input.requested", ephemeral=True)) | {"data": data}
 
     assert waiting.take("s", [json.dumps(event).encode(), b'{"type":"user_input.requested"'])

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from exporter.core.events import digest
-from exporter.missioncontrol.http.request_intake import Limits
+from exporter.missioncontrol.http.request_intake import RequestLimits
 from exporter.missioncontrol.store.store import Store
 
 pytestmark = pytest.mark.anyio
@@ -227,7 +227,7 @@ async def test_an_id_that_could_be_a_path_is_refused(client: httpx.AsyncClient, 
 async def test_too_much_in_one_request_is_413(
     store: Store, open_client: Any, make_event: Make, make_body: Make
 ) -> None:
-    async with open_client(store, limits=Limits(body_bytes=4000, events=3, event_bytes=500)) as client:
+    async with open_client(store, limits=RequestLimits(body_bytes=4000, events=3, event_bytes=500)) as client:
         await client.post("/agents/sessions", json={"id": "s"})
 
         many = await post(client, make_body(*map(make_event, "abcd")))

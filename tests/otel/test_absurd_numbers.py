@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from otel.bridge import Bridge, Tally, Telling
+from otel.bridge import Bridge, SignalOptions, Tally
 from otel.encode.metrics import metric_bytes
 from otel.encode.records import request_bytes
 from otel.instruments import instruments
 from otel.machines import logs
 from otel.machines.metrics import totals
-from otel.machines.metrics.aggregate import Aggregate, Stream
+from otel.machines.metrics.aggregate import Aggregate, MetricStream
 from otel.machines.metrics.measurements import pack, unpack
 from otel.machines.traces.handlers import HANDLERS
 from otel.name_types import Content, Semconv
@@ -99,7 +99,7 @@ def _doubles(request: ExportTraceServiceRequest) -> Iterator[float]:
 
 def _check(told: dict[tuple[str, ...], str], content: Content, semconv: Semconv) -> None:
     tally = Tally()
-    bridge = Bridge("s", Telling(content=content, semconv=semconv), tally)
+    bridge = Bridge("s", SignalOptions(content=content, semconv=semconv), tally)
     lines = [_line(0, "user.message", {}), _line(1, "assistant.turn_start", {})]
     lines += [_line(number, kind, told) for number, kind in enumerate(_TYPES, 2)]
 
@@ -111,7 +111,7 @@ def _check(told: dict[tuple[str, ...], str], content: Content, semconv: Semconv)
     spans = ExportTraceServiceRequest.FromString(request_bytes(b"", b"", [one for _, _, one in records["traces"]]))
     assert all(math.isfinite(number) for number in _doubles(spans))
     ExportLogsServiceRequest.FromString(request_bytes(b"", b"", [one for _, _, one in records["logs"]]))
-    sums = Aggregate(Stream(content=content, semconv=semconv))
+    sums = Aggregate(MetricStream(content=content, semconv=semconv))
     for _, _, measured in records["metrics"]:
         assert unpack(pack(measured)) == measured
         sums.add(measured)
@@ -155,7 +155,7 @@ def test_absurd_numbers_in_the_arguments_of_a_call_stay_as_they_are() -> None:
     ]
     tally = Tally()
 
-    records = Bridge("s", Telling(content=Content.REDACTED), tally).take(lines, 1)
+    records = Bridge("s", SignalOptions(content=Content.REDACTED), tally).take(lines, 1)
 
     assert not tally.defects
     assert any(b'"arguments":{"n":' + _HUGE.encode() in span for _, _, span in records["traces"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from exporter.core.agents.registry import Agents
+from exporter.core.agents.registry import AgentRegistry
 from exporter.core.events.envelope import Envelope, decode
 from otel import names
 from otel.event import read
@@ -49,7 +49,7 @@ def test_the_paths_of_a_capture_are_those_of_the_registry(log: Path) -> None:
     lines = log.read_bytes().splitlines()
     envelopes = [one for raw in lines if isinstance(one := decode(raw), Envelope)]
     session = json.loads(bytes(envelopes[0].data))["sessionId"]
-    agents = Agents()
+    agents = AgentRegistry()
     agents.add(session)
     expected = [agents.attribute(session, envelope).path for envelope in envelopes]
 

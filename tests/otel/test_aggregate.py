@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otel.instruments import CALL_DURATION, COST, NOTIFICATIONS, TOKEN_USAGE, TOOL_CALLS, TOOL_DURATION
-from otel.machines.metrics.aggregate import Aggregate, Metrics, Stream
+from otel.machines.metrics.aggregate import Aggregate, Metrics, MetricStream
 from otel.model import Context, Exemplar, HistogramPoint, Measurement, Point, Temporality
 from otel.name_types import Content, Instrument, Value
 
 SECOND = 1_000_000_000
 T0 = 1_790_000_000 * SECOND
-DELTA = Stream("delta")
+DELTA = MetricStream("delta")
 SPAN = Context(b"t" * 16, b"s" * 8)
 
 
@@ -144,7 +144,7 @@ def test_points_stay_the_same_until_they_are_accepted_whatever_is_added() -> Non
 
 
 def test_no_more_than_so_many_sets_of_labels_are_told_apart() -> None:
-    aggregate = Aggregate(Stream("delta", series_max=2))
+    aggregate = Aggregate(MetricStream("delta", series_max=2))
 
     aggregate.add([tool_call(1, tool=f"tool{number}") for number in range(5)])
     [(_, points)] = sent(aggregate)
@@ -156,13 +156,13 @@ def test_no_more_than_so_many_sets_of_labels_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("stream", "labels"),
     [
-        (Stream(content=Content.NONE), ("bash", True, None, None)),
-        (Stream(content=Content.METADATA), ("bash", True, "owner/repo", None)),
-        (Stream(content=Content.METADATA, session_label=True), ("bash", True, "owner/repo", "s1")),
+        (MetricStream(content=Content.NONE), ("bash", True, None, None)),
+        (MetricStream(content=Content.METADATA), ("bash", True, "owner/repo", None)),
+        (MetricStream(content=Content.METADATA, session_label=True), ("bash", True, "owner/repo", "s1")),
     ],
 )
 def test_labels_above_the_content_level_and_unasked_sessions_are_not_told(
-    stream: Stream, labels: tuple[Value | None, ...]
+    stream: MetricStream, labels: tuple[Value | None, ...]
 ) -> None:
     aggregate = Aggregate(stream)
 
@@ -181,7 +181,7 @@ def test_sessions_share_a_series_when_nobody_asks_for_them() -> None:
 
 def test_an_instrument_of_another_convention_is_not_sent() -> None:
     def instruments_of(semconv: str) -> set[Instrument]:
-        aggregate = Aggregate(Stream(semconv=semconv))  # type: ignore[arg-type]  # a parameter of the test
+        aggregate = Aggregate(MetricStream(semconv=semconv))  # type: ignore[arg-type]  # a parameter of the test
         for instrument in (TOKEN_USAGE, CALL_DURATION, TOOL_CALLS):
             aggregate.add([Measurement(instrument, T0, 1, ("x",) * len(instrument.labels), None)])
         return {instrument for instrument, _ in sent(aggregate)}
@@ -230,7 +230,7 @@ def test_a_point_that_tells_of_late_measurements_too_has_the_exemplar_of_its_own
 
 
 def test_a_span_of_time_that_grew_over_the_present_is_sent_with_no_time_after_it() -> None:
-    aggregate = Aggregate(Stream("delta", cells_max=4))
+    aggregate = Aggregate(MetricStream("delta", cells_max=4))
     aggregate.add([tool_call(1000 * step) for step in range(8)])
 
     first = counts(sent(aggregate, until=5000))
@@ -240,7 +240,7 @@ def test_a_span_of_time_that_grew_over_the_present_is_sent_with_no_time_after_it
 
 
 def test_a_long_history_is_summed_in_longer_spans_of_time_and_complete() -> None:
-    aggregate = Aggregate(Stream("delta", cells_max=100))
+    aggregate = Aggregate(MetricStream("delta", cells_max=100))
 
     aggregate.add([tool_call(100 * step) for step in range(10_000)])
     found = counts(sent(aggregate))
@@ -258,12 +258,12 @@ def test_what_is_kept_as_bytes_and_is_none_of_ours_is_nothing() -> None:
 
 
 def test_a_session_that_is_told_no_more_leaves_what_waits_and_begins_its_series_anew() -> None:
-    before = Aggregate(Stream(session_label=True))
+    before = Aggregate(MetricStream(session_label=True))
     before.add([tool_call(1, session="s1"), tool_call(1, session="s2")])
     sent(before)
     before.add([tool_call(20, session="s1"), tool_call(20, session="s2")])
 
-    after = Aggregate.load(before.dump(), Stream())
+    after = Aggregate.load(before.dump(), MetricStream())
 
     assert after is not None
     assert counts(sent(after)) == [(19.999, 0), (20, 2)]
@@ -290,7 +290,7 @@ STEPS = st.lists(st.sampled_from(["add", "send", "send until", "lost", "crash"])
 class Caller:
     """Counts chunks and sends their sums as a daemon does: state is written before and after every request."""
 
-    def __init__(self, chunks: list[list[Measurement]], stream: Stream) -> None:
+    def __init__(self, chunks: list[list[Measurement]], stream: MetricStream) -> None:
         self.received: list[tuple[Instrument, Point | HistogramPoint]] = []
         self._chunks = chunks
         self._stream = stream
@@ -350,7 +350,7 @@ def number(point: Point | HistogramPoint) -> float:
 def test_any_order_and_any_crash_give_the_same_totals_in_rising_time(
     chunks: list[list[Measurement]], steps: list[str], temporality: Temporality, cells_max: int
 ) -> None:
-    caller = Caller(chunks, Stream(temporality, session_label=True, cells_max=cells_max))
+    caller = Caller(chunks, MetricStream(temporality, session_label=True, cells_max=cells_max))
     for step in steps:
         caller.run(step)
     caller.finish()

@@ -8,7 +8,7 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from otel.bridge import SIGNALS, Bridge, Records, Tally, Telling
+from otel.bridge import SIGNALS, Bridge, Records, SignalOptions, Tally
 from otel.encode.records import request_bytes
 from otel.machines import logs
 from otel.machines.traces import handlers
@@ -55,10 +55,10 @@ def _broken(*_: object) -> None:
 
 
 def test_an_event_that_comes_again_leads_to_nothing() -> None:
-    once = Bridge(SESSION, Telling()).take(LINES, 1)
+    once = Bridge(SESSION, SignalOptions()).take(LINES, 1)
 
-    thrice = Bridge(SESSION, Telling()).take([line for line in LINES for _ in range(3)], 1)
-    copied = Bridge(SESSION, Telling()).take(LINES + LINES[2:5] + LINES, 1)
+    thrice = Bridge(SESSION, SignalOptions()).take([line for line in LINES for _ in range(3)], 1)
+    copied = Bridge(SESSION, SignalOptions()).take(LINES + LINES[2:5] + LINES, 1)
 
     for records in (thrice, copied):
         for signal, expected in once.items():
@@ -68,7 +68,7 @@ def test_an_event_that_comes_again_leads_to_nothing() -> None:
 def test_an_event_of_an_empty_type_is_one_of_an_unknown_type() -> None:
     tally = Tally()
 
-    records = Bridge(SESSION, Telling(), tally).take(_lines(("", {}), ("made.up", {})), 1)
+    records = Bridge(SESSION, SignalOptions(), tally).take(_lines(("", {}), ("made.up", {})), 1)
 
     assert tally.unknown == {"": 1, "made.up": 1}
     first, second = logged(records)
@@ -78,11 +78,11 @@ def test_an_event_of_an_empty_type_is_one_of_an_unknown_type() -> None:
 
 
 def test_an_error_in_one_event_costs_what_it_would_have_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = Bridge(SESSION, Telling()).take(LINES, 1)
+    whole = Bridge(SESSION, SignalOptions()).take(LINES, 1)
     monkeypatch.setitem(handlers.HANDLERS, "skill.invoked", _broken)
     tally = Tally()
 
-    records = Bridge(SESSION, Telling(), tally).take(LINES, 1)
+    records = Bridge(SESSION, SignalOptions(), tally).take(LINES, 1)
 
     assert list(tally.defects.values()) == [1]
     assert _ids(records, "logs") == [f"e{number}" for number in range(len(LINES))]
@@ -95,7 +95,7 @@ def test_a_log_record_that_cannot_be_made_is_one_of_the_envelope(monkeypatch: py
     monkeypatch.setattr(logs, "_TOLD", {**logs._TOLD, "skill.invoked": _broken})
     tally = Tally()
 
-    records = Bridge(SESSION, Telling(content=Content.REDACTED), tally).take(LINES, 1)
+    records = Bridge(SESSION, SignalOptions(content=Content.REDACTED), tally).take(LINES, 1)
 
     assert list(tally.defects.values()) == [1]
     told = logged(records)[3]
@@ -107,7 +107,7 @@ def test_a_log_record_that_cannot_be_made_is_one_of_the_envelope(monkeypatch: py
 def test_events_that_are_passed_over_leave_the_same_behind_although_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(handlers.HANDLERS, "skill.invoked", _broken)
     tally = Tally()
-    taken, passed = Bridge(SESSION, Telling()), Bridge(SESSION, Telling(), tally)
+    taken, passed = Bridge(SESSION, SignalOptions()), Bridge(SESSION, SignalOptions(), tally)
 
     taken.take(LINES[:6], 1)
     passed.pass_over(LINES[:6])
@@ -118,7 +118,7 @@ def test_events_that_are_passed_over_leave_the_same_behind_although_one_fails(mo
 
 def test_a_span_that_cannot_be_written_costs_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     tally = Tally()
-    bridge, other = Bridge(SESSION, Telling(), tally), Bridge(SESSION, Telling())
+    bridge, other = Bridge(SESSION, SignalOptions(), tally), Bridge(SESSION, SignalOptions())
     for one in (bridge, other):
         one.take(LINES[:6], 1)
     whole = other.process_died(1)
@@ -137,7 +137,7 @@ def test_a_span_that_cannot_be_written_costs_none_of_the_others(monkeypatch: pyt
 @pytest.mark.parametrize("content", [Content.METADATA, Content.REDACTED])
 def test_it_does_not_matter_how_many_events_are_taken_at_a_time(path: Path, content: Content) -> None:
     lines = path.read_bytes().splitlines()
-    once, one_by_one = Bridge(SESSION, Telling(content=content)), Bridge(SESSION, Telling(content=content))
+    once, one_by_one = Bridge(SESSION, SignalOptions(content=content)), Bridge(SESSION, SignalOptions(content=content))
 
     expected: Records = {signal: [] for signal in SIGNALS}
     for number, line in enumerate(lines):

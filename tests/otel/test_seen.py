@@ -4,17 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel.machines.recent_ids import Seen
+from otel.machines.recent_ids import RecentIds
 
 
 def test_an_id_has_come_before_from_its_second_time_on() -> None:
-    seen = Seen(4)
+    seen = RecentIds(4)
 
     assert [seen.again(one) for one in "abab"] == [False, False, True, True]
 
 
 def test_an_id_that_nobody_asked_for_has_not_come() -> None:
-    seen = Seen(4)
+    seen = RecentIds(4)
     seen.again("a")
 
     assert not seen.again("b")
@@ -22,7 +22,7 @@ def test_an_id_that_nobody_asked_for_has_not_come() -> None:
 
 @given(st.integers(1, 20), st.lists(st.integers(0, 60), max_size=200))
 def test_of_the_latest_ids_all_are_known(least: int, numbers: list[int]) -> None:
-    seen = Seen(least)
+    seen = RecentIds(least)
     latest: list[int] = []
 
     for number in numbers:
@@ -35,7 +35,7 @@ def test_of_the_latest_ids_all_are_known(least: int, numbers: list[int]) -> None
 
 @given(st.integers(1, 20), st.lists(st.integers(0, 200), max_size=200))
 def test_what_never_came_is_never_taken_for_known(least: int, numbers: list[int]) -> None:
-    seen = Seen(least)
+    seen = RecentIds(least)
     before: set[int] = set()
 
     for number in numbers:
@@ -45,7 +45,7 @@ def test_what_never_came_is_never_taken_for_known(least: int, numbers: list[int]
 
 @pytest.mark.parametrize("least", [1, 2, 10])
 def test_what_is_twice_as_old_is_forgotten(least: int) -> None:
-    seen = Seen(least)
+    seen = RecentIds(least)
     for number in range(2 * least + 1):
         seen.again(str(number))
 
@@ -55,6 +55,6 @@ def test_what_is_twice_as_old_is_forgotten(least: int) -> None:
 
 def test_an_old_id_that_comes_again_and_again_is_forgotten_as_the_others_are() -> None:
     """It is the first time that counts: a line that was copied is not copied for ever."""
-    seen = Seen(2)
+    seen = RecentIds(2)
 
     assert [seen.again(one) for one in ["a", "b", "a", "c", "d", "a"]] == [False, False, True, False, False, False]

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from exporter.core.agents.registry import Agents, Place
+from exporter.core.agents.registry import AgentRegistry, EventOwner
 from exporter.core.events.envelope import Envelope, decode
 from exporter.sources.ahp.address import Address
 from exporter.sources.ahp.connection import Socket, open_socket
 from exporter.sources.ahp.marks import AhpMarks
 from exporter.sources.ahp.source import AhpSource, AhpStatus
 from exporter.sources.journal.journals import Journals
-from exporter.sources.remote import Callbacks, Event, Want
+from exporter.sources.remote import Callbacks, SourceEvent, Want
 from tests.real.cli import wait_until
 
 FOLLOW_SECONDS_MAX = 30
@@ -32,12 +32,12 @@ class AhpObserver:
     ) -> None:
         self.root = root
         self.ephemeral: list[dict[str, Any]] = []
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, EventOwner] = {}
         self.telemetry: list[tuple[str, bytes]] = []
         self._connect = connect
         self._is_paused = False
         self._sockets: list[Socket] = []
-        self._agents = Agents()
+        self._agents = AgentRegistry()
         self._journals = Journals(root, JOURNAL_BYTES_MAX)
         callbacks = Callbacks(
             self._take,
@@ -120,7 +120,7 @@ class AhpObserver:
         self._sockets.append(made)
         return made
 
-    async def _take(self, session: str, events: Sequence[Event]) -> bool:
+    async def _take(self, session: str, events: Sequence[SourceEvent]) -> bool:
         self._agents.add(session)
         durable = []
         for line, is_ephemeral in events:

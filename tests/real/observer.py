@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from exporter.core.agents.registry import Agents, Place
+from exporter.core.agents.registry import AgentRegistry, EventOwner
 from exporter.core.events.envelope import Envelope, decode
 from exporter.sources.journal.journals import Journals
-from exporter.sources.remote import Callbacks, Event, Want
+from exporter.sources.remote import Callbacks, SourceEvent, Want
 from exporter.sources.rpc.session import State
 from exporter.sources.rpc.source import RpcSource, RpcStatus
 from tests.real.cli import wait_until
@@ -39,10 +39,10 @@ class Observer:
         self.token = token
         self.ephemeral: list[dict[str, Any]] = []
         self.pages: list[int] = []
-        self.places: list[Place] = []
+        self.places: list[EventOwner] = []
         self.gone: list[str] = []
         self.full = False
-        self._agents = Agents()
+        self._agents = AgentRegistry()
         self._journals = Journals(root, JOURNAL_BYTES_MAX)
         self._connect = connect
         self._want = want
@@ -88,7 +88,7 @@ class Observer:
     async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(sock=self._connect())
 
-    async def _take(self, session_id: str, events: Sequence[Event]) -> bool:
+    async def _take(self, session_id: str, events: Sequence[SourceEvent]) -> bool:
         if self.full:
             return False
         self._agents.add(session_id)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from exporter.core.agents.registry import Place
+from exporter.core.agents.registry import EventOwner
 from exporter.sources.remote import Want
 from exporter.sources.rpc.session import State
 from tests.real import install
@@ -85,7 +85,7 @@ def test_the_journal_is_the_file_and_ephemeral_events_are_seen_live(
     assert status.counts.durable == len(observer.lines(session_id))
     assert {place.root for place in observer.places} == {session_id}
     assert {len(place.path) for place in observer.places} == {0, 1, 2}
-    assert Place(session_id) in observer.places
+    assert EventOwner(session_id) in observer.places
 
 
 def test_a_cli_that_is_too_old_is_said_to_be(make_copilot: MakeCopilot, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from exporter.sources.remote import Callbacks, Event, Want
+from exporter.sources.remote import Callbacks, SourceEvent, Want
 from exporter.sources.tap.extension import install, project_directory, user_directory
 from exporter.sources.tap.source import TapSource, socket_path
 from tests.real import install as cli
@@ -50,7 +50,7 @@ class Listener:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
 
-    async def _take(self, session: str, events: Sequence[Event]) -> bool:
+    async def _take(self, session: str, events: Sequence[SourceEvent]) -> bool:
         now = time.time()
         for event in events:
             read = json.loads(event.line)

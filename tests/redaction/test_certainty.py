@@ -9,7 +9,7 @@ import pytest
 from redaction.engine import CLEAN, Engine, Finding, Masked
 from redaction.rules.checks import CHECKS
 from redaction.rules.examples import expanded
-from redaction.rules.rule import Certainty, Check, Confidence, Rule
+from redaction.rules.rule import Certainty, Confidence, Rule, TokenCheck
 from tests.redaction.events import event
 
 ENGINE = Engine(b"a key of the tests")
@@ -125,7 +125,7 @@ def test_base64_is_what_an_encoder_writes(text: bytes, *, expected: bool) -> Non
 def test_what_a_check_makes_of_a_rules_confidence(
     confidence: Confidence, expected: Certainty, *, proves: bool, passed: bool
 ) -> None:
-    check = Check(lambda secret: secret == b"right", proves)
+    check = TokenCheck(lambda secret: secret == b"right", proves)
     rule = Rule("mine", "me", "token", (), lambda _line, to: ((), to), confidence, check=check)
 
     assert rule.certainty_of(b"right" if passed else b"wrong") == expected

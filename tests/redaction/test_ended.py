@@ -8,7 +8,7 @@ import pytest
 from redaction.engine import Engine
 from redaction.prefilter.ended import VALUE_WORDS, is_ended
 from redaction.prefilter.gate import make_gate
-from redaction.prefilter.prefilter import Gatekeeper
+from redaction.prefilter.prefilter import Prefilter
 from redaction.rules.context.pairs import VALUE_NAMES
 from redaction.rules.examples import expanded
 from redaction.rules.rule import AROUND, Family
@@ -45,7 +45,7 @@ def test_every_word_that_a_value_stands_behind_is_looked_for() -> None:
 
 
 def test_a_line_of_names_is_read_once() -> None:
-    keeper = Gatekeeper((), WAITING, engine="hyperscan")
+    keeper = Prefilter((), WAITING, engine="hyperscan")
     gates = list(dict.fromkeys(when for rule in WAITING for when in rule.when))
     line = json.dumps(" and more\n".join(PROSE) + "\n").encode()
 
@@ -55,7 +55,7 @@ def test_a_line_of_names_is_read_once() -> None:
 
 def test_what_stands_among_such_names_is_found_as_if_it_stood_alone() -> None:
     chooser = random.Random(7)
-    keeper = Gatekeeper((), WAITING, engine="hyperscan")
+    keeper = Prefilter((), WAITING, engine="hyperscan")
     for rule in WAITING:
         for one in rule.rules if isinstance(rule, Family) else (rule,):
             for seed in range(4):

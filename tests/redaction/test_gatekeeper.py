@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from redaction.prefilter.gate import EngineName, make_gate
-from redaction.prefilter.prefilter import Gatekeeper
+from redaction.prefilter.prefilter import Prefilter
 from redaction.rules.examples import expanded
 from redaction.rules.rule import AROUND, OPENED_REACH, Family, Rule, opened
 from redaction.rules.rule_set import all_rules
@@ -40,7 +40,7 @@ def test_no_gate_reaches_farther_than_it_is_read_again() -> None:
 
 def test_both_readings_find_what_one_reading_of_all_gates_finds() -> None:
     chooser = random.Random(5)
-    keeper = Gatekeeper((), WAITING)
+    keeper = Prefilter((), WAITING)
     gates = list(dict.fromkeys(gate for rule in WAITING if rule.reach == OPENED_REACH for gate in rule.gates))
     exact = make_gate([gate.encode() for gate in gates])
     examples = [example for example in _examples() if len(example) < 400]
@@ -55,7 +55,7 @@ def test_both_readings_find_what_one_reading_of_all_gates_finds() -> None:
 def test_slow_engines_are_not_given_open_counts(engine: EngineName) -> None:
     rule = opened(Rule("a", "b", "c", (r"key[a-z]{0,3}=[0-9]{4}",), lambda _, to: ((), to)))
 
-    keeper = Gatekeeper((), (rule,), engine=engine)
+    keeper = Prefilter((), (rule,), engine=engine)
 
     assert list(keeper.hits(b"keyabc=1234 keyabcd=1234")) == [(0, 11)]
 
@@ -63,7 +63,7 @@ def test_slow_engines_are_not_given_open_counts(engine: EngineName) -> None:
 def test_open_counts_match_more_only_in_the_first_reading() -> None:
     rule = opened(Rule("a", "b", "c", (r"key[a-z]{0,3}=[0-9]{4}",), lambda _, to: ((), to)))
 
-    keeper = Gatekeeper((), (rule,), engine="hyperscan")
+    keeper = Prefilter((), (rule,), engine="hyperscan")
 
     assert rule.when == (r"key[a-z]*=[0-9]{4}",)
     assert [(keeper.owners[number], to) for number, to in keeper.hits(b"keyabc=1234 keyabcd=1234")] == [((rule,), 11)]

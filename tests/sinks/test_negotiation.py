@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from exporter.core.delivery.verdict import Accepted, Later, LessCompression
-from exporter.sinks.mission_control import MissionControl
+from exporter.sinks.mission_control import MissionControlSink
 from exporter.sinks.sink import Registered
-from exporter.sinks.transport import Answer
+from exporter.sinks.transport import HttpAnswer
 
 pytestmark = pytest.mark.anyio
 
@@ -17,11 +17,11 @@ pytestmark = pytest.mark.anyio
 class Scripted:
     """A transport that gives the next of its answers and remembers what was asked."""
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers: HttpAnswer) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
 
-    async def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         self.asked.append((method, path, dict(headers), body))
         return self.answers.pop(0)
 
@@ -29,16 +29,16 @@ class Scripted:
         pass
 
 
-def _sink(*answers: Answer, **options: Any) -> tuple[MissionControl, Scripted]:
+def _sink(*answers: HttpAnswer, **options: Any) -> tuple[MissionControlSink, Scripted]:
     transport = Scripted(*answers)
-    return MissionControl("mc", "https://mc.example/agents", transport, token=lambda: None, **options), transport
+    return MissionControlSink("mc", "https://mc.example/agents", transport, token=lambda: None, **options), transport
 
 
-def _registered(**capabilities: Any) -> Answer:
+def _registered(**capabilities: Any) -> HttpAnswer:
     body: dict[str, Any] = {"id": "r", "task_id": "t"}
     if capabilities:
         body["capabilities"] = capabilities
-    return Answer(200, {}, json.dumps(body).encode())
+    return HttpAnswer(200, {}, json.dumps(body).encode())
 
 
 async def test_at_the_floor_500_events_a_megabyte_and_8_megabytes_for_one_event() -> None:
@@ -97,7 +97,7 @@ async def test_the_words_of_a_newer_receiver_are_passed_over() -> None:
     "body", [b"", b"<html>", b"[]", b"{}", b'{"id":7}', b'{"id":"r","capabilities":{"ack":"yes"}}']
 )
 async def test_an_answer_to_a_registration_that_names_no_session_waits_for_a_person(body: bytes) -> None:
-    sink, _ = _sink(Answer(200, {}, body))
+    sink, _ = _sink(HttpAnswer(200, {}, body))
 
     answer = await sink.register("s", None)
 
@@ -106,13 +106,13 @@ async def test_an_answer_to_a_registration_that_names_no_session_waits_for_a_per
 
 
 async def test_an_empty_id_is_no_id() -> None:
-    sink, _ = _sink(Answer(200, {}, b'{"id":""}'))
+    sink, _ = _sink(HttpAnswer(200, {}, b'{"id":""}'))
 
     assert isinstance(await sink.register("s", None), Later)
 
 
 async def test_the_returned_id_is_quoted_in_paths() -> None:
-    sink, transport = _sink(Answer(200, {}, b""))
+    sink, transport = _sink(HttpAnswer(200, {}, b""))
 
     await sink.send("a/b ?#é", ["e"], [b'{"id":"e"}'])
 
@@ -132,7 +132,7 @@ async def test_the_returned_id_is_quoted_in_paths() -> None:
 async def test_an_acknowledgement_must_account_for_every_event(
     ack: dict[str, Any], trusted: bool, rejected: tuple[str, ...]
 ) -> None:
-    sink, _ = _sink(_registered(ack=True), Answer(200, {}, json.dumps({"ack": ack}).encode()))
+    sink, _ = _sink(_registered(ack=True), HttpAnswer(200, {}, json.dumps({"ack": ack}).encode()))
     await sink.register("s", None)
 
     sent = await sink.send("r", ["a", "b"], [b'{"id":"a"}', b'{"id":"b"}'])
@@ -141,7 +141,7 @@ async def test_an_acknowledgement_must_account_for_every_event(
 
 
 async def test_without_the_capability_any_2xx_is_accepted_whatever_it_says() -> None:
-    sink, transport = _sink(_registered(), Answer(204, {}, b""), Answer(200, {}, b"<html>"))
+    sink, transport = _sink(_registered(), HttpAnswer(204, {}, b""), HttpAnswer(200, {}, b"<html>"))
     await sink.register("s", None)
 
     sent = [await sink.send("r", ["a"], [b'{"id":"a"}']) for _ in range(2)]
@@ -151,7 +151,7 @@ async def test_without_the_capability_any_2xx_is_accepted_whatever_it_says() -> 
 
 
 async def test_encodings_are_tried_from_the_best_to_none_and_refusals_are_remembered() -> None:
-    refusal, fine = Answer(415, {}, b""), Answer(200, {}, b"")
+    refusal, fine = HttpAnswer(415, {}, b""), HttpAnswer(200, {}, b"")
     sink, transport = _sink(_registered(encodings=["gzip", "zstd", "br"]), refusal, refusal, fine, fine)
     await sink.register("s", None)
     line = b'{"id":"a","data":"%s"}' % (b"x" * 5_000)
@@ -163,7 +163,7 @@ async def test_encodings_are_tried_from_the_best_to_none_and_refusals_are_rememb
 
 
 async def test_415_to_a_body_that_was_not_compressed_waits_for_a_person() -> None:
-    sink, _ = _sink(_registered(), Answer(415, {}, b""))
+    sink, _ = _sink(_registered(), HttpAnswer(415, {}, b""))
     await sink.register("s", None)
 
     sent = await sink.send("r", ["a"], [b'{"id":"a"}'])

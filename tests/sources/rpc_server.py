@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from exporter.sources.remote import Callbacks, Event, Want
+from exporter.sources.remote import Callbacks, SourceEvent, Want
 from exporter.sources.rpc.framing import Framer, frame
 from exporter.sources.rpc.source import RpcSource
 
@@ -170,7 +170,7 @@ class Taker:
             self.gone.append,
         )
 
-    async def take(self, session: str, events: Sequence[Event]) -> bool:
+    async def take(self, session: str, events: Sequence[SourceEvent]) -> bool:
         assert session == SESSION
         if self.fails:
             raise RuntimeError("the disk is gone")

@@ -21,7 +21,7 @@ from websockets.asyncio.server import ServerConnection
 from exporter.sources.ahp.address import Address
 from exporter.sources.ahp.marks import AhpMarks
 from exporter.sources.ahp.source import AhpSource
-from exporter.sources.remote import Callbacks, Event, Want
+from exporter.sources.remote import Callbacks, SourceEvent, Want
 from tests.core.ahp_scripted import SESSION_NAME, STEPS, ScriptedHost
 from tests.core.test_ahp_properties import gaps, happened, told
 from tests.otel.certificates import make_certificates
@@ -43,7 +43,7 @@ class Store:
     def durable(self) -> list[Json]:
         return [event for event in self.order if not event.get("ephemeral")]
 
-    async def take(self, session: str, events: Sequence[Event]) -> bool:
+    async def take(self, session: str, events: Sequence[SourceEvent]) -> bool:
         if self.is_full:
             self.refused += 1
             return False
@@ -306,7 +306,7 @@ def test_what_was_not_taken_because_something_broke_is_offered_again(tmp_path: P
         store, host = Store(), ScriptedHost("0.9.0")
         take, broken = store.take, [True]
 
-        async def sometimes(session: str, events: Sequence[Event]) -> bool:
+        async def sometimes(session: str, events: Sequence[SourceEvent]) -> bool:
             if broken:
                 broken.pop()
                 raise RuntimeError("a defect")

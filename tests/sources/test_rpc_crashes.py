@@ -14,7 +14,7 @@ import exporter.sources.rpc.session as session_module
 import exporter.sources.rpc.source as module
 from exporter.core.events.envelope import Envelope, decode
 from exporter.sources.journal.journals import Journals
-from exporter.sources.remote import Callbacks, Event, Want
+from exporter.sources.remote import Callbacks, SourceEvent, Want
 from exporter.sources.rpc.source import RpcSource
 from tests.sources.rpc_server import SESSION, MadeUpServer, event, until
 
@@ -36,7 +36,7 @@ class Exporter:
         )
         self.task = asyncio.create_task(source.run())
 
-    async def take(self, session: str, events: Sequence[Event]) -> bool:
+    async def take(self, session: str, events: Sequence[SourceEvent]) -> bool:
         await asyncio.sleep(0)  # a moment in which anything may end
         durable = []
         for line, is_ephemeral in events:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import exporter.sources.tap.source as module
 from exporter.errors import UsageError
-from exporter.sources.remote import Callbacks, Event, Want
+from exporter.sources.remote import Callbacks, SourceEvent, Want
 from exporter.sources.tap.extension import (
     EXPERIMENTAL,
     MARKER,
@@ -182,7 +182,7 @@ class Taker:
     def callbacks(self) -> Callbacks:
         return Callbacks(self.take, lambda _: None, lambda *_: False, lambda *_: self.want, lambda _: None)
 
-    async def take(self, session: str, events: Sequence[Event]) -> bool:
+    async def take(self, session: str, events: Sequence[SourceEvent]) -> bool:
         assert all(event.is_ephemeral for event in events)
         self.taken += [(session, json.loads(event.line)) for event in events]
         return self.takes

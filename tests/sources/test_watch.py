@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.sources.files.native_watch import ForeignWatcher
+from exporter.sources.files.native_watch import NativeWatcher
 from exporter.sources.files.polling import PollingWatcher
 from exporter.sources.files.watch import FallbackWatcher, best_watcher, file_system_type, is_remote
 from tests.sources.watch_contract import append, watching
@@ -50,7 +50,7 @@ def test_the_second_watcher_takes_what_the_first_refuses(tmp_path: Path) -> None
         inside, outside = tmp_path / "inside", tmp_path / "outside"
         for directory in (inside, outside):
             directory.mkdir()
-        watcher = FallbackWatcher(ForeignWatcher(str(inside)), PollingWatcher(0.02))
+        watcher = FallbackWatcher(NativeWatcher(str(inside)), PollingWatcher(0.02))
         assert watcher.add(str(inside))
         assert watcher.add(str(outside))
         assert watcher.refused == {str(outside)}
@@ -70,7 +70,7 @@ def test_the_second_watcher_takes_what_the_first_refuses(tmp_path: Path) -> None
 def test_a_removed_directory_is_no_longer_refused(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
-    watcher = FallbackWatcher(ForeignWatcher(str(root)), PollingWatcher(0.02))
+    watcher = FallbackWatcher(NativeWatcher(str(root)), PollingWatcher(0.02))
     assert watcher.add(str(tmp_path))
     watcher.remove(str(tmp_path))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from exporter.sources.files.inotify import InotifyWatcher
-from exporter.sources.files.native_watch import ForeignWatcher
+from exporter.sources.files.native_watch import NativeWatcher
 from exporter.sources.files.polling import PollingWatcher
 from exporter.sources.files.watch import Changed, Lost, Report, Watcher, best_watcher
 
@@ -19,7 +19,7 @@ Make: TypeAlias = Callable[[str, frozenset[str] | None], Watcher]
 MAKERS: Final[dict[str, Make]] = {
     "inotify": lambda root, names: InotifyWatcher(names),
     "polling": lambda root, names: PollingWatcher(0.02, names),
-    "foreign": ForeignWatcher,
+    "foreign": NativeWatcher,
     "best": lambda root, names: best_watcher(root, 0.02, names),
 }
 

@@ -84,7 +84,7 @@ Resolution: TypeAlias = Resolved | Unresolved
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EventOwner:
     """Where an event belongs. `error` says why when it belongs to no known session; it is exported all the same."""
 
     root: str
@@ -93,8 +93,8 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What is known of a session's children between two runs: plain values, for `Agents.recall`."""
+class AgentSnapshot:
+    """What is known of a session's children between two runs: plain values, for `AgentRegistry.recall`."""
 
     agents: list[Agent] = field(default_factory=list)
     by_tool_call: dict[str, str] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class _Family:
     hooks: OrderedDict[str, str] = field(default_factory=OrderedDict)
 
 
-class Agents:
+class AgentRegistry:
     """The registry. `forgotten` counts what was dropped because a table was full."""
 
     def __init__(self) -> None:
@@ -159,12 +159,14 @@ class Agents:
         family = self._families.get(root)
         return None if family is None else family.agents.get(id)
 
-    def keep(self, root: str) -> Kept:
+    def keep(self, root: str) -> AgentSnapshot:
         """Return what is known of a session's children, to go on from later; running instances are not part of it."""
         family = self._families.get(root) or _Family()
-        return Kept(list(family.agents.values()), dict(family.by_tool_call), dict(family.callers), dict(family.hooks))
+        return AgentSnapshot(
+            list(family.agents.values()), dict(family.by_tool_call), dict(family.callers), dict(family.hooks)
+        )
 
-    def recall(self, root: str, kept: Kept) -> None:
+    def recall(self, root: str, kept: AgentSnapshot) -> None:
         """Know again what `keep` returned of a session of which nothing is known yet."""
         family = self._families.setdefault(root, _Family())
         for agent in kept.agents:
@@ -178,7 +180,7 @@ class Agents:
         family = self._families.get(root)
         return MappingProxyType({} if family is None else dict(family.instances))
 
-    def attribute(self, session: str, envelope: Envelope) -> Place:
+    def attribute(self, session: str, envelope: Envelope) -> EventOwner:
         """Learn from an event of `session`'s stream and say where it belongs. Never raises.
 
         Events are given in their order, once each; a start given again changes nothing.
@@ -188,11 +190,11 @@ class Agents:
         before = resolved.path if isinstance(resolved, Resolved) else ()
         child = self._learn(root, envelope, read_claim(envelope))
         if isinstance(resolved, Unresolved):
-            return Place(UNATTRIBUTED, () if child is None else (child,), resolved.error)
+            return EventOwner(UNATTRIBUTED, () if child is None else (child,), resolved.error)
         path = before if child is None else path_of(self._families[root].agents, child)
         if envelope.type == _SHUTDOWN and child is None and not before:
             self.end(root)
-        return Place(root, path)
+        return EventOwner(root, path)
 
     def _learn(self, root: str, envelope: Envelope, claim: Claim) -> str | None:
         family = self._families.get(root) or _Family()

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from exporter.core.agents.registry import Agents, Unresolved
+from exporter.core.agents.registry import AgentRegistry, Unresolved
 
 TOOL_REQUESTS: Final = frozenset(("tool.call", "external_tool.requested"))
 
@@ -74,7 +74,7 @@ def undefined_tools(agent: AgentTools, custom: Collection[str] | None = None) ->
 
 
 def report(
-    agents: Agents,
+    agents: AgentRegistry,
     request: str,
     session: str,
     tool: str,

@@ -2,11 +2,11 @@
 
 from typing import Any, Final
 
-from exporter.core.ahp.chat_state import PIECES, Applied, Mirror
-from exporter.core.ahp.checkpoint import Frontier, continues, is_same, renumber
+from exporter.core.ahp.chat_state import PIECES, Applied, ChatState
+from exporter.core.ahp.checkpoint import Checkpoint, continues, is_same, renumber
 from exporter.core.ahp.drafts import Draft, id_of, moment
-from exporter.core.ahp.history import History, Step
-from exporter.core.ahp.turn import Place, Telling
+from exporter.core.ahp.history import History, HistoryStep
+from exporter.core.ahp.turn import TurnOwner, TurnWriter
 from exporter.core.ahp.values import Json, text
 
 GAP: Final = "exporter.gap"
@@ -20,10 +20,10 @@ class Chat:
     cannot be had; then a gap says so.
     """
 
-    def __init__(self, place: Place, frontier: Frontier) -> None:
+    def __init__(self, place: TurnOwner, frontier: Checkpoint) -> None:
         self.place = place
         self.frontier = frontier
-        self.mirror = Mirror()
+        self.mirror = ChatState()
         self.seen = -1  # the last message of the host that is in the mirror
         self.is_known = False
         self.asks = False
@@ -38,7 +38,7 @@ class Chat:
         self.is_known = True
         self.history = History(self.mirror, has_cursors=has_cursors)
         self.asks = False
-        return self._step(self.history.next() if self._anchor() is None else Step.WHOLE, now)
+        return self._step(self.history.next() if self._anchor() is None else HistoryStep.WHOLE, now)
 
     def fetched(self, result: Any, now: float) -> list[Draft]:
         """Take a page of history."""
@@ -61,7 +61,13 @@ class Chat:
             return applied, []
         if self.history is not None:
             is_page = kind == "chat/turnsLoaded"
-            found = Step.WHOLE if self._anchor() is not None else self.history.next() if is_page else Step.WAIT
+            found = (
+                HistoryStep.WHOLE
+                if self._anchor() is not None
+                else self.history.next()
+                if is_page
+                else HistoryStep.WAIT
+            )
             return applied, self._step(found, now)
         if kind == "chat/truncated":
             self._truncate(held, now)
@@ -80,9 +86,9 @@ class Chat:
         self.mirror.touched = 0
         return self._tell(now) if self.is_known and self.history is None else []
 
-    def _step(self, step: Step, now: float) -> list[Draft]:
-        self.asks = step is Step.ASK
-        if step in (Step.ASK, Step.WAIT):
+    def _step(self, step: HistoryStep, now: float) -> list[Draft]:
+        self.asks = step is HistoryStep.ASK
+        if step in (HistoryStep.ASK, HistoryStep.WAIT):
             return []
         assert self.history is not None
         self._now = now
@@ -201,7 +207,7 @@ class Chat:
             self._rewind(self.frontier.count, "a turn that was running is gone")
         before, self._drafts = self._drafts, []
         start = self.mirror.touched if self.frontier.open.begun and not has_ended else 0
-        new = Telling(self.place, self.frontier, turn, self._now, has_ended=has_ended, start=start).tell()
+        new = TurnWriter(self.place, self.frontier, turn, self._now, has_ended=has_ended, start=start).tell()
         if not has_ended:
             self.mirror.touched = len(self.mirror.parts)
         return before + new

@@ -29,7 +29,7 @@ class Applied(Enum):
     LOST = "lost"
 
 
-class Mirror:
+class ChatState:
     """One conversation. `base` is the number of turns before the first that is held.
 
     `touched` is the first part of the turn that runs that has changed, or come to an end, since the caller set it.
@@ -284,15 +284,15 @@ def _are_names(order: Any) -> bool:
     return isinstance(order, list) and all(isinstance(each, str) for each in order)
 
 
-_METHODS: Final[dict[str, Callable[[Mirror, Json], Applied]]] = {
-    "turnStarted": Mirror._on_turn_started,
-    "responsePart": Mirror._on_response_part,
-    "toolCallStart": Mirror._on_tool_call_start,
-    "usage": Mirror._on_usage,
-    "turnResume": Mirror._on_turn_resume,
-    "truncated": Mirror._on_truncated,
-    "turnsLoaded": Mirror._on_turns_loaded,
-    "pendingMessageSet": Mirror._on_pending_message_set,
-    "pendingMessageRemoved": Mirror._on_pending_message_removed,
-    "queuedMessagesReordered": Mirror._on_queued_messages_reordered,
+_METHODS: Final[dict[str, Callable[[ChatState, Json], Applied]]] = {
+    "turnStarted": ChatState._on_turn_started,
+    "responsePart": ChatState._on_response_part,
+    "toolCallStart": ChatState._on_tool_call_start,
+    "usage": ChatState._on_usage,
+    "turnResume": ChatState._on_turn_resume,
+    "truncated": ChatState._on_truncated,
+    "turnsLoaded": ChatState._on_turns_loaded,
+    "pendingMessageSet": ChatState._on_pending_message_set,
+    "pendingMessageRemoved": ChatState._on_pending_message_removed,
+    "queuedMessagesReordered": ChatState._on_queued_messages_reordered,
 }

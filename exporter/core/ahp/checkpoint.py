@@ -27,7 +27,7 @@ class Finished(msgspec.Struct, array_like=True):
     text: str
 
 
-class Piece(msgspec.Struct, array_like=True):
+class ToldText(msgspec.Struct, array_like=True):
     """A stretch of text that was told, in the order of telling."""
 
     kind: str
@@ -42,7 +42,7 @@ class Open(msgspec.Struct):
     prompt: str = ""
     begun: bool = False
     tools: dict[str, int] = {}
-    pieces: list[Piece] = []
+    pieces: list[ToldText] = []
     parts: dict[int, int] = {}
     notes: list[str] = []
 
@@ -51,7 +51,7 @@ class Open(msgspec.Struct):
         return sum(piece.kind == kind for piece in self.pieces)
 
 
-class Frontier(msgspec.Struct):
+class Checkpoint(msgspec.Struct):
     """How far one conversation is told. `count` turns are finished; of the last ones of them it is known which."""
 
     count: int = 0
@@ -146,9 +146,9 @@ def renumber(told: Open, turn: Json) -> bool:
     return True
 
 
-def piece_of(kind: str, content: str) -> Piece:
+def piece_of(kind: str, content: str) -> ToldText:
     """Return what a stretch of text is known by."""
-    return Piece(kind, len(content), _of(content))
+    return ToldText(kind, len(content), _of(content))
 
 
 def digest_of(content: str) -> str:

@@ -8,7 +8,7 @@ from exporter.core.ahp import errors, requests
 from exporter.core.ahp.chat import Chat
 from exporter.core.ahp.dialect import CLASSIC, Dialect
 from exporter.core.ahp.drafts import Draft, moment
-from exporter.core.ahp.messages import Failure
+from exporter.core.ahp.messages import ErrorResponse
 from exporter.core.ahp.resources import Resources
 from exporter.core.ahp.session import Session
 from exporter.core.ahp.values import Json
@@ -22,7 +22,7 @@ class Ask:
 
     write: Callable[[int], str]
     then: Callable[[Any, float], None]
-    otherwise: Callable[[Failure, float], None]
+    otherwise: Callable[[ErrorResponse, float], None]
     is_notification: bool = False
 
 
@@ -58,7 +58,7 @@ class Fetching:
                 self.touched(session, at)
                 self.page(session, chat, at)
 
-        def otherwise(failure: Failure, at: float) -> None:
+        def otherwise(failure: ErrorResponse, at: float) -> None:
             if chat.is_known:
                 reason = "the host does not give older turns: " + errors.explain(failure.code)
                 session.told(chat, chat.broke(reason, at), at)
@@ -90,7 +90,7 @@ class Fetching:
             session.emit([Draft(identity, "exporter.content", moment(at), data)])
             self.touched(session, at)
 
-        def otherwise(failure: Failure, at: float) -> None:
+        def otherwise(failure: ErrorResponse, at: float) -> None:
             data: Json = {"uri": uri, "error": errors.explain(failure.code)}
             session.emit([Draft(resources.id_of(uri), "exporter.content", moment(at), data)])
             self.touched(session, at)
@@ -104,7 +104,7 @@ class Fetching:
         self.asks.append(Ask(lambda _: requests.unsubscribe(dialect, uri), ignore, ignore, is_notification=True))
 
     def subscribe(
-        self, uri: str, then: Callable[[Any, float], None], otherwise: Callable[[Failure, float], None]
+        self, uri: str, then: Callable[[Any, float], None], otherwise: Callable[[ErrorResponse, float], None]
     ) -> None:
         """Ask for a state."""
         dialect = self.dialect

@@ -13,7 +13,7 @@ _NUMBER_MAX: Final = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """A request of ours was answered."""
 
     id: int
@@ -21,7 +21,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ErrorResponse:
     """A request of ours was refused. What the host says with it is not kept: it may say a token."""
 
     id: int
@@ -53,7 +53,7 @@ class Rubbish:
     reason: str
 
 
-Message: TypeAlias = Answer | Failure | Told | Asked | Rubbish
+Message: TypeAlias = Response | ErrorResponse | Told | Asked | Rubbish
 
 
 def hear(frame: str | bytes) -> Message:
@@ -79,7 +79,7 @@ def hear(frame: str | bytes) -> Message:
         return Rubbish("neither a request nor an answer")
     if "error" in message:
         return _failure(id, mapping(message, "error"))
-    return Answer(id, message.get("result")) if "result" in message else Rubbish("an answer with nothing in it")
+    return Response(id, message.get("result")) if "result" in message else Rubbish("an answer with nothing in it")
 
 
 def _usable(id: Any) -> int | str | None:
@@ -88,11 +88,11 @@ def _usable(id: Any) -> int | str | None:
     return id if isinstance(id, int) and not isinstance(id, bool) and abs(id) <= _NUMBER_MAX else None
 
 
-def _failure(id: int, error: Json) -> Failure:
+def _failure(id: int, error: Json) -> ErrorResponse:
     told = mapping(error, "data").get("supportedVersions")
     versions = told[:16] if isinstance(told, list) else []
     usable = tuple(str(each) for each in versions if isinstance(each, str | int) and _is_version(str(each)))
-    return Failure(id, number(error, "code") or 0, usable)
+    return ErrorResponse(id, number(error, "code") or 0, usable)
 
 
 def _is_version(version: str) -> bool:

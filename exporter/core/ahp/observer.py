@@ -14,9 +14,9 @@ from typing import Any, Final
 from exporter.core.ahp import errors, requests
 from exporter.core.ahp.dialect import Dialect, dialect_of
 from exporter.core.ahp.fetching import Ask, ignore
-from exporter.core.ahp.messages import Answer, Asked, Failure, Rubbish, Told, hear, uri_of
+from exporter.core.ahp.messages import Asked, ErrorResponse, Response, Rubbish, Told, hear, uri_of
 from exporter.core.ahp.session import Line
-from exporter.core.ahp.subscriptions import Rooms
+from exporter.core.ahp.subscriptions import Subscriptions
 from exporter.core.ahp.values import Json, mapping, number, objects, strings, text
 
 IN_FLIGHT_MAX: Final = 8
@@ -30,7 +30,7 @@ TELEMETRY_LEVEL: Final = "info"
 
 
 @dataclass(slots=True)
-class Counts:
+class HostCounts:
     """What was heard, for the status."""
 
     actions: int = 0
@@ -42,7 +42,7 @@ class Counts:
 
 
 @dataclass(slots=True)
-class Observer:
+class HostObserver:
     """Everything about one host. The caller sends `outgoing`, stores `take()`, and connects again after `failure`.
 
     `is_hopeless` says that connecting again would change nothing. What the host tells of itself is asked for only
@@ -50,7 +50,7 @@ class Observer:
     """
 
     client: str
-    rooms: Rooms
+    rooms: Subscriptions
     on_telemetry: Callable[[str, bytes], None] | None = None
     outgoing: list[str] = field(default_factory=list)
     dialect: Dialect | None = None
@@ -59,7 +59,7 @@ class Observer:
     is_hopeless: bool = False
     is_ready: bool = False
     notice: str = ""
-    counts: Counts = field(default_factory=Counts)
+    counts: HostCounts = field(default_factory=HostCounts)
     _seen: int = 0
     _seen_before: int | None = None
     _number: int = 0
@@ -96,11 +96,11 @@ class Observer:
         message = hear(frame)
         if isinstance(message, Told):
             self._told(message, now)
-        elif isinstance(message, Answer | Failure):
+        elif isinstance(message, Response | ErrorResponse):
             ask, _ = self._in_flight.pop(message.id, (None, 0.0))
             if ask is None:
                 self._rubbish("an answer to nothing that was asked")
-            elif isinstance(message, Answer):
+            elif isinstance(message, Response):
                 ask.then(message.result, now)
             else:
                 ask.otherwise(message, now)
@@ -117,7 +117,7 @@ class Observer:
         late = [id for id, (_, since) in self._in_flight.items() if now - since > ANSWER_SECONDS]
         for id in late:
             ask, _ = self._in_flight.pop(id)
-            ask.otherwise(Failure(id, 0), now)
+            ask.otherwise(ErrorResponse(id, 0), now)
         if self.is_ready:
             self.rooms.tick(now)
             if self.dialect is not None and self._list_at is not None and now >= self._list_at:
@@ -147,7 +147,7 @@ class Observer:
         self._telemetry = channel if channel.startswith("ahp-otlp:") else ""
         self._began(number(given, "serverSeq") or 0, now)
 
-    def _refused(self, failure: Failure, now: float) -> None:
+    def _refused(self, failure: ErrorResponse, now: float) -> None:
         self.failure = errors.explain(failure.code, failure.versions)
         self.is_hopeless = failure.code == errors.UNSUPPORTED_VERSION
 
@@ -192,7 +192,7 @@ class Observer:
         for summary in objects(result if isinstance(result, dict) else {}, "items"):
             self.rooms.consider(summary, now)
 
-    def _not_listed(self, failure: Failure, now: float) -> None:
+    def _not_listed(self, failure: ErrorResponse, now: float) -> None:
         self.notice = errors.explain(failure.code, failure.versions)
         self._list_at = now + AGAIN_SECONDS
 

@@ -11,9 +11,9 @@ import msgspec
 from exporter.core.ahp import drafts, ephemeral
 from exporter.core.ahp.chat import Chat
 from exporter.core.ahp.chat_state import PIECES, Applied
-from exporter.core.ahp.checkpoint import Frontier, calls, digest_of
+from exporter.core.ahp.checkpoint import Checkpoint, calls, digest_of
 from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
-from exporter.core.ahp.turn import Place, announce
+from exporter.core.ahp.turn import TurnOwner, announce
 from exporter.core.ahp.values import Json, mapping, objects, strings, text
 
 CHATS_MAX: Final = 512
@@ -26,10 +26,10 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 Line: TypeAlias = tuple[bytes, bool]  # and whether it is ephemeral
 
 
-class Kept(msgspec.Struct):
+class SavedSession(msgspec.Struct):
     """What is written down of a session, so that the next process goes on where this one was."""
 
-    frontiers: dict[str, Frontier] = {}
+    frontiers: dict[str, Checkpoint] = {}
     announced: list[str] = []
     directory: str | None = None  # its digest, because a path is not for a file that is not redacted
 
@@ -50,7 +50,7 @@ class Session:
     uri: str
     summary: Json
     hooks: Hooks
-    kept: Kept
+    kept: SavedSession
     is_live_only: bool
     since: float
     lines: list[Line] = field(default_factory=list)
@@ -117,13 +117,13 @@ class Session:
         uri, origin = text(summary, "resource"), mapping(summary, "origin")
         if not uri or uri in self.chats or len(self.chats) >= CHATS_MAX:
             return None
-        place = Place(uri, session=self.id, children=self._children, announced=self._announced)
+        place = TurnOwner(uri, session=self.id, children=self._children, announced=self._announced)
         if origin.get("kind") == "tool" and uri != self.default_chat:
             parent = text(origin, "chat")
             place.agent, place.call, place.title = uri, text(origin, "toolCallId"), text(summary, "title")
             place.parent = parent if parent and parent != self.default_chat else None
             self._children.setdefault(place.call, {}).update(resource=uri, title=place.title)
-        self.chats[uri] = Chat(place, self.kept.frontiers.setdefault(uri, Frontier()))
+        self.chats[uri] = Chat(place, self.kept.frontiers.setdefault(uri, Checkpoint()))
         if place.agent is not None:
             self.emit(self._of_parent(place, now))
         return uri
@@ -143,7 +143,7 @@ class Session:
                     found.append({"resource": uri, "title": text(content, "title"), "origin": origin})
         return found
 
-    def _of_parent(self, place: Place, now: float) -> list[Draft]:
+    def _of_parent(self, place: TurnOwner, now: float) -> list[Draft]:
         parent = self.chats.get(place.parent or self.default_chat)
         return parent.tell(now) if parent is not None else []
 
@@ -161,7 +161,7 @@ class Session:
             if place.call not in self._announced:
                 self._announced.add(place.call)
                 parent = self.chats.get(place.parent or "")
-                where = parent.place if parent else Place("", session=self.id, children=self._children)
+                where = parent.place if parent else TurnOwner("", session=self.id, children=self._children)
                 child = self._children.get(place.call) or {"resource": place.chat}
                 self.emit([announce(where, place.call, child, {}, new[0].at)])
         self.emit(new)

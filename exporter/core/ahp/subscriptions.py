@@ -17,9 +17,9 @@ from exporter.core.ahp.chat_state import Applied
 from exporter.core.ahp.dialect import Dialect
 from exporter.core.ahp.drafts import seconds_of
 from exporter.core.ahp.fetching import Ask, Fetching
-from exporter.core.ahp.messages import Failure
+from exporter.core.ahp.messages import ErrorResponse
 from exporter.core.ahp.resources import Resources, turns_in
-from exporter.core.ahp.session import Hooks, Kept, Line, Session, name_of
+from exporter.core.ahp.session import Hooks, Line, SavedSession, Session, name_of
 from exporter.core.ahp.values import Json, mapping, number, objects, text
 from exporter.core.events.envelope import REFUSALS
 
@@ -34,14 +34,14 @@ Wanted: TypeAlias = Literal["nothing", "live", "all"]
 
 
 @dataclass(slots=True)
-class _Room:
+class _Subscription:
     session: Session
     resources: Resources = field(default_factory=Resources)
     touched_at: float = 0.0
 
 
 @dataclass(slots=True)
-class Rooms:
+class Subscriptions:
     """The sessions that are watched. `wants` says what is wanted of one, `load` gives what was written down of it."""
 
     hooks: Hooks
@@ -53,11 +53,11 @@ class Rooms:
     on_snapshot: Callable[[int], None] = lambda seq: None
     reads_resources: bool = True
     _fetching: Fetching = field(init=False)
-    _rooms: dict[str, _Room] = field(default_factory=dict)
-    _chats: dict[str, tuple[_Room, Chat]] = field(default_factory=dict)
+    _rooms: dict[str, _Subscription] = field(default_factory=dict)
+    _chats: dict[str, tuple[_Subscription, Chat]] = field(default_factory=dict)
     _summaries: OrderedDict[str, Json] = field(default_factory=OrderedDict)
     _retries: dict[str, tuple[int, float]] = field(default_factory=dict)
-    _touched: dict[str, _Room] = field(default_factory=dict)
+    _touched: dict[str, _Subscription] = field(default_factory=dict)
     _leaving: list[tuple[str, list[Line]]] = field(default_factory=list)
     _left: list[tuple[str, bytes]] = field(default_factory=list)
 
@@ -116,7 +116,7 @@ class Rooms:
         if wanted == "nothing" or len(self._rooms) >= SESSIONS_MAX:
             return
         session = Session(uri, dict(known), self.hooks, self._kept(name), wanted == "live", now)
-        self._rooms[uri] = _Room(session, touched_at=now)
+        self._rooms[uri] = _Subscription(session, touched_at=now)
         self._enter(uri)
 
     def act(self, uri: str, action: Json, seq: int, now: float) -> None:
@@ -196,14 +196,14 @@ class Rooms:
     def _is_named(self, uri: str) -> bool:
         return uri in self.named or name_of(uri) in self.named
 
-    def _kept(self, name: str) -> Kept:
+    def _kept(self, name: str) -> SavedSession:
         written = self.load(name)
         try:
-            return msgspec.json.decode(written, type=Kept) if written else Kept()
+            return msgspec.json.decode(written, type=SavedSession) if written else SavedSession()
         except REFUSALS:
-            return Kept()
+            return SavedSession()
 
-    def _touch(self, room: _Room, now: float) -> None:
+    def _touch(self, room: _Subscription, now: float) -> None:
         room.touched_at = now
         self._touched[room.session.uri] = room
 
@@ -224,7 +224,7 @@ class Rooms:
         self._left.append((room.session.id, room.session.written()))
 
     def _enter(self, uri: str) -> None:
-        def refused(failure: Failure, now: float) -> None:
+        def refused(failure: ErrorResponse, now: float) -> None:
             self.problems[name_of(uri)] = errors.explain(failure.code)
             while len(self.problems) > SESSIONS_MAX:
                 self.problems.pop(next(iter(self.problems)))
@@ -245,7 +245,7 @@ class Rooms:
 
         self._fetching.subscribe(uri, known, refused)
 
-    def _entered(self, room: _Room, state: Json, seq: int, now: float) -> None:
+    def _entered(self, room: _Subscription, state: Json, seq: int, now: float) -> None:
         session = room.session
         self.on_snapshot(seq)
         self._touch(room, now)
@@ -266,7 +266,7 @@ class Rooms:
                 room, chat = self._chats[uri]
                 self._seen(room, chat, mapping(snapshot, "state"), number(snapshot, "fromSeq") or 0, now)
 
-        def refused(failure: Failure, now: float) -> None:
+        def refused(failure: ErrorResponse, now: float) -> None:
             if uri in self._chats and failure.code in (errors.SESSION_NOT_FOUND, errors.NOT_FOUND):
                 self.missing(uri, now)
             elif uri in self._chats and not failure.code:
@@ -274,13 +274,13 @@ class Rooms:
 
         self._fetching.subscribe(uri, known, refused)
 
-    def _seen(self, room: _Room, chat: Chat, state: Json, seq: int, now: float) -> None:
+    def _seen(self, room: _Subscription, chat: Chat, state: Json, seq: int, now: float) -> None:
         self.on_snapshot(seq)
         room.session.chat_replaced(chat, state, seq, now, has_cursors=self._fetching.dialect.has_cursors)
         self._touch(room, now)
         self._follow_up(room, chat, [*objects(state, "turns"), mapping(state, "activeTurn")], now)
 
-    def _follow_up(self, room: _Room, chat: Chat, turns: list[Json], now: float) -> None:
+    def _follow_up(self, room: _Subscription, chat: Chat, turns: list[Json], now: float) -> None:
         """Ask for what turns refer to, and for the turns before them."""
         self._fetching.page(room.session, chat, now)
         if turns:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from exporter.core.ahp.checkpoint import Frontier, digest_of, piece_of, prompt
+from exporter.core.ahp.checkpoint import Checkpoint, digest_of, piece_of, prompt
 from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
 from exporter.core.ahp.tools import ENDED, STARTED
 from exporter.core.ahp.values import Json, mapping, objects, said, text
@@ -21,7 +21,7 @@ _TEXTS: Final = {"markdown": "assistant.message", "reasoning": "assistant.reason
 
 
 @dataclass(slots=True)
-class Place:
+class TurnOwner:
     """Which conversation a turn is of. `children` are the child chats of its session, by the tool call behind each."""
 
     chat: str
@@ -34,14 +34,14 @@ class Place:
     announced: set[str] = field(default_factory=set)
 
 
-class Telling:
+class TurnWriter:
     """Tells one turn, as far as it has come, and moves the frontier behind what was told.
 
     The parts before `start` are told as far as they have come.
     """
 
     def __init__(
-        self, place: Place, frontier: Frontier, turn: Json, now: float, *, has_ended: bool, start: int = 0
+        self, place: TurnOwner, frontier: Checkpoint, turn: Json, now: float, *, has_ended: bool, start: int = 0
     ) -> None:
         self._place = place
         self._frontier = frontier
@@ -164,7 +164,7 @@ class Telling:
         self._drafts.append(Draft(identity, type, at or self._at, data, self._place.agent))
 
 
-def announce(place: Place, identity: str, child: Json, call: Json, at: str) -> Draft:
+def announce(place: TurnOwner, identity: str, child: Json, call: Json, at: str) -> Draft:
     """Return the event that a sub-agent has started, for the place of the conversation that started it."""
     content, meta = _child_in(call) or {}, mapping(call, "_meta")
     name = text(content, "agentName") or text(meta, "subagentAgentName") or "agent"

@@ -31,7 +31,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantine:
+class QuarantineEvent:
     """The sink refuses this one event."""
 
     index: int
@@ -61,11 +61,11 @@ class Leave:
 # What a body holds besides its events.
 _FRAME_BYTES: Final = len(b'{"events":[]}')
 
-Outcome: TypeAlias = Settled | Quarantine | Again | Leave
+Outcome: TypeAlias = Settled | QuarantineEvent | Again | Leave
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BatchLimits:
     """What one request may hold."""
 
     events_max: int
@@ -89,8 +89,8 @@ class Delivery:
         self._sizes = sizes
         self._pending = [_Range(0, len(sizes))] if sizes else []  # the next range is the last
 
-    def ready(self, limits: Limits) -> Send | Quarantine | Done:
-        """Say what comes next. `Quarantine` means that an event is larger than the sink takes: it is settled."""
+    def ready(self, limits: BatchLimits) -> Send | QuarantineEvent | Done:
+        """Say what comes next. `QuarantineEvent` means that an event is larger than the sink takes: it is settled."""
         if not self._pending:
             return Done()
         current = self._pending[-1]
@@ -98,7 +98,7 @@ class Delivery:
             return Send(current.first, current.end)
         if self._sizes[current.first] > limits.event_bytes_max:
             self._drop_first(current)
-            return Quarantine(current.first - 1, "event_too_large")
+            return QuarantineEvent(current.first - 1, "event_too_large")
         end, size = current.first, _FRAME_BYTES
         while end < current.end and end - current.first < limits.events_max:
             following = self._sizes[end]
@@ -111,7 +111,7 @@ class Delivery:
             self._pending[-1:] = [_Range(end, current.end), _Range(current.first, end, current.refusals)]
         return Send(current.first, end)
 
-    def _fits(self, whole: _Range, limits: Limits) -> bool:
+    def _fits(self, whole: _Range, limits: BatchLimits) -> bool:
         sizes = self._sizes[whole.first : whole.end]
         frame = _FRAME_BYTES + len(sizes)
         return (
@@ -141,7 +141,7 @@ class Delivery:
     def _halve(self, current: _Range, reason: str) -> Outcome:
         if current.end - current.first == 1:
             self._drop_first(current)
-            return Quarantine(current.first - 1, reason)
+            return QuarantineEvent(current.first - 1, reason)
         middle = (current.first + current.end) // 2
         # A half of a batch refused twice needs no second try of its own before it is halved further.
         refusals = 1 if current.refusals else 0

@@ -12,7 +12,7 @@ from exporter.core.delivery.position import Identity
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FileState:
     """The file as it is now."""
 
     identity: Identity
@@ -44,7 +44,7 @@ class Vanish:
 Decision: TypeAlias = Wait | Grow | Rewritten | Vanish
 
 
-def decide(known: Identity | None, offset: int, size_checked: int, seen: Seen | None) -> Decision:
+def decide(known: Identity | None, offset: int, size_checked: int, seen: FileState | None) -> Decision:
     """Decide for a sink at `offset` of the file `known`, whose tail was last compared at `size_checked` bytes."""
     if seen is None:
         return Vanish()

@@ -32,7 +32,7 @@ _MATERIAL: Final = re.compile(r"[A-Za-z0-9+/=]+\s*")
 _MATERIAL_LENGTH: Final = 16
 
 
-class Stream(Protocol):
+class TextStream(Protocol):
     """One text in pieces; what is returned is, joined, the text with its secrets masked."""
 
     def feed(self, text: str) -> str:
@@ -86,7 +86,7 @@ class _Text:
 
     __slots__ = ("_head", "_missed", "_stream")
 
-    def __init__(self, stream: Stream, *, is_whole: bool) -> None:
+    def __init__(self, stream: TextStream, *, is_whole: bool) -> None:
         self._stream = stream
         self._missed = None if is_whole else _Missed()
         self._head = ""
@@ -95,7 +95,7 @@ class _Text:
         """Return what may be shown after a further piece."""
         return self._stream.feed(text if self._missed is None else self._missed.lines(text))
 
-    def snapshot(self, text: str, begin: Callable[[], Stream]) -> str:
+    def snapshot(self, text: str, begin: Callable[[], TextStream]) -> str:
         """Return what may be shown of the whole text so far; one that was cut at its front is no whole one."""
         begins_as_before = text.startswith(self._head)
         self._stream, self._missed = begin(), None if begins_as_before else _Missed()
@@ -142,7 +142,7 @@ class _Missed:
 class LiveText:
     """The texts in progress of all sessions. `begin` makes a stream; without it no text is shown at all."""
 
-    def __init__(self, begin: Callable[[str], Stream] | None) -> None:
+    def __init__(self, begin: Callable[[str], TextStream] | None) -> None:
         self._begin = begin
         self._texts: OrderedDict[tuple[str, ...], _Text] = OrderedDict()
         self._beginnings: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -206,7 +206,7 @@ class LiveText:
         self._texts.move_to_end(key)
         return text
 
-    def _stream(self, session: str) -> Stream:
+    def _stream(self, session: str) -> TextStream:
         assert self._begin is not None
         return self._begin(session)
 

@@ -26,7 +26,7 @@ _TOKEN_FIELDS: Final = {
 _Data = dict[str, Any]
 
 
-class Event(Protocol):
+class SummaryEvent(Protocol):
     """The part of an envelope that the fold reads; `exporter.core.events.envelope.Envelope` is one."""
 
     @property
@@ -58,7 +58,7 @@ class Summary(msgspec.Struct, kw_only=True, omit_defaults=True):
     recorded: dict[str, float] = {}
     totals: dict[str, float] = {}
 
-    def add(self, event: Event, now: str = _EVER, instead: str | None = None) -> None:
+    def add(self, event: SummaryEvent, now: str = _EVER, instead: str | None = None) -> None:
         """Take one durable event in. Data of an unexpected shape is passed over, never an error.
 
         A time after `now` is that of a wrong clock and counts as `instead`, or as `now`.

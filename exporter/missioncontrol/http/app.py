@@ -22,7 +22,7 @@ from exporter.missioncontrol.http import page_routes, read_api, search_api, uplo
 from exporter.missioncontrol.http.guard import Guard
 from exporter.missioncontrol.http.login import ROUTES as ENTRANCE
 from exporter.missioncontrol.http.login import make_entrance
-from exporter.missioncontrol.http.request_intake import Counters, Limits
+from exporter.missioncontrol.http.request_intake import Counters, RequestLimits
 from exporter.missioncontrol.http.responses import ApiError, answer_api_error, error_answer
 from exporter.missioncontrol.receiver import MakeTrace, Receiver, utc_now
 from exporter.missioncontrol.search.index import identity_of
@@ -51,7 +51,7 @@ def create_app(
     token: str | None = None,
     trusted_hosts: Iterable[str] = (),
     clock: Callable[[], datetime] = utc_now,
-    limits: Limits | None = None,
+    limits: RequestLimits | None = None,
     make_trace: MakeTrace | None = None,
     project: ProjectEvent | None = None,
     retention: Retention | None = None,

@@ -49,7 +49,7 @@ class _Parser(h11.Connection):
         return event
 
 
-class Connection(H11Protocol):
+class ClientConnection(H11Protocol):
     """Finds out once per connection whose it is, because the kernel takes milliseconds to say."""
 
     def __init__(
@@ -99,7 +99,7 @@ class Connection(H11Protocol):
     def _is_one_too_many(self) -> bool:
         if self.peer == "same":
             return False
-        alike = [one for one in self.connections if isinstance(one, Connection) and one.peer == self.peer]
+        alike = [one for one in self.connections if isinstance(one, ClientConnection) and one.peer == self.peer]
         return len(alike) > _OTHERS_MAX
 
     def _watch(self) -> None:

@@ -5,14 +5,14 @@ from typing import Any, Final
 
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.projection import Projected, ProjectEvent
-from exporter.missioncontrol.ingest.agent_attribution import Kin
+from exporter.missioncontrol.ingest.agent_attribution import AgentTree
 
 MODEL, SCREEN = "model", "screen"
 VISIBLE: Final = (MODEL, SCREEN)
 """What `visible` may ask for: what the model was given, or what a person is shown."""
 
 
-def about(body: bytes, agent: str | None, family: Kin, project: ProjectEvent | None) -> dict[str, Any]:
+def about(body: bytes, agent: str | None, family: AgentTree, project: ProjectEvent | None) -> dict[str, Any]:
     """Return the agents from the outermost to the event's own, and what the event is to whom, where that is known."""
     told: dict[str, Any] = {"agent_path": family.path(agent)}
     meant = _project(body, project)

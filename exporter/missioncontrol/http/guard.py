@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from exporter.missioncontrol.http.login import COOKIE, PATH, Entrance, FindHolder
+from exporter.missioncontrol.http.login import COOKIE, PATH, FindHolder, Login
 from exporter.missioncontrol.http.responses import ApiError, error_answer
 from exporter.missioncontrol.store.tokens import PREFIX
 
@@ -39,7 +39,7 @@ class Guard:
         token: str | None,
         trusted_hosts: Iterable[str],
         find_holder: FindHolder | None = None,
-        entrance: Entrance | None = None,
+        entrance: Login | None = None,
     ) -> None:
         self._app = app
         self._entrance = entrance

@@ -76,7 +76,7 @@ class _Pass:
     token: bytes | None = None
 
 
-class Entrance:
+class Login:
     """Who has come in. Codes and cookies are held as hashes, in memory only."""
 
     def __init__(
@@ -134,14 +134,14 @@ def _hash(secret: str) -> bytes:
     return sha256(secret.encode("utf-8", "replace")).digest()
 
 
-def make_entrance(token: str | None, find_holder: FindHolder, is_in_force: IsInForce) -> Entrance:
+def make_entrance(token: str | None, find_holder: FindHolder, is_in_force: IsInForce) -> Login:
     """Return an entrance on the machine's own clock."""
-    return Entrance(token, find_holder, is_in_force, time.monotonic)
+    return Login(token, find_holder, is_in_force, time.monotonic)
 
 
 async def form(request: Request) -> Response:
     """Let a one-time address in, or ask for the token."""
-    entrance: Entrance = request.app.state.entrance
+    entrance: Login = request.app.state.entrance
     code = request.query_params.get("once")
     if code is None:
         return Response(_BEFORE + _FORM, media_type="text/html", headers=_HEADERS)
@@ -155,7 +155,7 @@ async def form(request: Request) -> Response:
 
 async def enter(request: Request) -> Response:
     """Take the token from the form and answer with a cookie."""
-    entrance: Entrance = request.app.state.entrance
+    entrance: Login = request.app.state.entrance
     try:
         async with asyncio.timeout(_FORM_SECONDS):
             body = await _form_of(request)

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from exporter.missioncontrol.http.request_intake import Counters
-from exporter.missioncontrol.store.queries import Totals
+from exporter.missioncontrol.store.queries import StoreTotals
 
 
-def render(counters: Counters, totals: Totals, *, watchers: int, size: int) -> str:
+def render(counters: Counters, totals: StoreTotals, *, watchers: int, size: int) -> str:
     """Return the exposition; names and labels are ours alone, so nothing of a session is in it."""
     lines: list[str] = []
 

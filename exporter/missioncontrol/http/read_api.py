@@ -14,7 +14,7 @@ from exporter.missioncontrol.http.query_params import limit_of, read_page, since
 from exporter.missioncontrol.http.responses import ApiError, json_answer, tagged_answer
 from exporter.missioncontrol.http.upload_api import checked_id
 from exporter.missioncontrol.ingest.agent_attribution import kin
-from exporter.missioncontrol.live.subscriptions import TooManyWatchersError
+from exporter.missioncontrol.live.subscriptions import TooManySubscribersError
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.agent_tree import tree as tree_of
@@ -136,7 +136,7 @@ async def stream(request: Request) -> Response:
     messages = live.messages(checked_id(wanted) if wanted else None)
     try:
         first = await anext(messages)
-    except TooManyWatchersError as error:
+    except TooManySubscribersError as error:
         raise ApiError(503, "too_many_streams", "Too many streams are open.", hint="Close one first.") from error
 
     async def content() -> Any:

@@ -22,7 +22,7 @@ _FRAMES_MAX: Final = 1000
 _HINT: Final = "Nothing was stored; send it again, or without Content-Encoding."
 
 
-class Room:
+class MemoryBudget:
     """How much of all bodies together is held, from their first byte until what is in them is stored."""
 
     def __init__(self, bytes_max: int) -> None:
@@ -32,9 +32,9 @@ class Room:
         """Held by the one body that is unpacked in a thread: together, bombs would cost the memory of each."""
 
     @contextmanager
-    def hold(self) -> "Iterator[Hold]":
+    def hold(self) -> "Iterator[Reservation]":
         """Give one request what it may take; all of it is given back at the end."""
-        hold = Hold(self)
+        hold = Reservation(self)
         try:
             yield hold
         finally:
@@ -50,10 +50,10 @@ class Room:
             self._left -= size
 
 
-class Hold:
+class Reservation:
     """What one request has taken of the room; to be used from one thread at a time."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: MemoryBudget) -> None:
         self._room = room
         self.unpacking = room.unpacking
         self.size_bytes = 0
@@ -77,7 +77,7 @@ class _Unpacker(Protocol):
     def decompress(self, data: memoryview, /) -> bytes: ...
 
 
-async def read_body(request: Request, size_max: int, hold: Hold) -> bytes:
+async def read_body(request: Request, size_max: int, hold: Reservation) -> bytes:
     """Return the body as it was before Content-Encoding; raise `ApiError` 400, 408, 413, 415 or 503.
 
     Room for what is returned is taken and stays so.
@@ -107,7 +107,7 @@ async def read_body(request: Request, size_max: int, hold: Hold) -> bytes:
     return body
 
 
-async def _receive(request: Request, size_max: int, hold: Hold) -> bytes:
+async def _receive(request: Request, size_max: int, hold: Reservation) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and (len(declared) > 18 or int(declared) > size_max):
         raise _too_large(size_max)
@@ -133,7 +133,7 @@ async def _receive(request: Request, size_max: int, hold: Hold) -> bytes:
         raise ApiError(408, "slow_body", message, hint="Nothing was stored; send it again.") from error
 
 
-def _unpack_whole(packed: bytes, size_max: int, hold: Hold) -> bytes | None:
+def _unpack_whole(packed: bytes, size_max: int, hold: Reservation) -> bytes | None:
     """Return what one frame holds that says its size, at most so much; None for everything else."""
     size = 0
     try:
@@ -148,7 +148,7 @@ def _unpack_whole(packed: bytes, size_max: int, hold: Hold) -> bytes | None:
         return None
 
 
-def _unpack_zstd(packed: bytes, size_max: int, hold: Hold) -> bytes:
+def _unpack_zstd(packed: bytes, size_max: int, hold: Reservation) -> bytes:
     try:
         if zstandard.frame_content_size(packed) > size_max:
             raise _too_large(size_max)
@@ -161,14 +161,14 @@ def _unpack_zstd(packed: bytes, size_max: int, hold: Hold) -> bytes:
         raise _broken(f"is not valid zstd: {error}") from error
 
 
-def _unpack_gzip(packed: bytes, size_max: int, hold: Hold) -> bytes:
+def _unpack_gzip(packed: bytes, size_max: int, hold: Reservation) -> bytes:
     try:
         return _unpack(packed, lambda: zlib.decompressobj(wbits=31), _GZIP_STEP_BYTES, size_max, hold)
     except zlib.error as error:
         raise _broken(f"is not valid gzip: {error}") from error
 
 
-def _unpack(packed: bytes, begin: Callable[[], _Unpacker], step_bytes: int, size_max: int, hold: Hold) -> bytes:
+def _unpack(packed: bytes, begin: Callable[[], _Unpacker], step_bytes: int, size_max: int, hold: Reservation) -> bytes:
     """Return what all frames (gzip calls them members) hold; each must be whole, and nothing may stand behind them."""
     view, position = memoryview(packed), 0
     parts: list[bytes] = []

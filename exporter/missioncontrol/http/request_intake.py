@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from exporter.core.events.json_scanner import TooManyError
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
-from exporter.missioncontrol.http.request_body import Room, read_body
+from exporter.missioncontrol.http.request_body import MemoryBudget, read_body
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.ingest.batch import EVENTS_MAX, BadBodyError, Batch, Elements, read_elements, sort_out
 
@@ -24,7 +24,7 @@ _NAMELESS: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """What one request may hold."""
 
     body_bytes: int = 32 << 20
@@ -47,13 +47,13 @@ class Counters:
     bytes_stored: int = 0
 
 
-class Intake:
-    """Reads requests. What their bodies unpack to is held within `Limits.bodies_bytes`, all together."""
+class RequestIntake:
+    """Reads requests. What their bodies unpack to is held within `RequestLimits.bodies_bytes`, all together."""
 
-    def __init__(self, limits: Limits, counters: Counters, redact: RedactEvent | None) -> None:
+    def __init__(self, limits: RequestLimits, counters: Counters, redact: RedactEvent | None) -> None:
         self._limits = limits
         self._counters = counters
-        self._room = Room(limits.bodies_bytes)
+        self._room = MemoryBudget(limits.bodies_bytes)
         self._redact = redact
         # A redactor belongs to one thread, so all redaction of undeclared clients happens on this one.
         self._redacting = ThreadPoolExecutor(1, thread_name_prefix="receiver-redact")

@@ -14,7 +14,7 @@ from exporter.missioncontrol.http.query_params import limit_of, number_cursor, r
 from exporter.missioncontrol.http.responses import ApiError, json_answer, tagged_answer
 from exporter.missioncontrol.http.upload_api import checked_id
 from exporter.missioncontrol.live import feed
-from exporter.missioncontrol.live.waiting import Wait
+from exporter.missioncontrol.live.waiting import OpenWait
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.search import search_query
 from exporter.missioncontrol.store import queries
@@ -75,7 +75,7 @@ async def read_notifications(request: Request, limit: int) -> tuple[list[dict[st
     return await read_page(request, read)
 
 
-def _wait_cursor(wait: Wait) -> str:
+def _wait_cursor(wait: OpenWait) -> str:
     return urlsafe_b64encode(msgspec.json.encode(("wait", *wait.place))).decode()
 
 
@@ -88,7 +88,7 @@ def _read_wait_cursor(cursor: str) -> tuple[str, int] | None:
     return timestamp, number
 
 
-def _is_asked_for(request: Request, wait: Wait) -> bool:
+def _is_asked_for(request: Request, wait: OpenWait) -> bool:
     asked = request.query_params
     return (
         (asked.get("type") or wait.type) in (wait.type, "wait")

@@ -16,8 +16,8 @@ import uvicorn
 from starlette.applications import Starlette
 
 from exporter.errors import ExporterError, SettingsError
-from exporter.missioncontrol.http.connection import Connection
-from exporter.missioncontrol.http.login import PATH, Entrance
+from exporter.missioncontrol.http.connection import ClientConnection
+from exporter.missioncontrol.http.login import PATH, Login
 from exporter.missioncontrol.http.peer import tells_users
 from exporter.missioncontrol.receiver import Receiver
 
@@ -37,7 +37,7 @@ class ServerHandle:
     _receiver: Receiver
     _server: uvicorn.Server
     _serving: "asyncio.Task[None]"
-    _entrance: Entrance
+    _entrance: Login
     scheme: str = "http"
 
     @property
@@ -120,7 +120,7 @@ async def serve_http(
 def _config(app: Starlette, certificate: Certificate | None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=Connection,
+        http=ClientConnection,
         log_config=None,
         access_log=False,
         proxy_headers=False,

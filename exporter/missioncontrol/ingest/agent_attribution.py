@@ -2,8 +2,8 @@
 
 `core.agents` says it of events in file order. What it has learned is kept with the session, so that a batch that
 follows on goes on from there; after events came late or were taken back, the whole session is gone through again. An
-event's row names the agent it belongs to, and `Kin` says where that agent stands by all that its session tells, so an
-event from before its agent's start has the same path as the others.
+event's row names the agent it belongs to, and `AgentTree` says where that agent stands by all that its session tells,
+so an event from before its agent's start has the same path as the others.
 """
 
 import sqlite3
@@ -14,9 +14,9 @@ from typing import Final
 import msgspec
 
 from exporter.core.agents.claims import STARTED, read_claim
-from exporter.core.agents.registry import Agent, Agents, Kept, path_of
+from exporter.core.agents.registry import Agent, AgentRegistry, AgentSnapshot, path_of
 from exporter.core.events.envelope import Envelope, decode
-from exporter.missioncontrol.ingest.batch import Event
+from exporter.missioncontrol.ingest.batch import UploadedEvent
 from exporter.missioncontrol.store.payloads import whole
 from exporter.missioncontrol.store.session_row import number_of
 
@@ -31,7 +31,7 @@ _SHUTDOWN: Final = "session.shutdown"
 class _State:
     """What is known of a session's agents: what the registry goes on from, and all that were ever seen."""
 
-    open: Kept = field(default_factory=Kept)
+    open: AgentSnapshot = field(default_factory=AgentSnapshot)
     known: dict[str, Agent] = field(default_factory=dict)
 
 
@@ -39,7 +39,7 @@ _read_state: Final = msgspec.json.Decoder(_State).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Kin:
+class AgentTree:
     """The agents of a session as far as all its events tell."""
 
     agents: dict[str, Agent]
@@ -61,12 +61,14 @@ class Kin:
         return tuple(id for id, agent in self.agents.items() if agent.hinted)
 
 
-def kin(database: sqlite3.Connection, session_id: str) -> Kin:
+def kin(database: sqlite3.Connection, session_id: str) -> AgentTree:
     """Return the agents of a session."""
-    return Kin(_load(database, number_of(database, session_id))[0].known)
+    return AgentTree(_load(database, number_of(database, session_id))[0].known)
 
 
-def attribute(database: sqlite3.Connection, session: int, session_id: str, events: Sequence[Event]) -> list[str | None]:
+def attribute(
+    database: sqlite3.Connection, session: int, session_id: str, events: Sequence[UploadedEvent]
+) -> list[str | None]:
     """Return the agent of each event; they follow, in file order, on all that the session shows."""
     if not any(_may_tell(event) for event in events):
         return [None] * len(events)
@@ -78,7 +80,7 @@ def attribute(database: sqlite3.Connection, session: int, session_id: str, event
     return [None if agent is None else fold.moved.get(agent, agent) for agent in found]
 
 
-def named(event: Event) -> str | None:
+def named(event: UploadedEvent) -> str | None:
     """Return the agent that an event names by itself, for its row until `attribute_again` has looked at all."""
     if not _may_tell(event):
         return None
@@ -140,7 +142,7 @@ class _Fold:
         self.state = state
         self.moved: dict[str, str] = {}
         self._root = session_id
-        self._agents = Agents()
+        self._agents = AgentRegistry()
         self._agents.add(session_id)
         self._agents.recall(session_id, state.open)
 
@@ -178,7 +180,7 @@ class _Fold:
         return msgspec.json.encode(_State(self._agents.keep(self._root), self.state.known))
 
 
-def _may_tell(event: Event) -> bool:
+def _may_tell(event: UploadedEvent) -> bool:
     """Tell whether an event may be a sub-agent's or tell of one; most are not, and cost no more than this."""
     envelope = event.envelope
     return (

@@ -41,7 +41,7 @@ class Elements:
     rewound: list[str]
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
+class UploadedEvent(msgspec.Struct, frozen=True, gc=False):
     """One durable event as it is kept."""
 
     envelope: Envelope
@@ -52,7 +52,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     parent: int | None = None
     rules: tuple[str, ...] = ()
     """The rules by which something was masked here, on arrival."""
-    large: tuple[payloads.Large, ...] = ()
+    large: tuple[payloads.LargeString, ...] = ()
     """Its large strings."""
     names_call: bool = False
     """Whether it may name a tool call that it belongs to."""
@@ -62,7 +62,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 class Batch:
     """The events of one request, sorted out: to store, only to show live, and not acceptable."""
 
-    durable: list[Event] = field(default_factory=list)
+    durable: list[UploadedEvent] = field(default_factory=list)
     ephemeral: list[bytes] = field(default_factory=list)
     rejected: list[str] = field(default_factory=list)
     rewound: list[str] = field(default_factory=list)
@@ -143,7 +143,7 @@ def sort_out(
     An event without a usable id is rejected as `#INDEX`, since there is no other name for it.
     """
     batch = Batch(rewound=found.rewound)
-    previous: Event | None = None
+    previous: UploadedEvent | None = None
     for index, raw in enumerate(found.events):
         body, rules = raw, tuple[str, ...]()
         if redact is not None:
@@ -164,12 +164,12 @@ def sort_out(
             parent = _parent_key(envelope.parentId, previous)
             item_ = item(envelope.id, hashed)
             key, names_call = key_of(envelope.id), _TOOL_CALL in body
-            previous = Event(envelope, body, hashed, item_, key, parent, rules, payloads.find(body), names_call)
+            previous = UploadedEvent(envelope, body, hashed, item_, key, parent, rules, payloads.find(body), names_call)
             batch.durable.append(previous)
     return batch
 
 
-def _parent_key(parent_id: str | None, previous: Event | None) -> int | None:
+def _parent_key(parent_id: str | None, previous: UploadedEvent | None) -> int | None:
     if parent_id is None:
         return None
     if previous is not None and previous.envelope.id == parent_id:

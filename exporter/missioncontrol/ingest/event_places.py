@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from exporter.missioncontrol.ingest.batch import Event, key_of
+from exporter.missioncontrol.ingest.batch import UploadedEvent, key_of
 from exporter.missioncontrol.ingest.event_order import STEP, Item, arrange, places, thread
 from exporter.missioncontrol.store.session_row import SessionRow
 
@@ -34,7 +34,7 @@ def known(database: sqlite3.Connection, n: int, keys: dict[str, int]) -> Known:
 
 
 def place_new(
-    database: sqlite3.Connection, session: SessionRow, sequence: Sequence[Event], new: dict[str, Event]
+    database: sqlite3.Connection, session: SessionRow, sequence: Sequence[UploadedEvent], new: dict[str, UploadedEvent]
 ) -> tuple[list[int], bool]:
     """Return the place of each new event, in the batch's order, and whether they simply follow what is there.
 
@@ -49,7 +49,7 @@ def place_new(
     return _arrange(database, session, sequence, new, waited_for), False
 
 
-def _begins_again(database: sqlite3.Connection, session: SessionRow, new: Iterable[Event]) -> bool:
+def _begins_again(database: sqlite3.Connection, session: SessionRow, new: Iterable[UploadedEvent]) -> bool:
     """Tell whether the session has a second event without a parent, as compaction writes: then lines are no chain."""
     begins = sum(event.parent is None for event in new)
     if begins != 1:
@@ -68,12 +68,12 @@ def _waited_for(database: sqlite3.Connection, session: SessionRow) -> set[int]:
 def _follows_on(
     database: sqlite3.Connection,
     session: SessionRow,
-    sequence: Sequence[Event],
-    new: dict[str, Event],
+    sequence: Sequence[UploadedEvent],
+    new: dict[str, UploadedEvent],
     waited_for: set[int],
 ) -> bool:
     """Tell whether the new events come behind all that is shown; note the parents that are missing."""
-    previous, has_new, strays = session.last_event_id, False, dict[str, Event]()
+    previous, has_new, strays = session.last_event_id, False, dict[str, UploadedEvent]()
     last_known: str | None = None
     for event in sequence:
         envelope = event.envelope
@@ -95,7 +95,7 @@ def _follows_on(
 
 
 def _all_orphans(
-    database: sqlite3.Connection, session: SessionRow, strays: dict[str, Event], new: dict[str, Event]
+    database: sqlite3.Connection, session: SessionRow, strays: dict[str, UploadedEvent], new: dict[str, UploadedEvent]
 ) -> bool:
     # As the events say it: the summary of a session takes no time in the future.
     told = "SELECT max(timestamp) FROM events WHERE session = ? AND hidden = 0"
@@ -127,8 +127,8 @@ def wait_for_hidden(database: sqlite3.Connection, n: int, keys: Sequence[int]) -
 def _arrange(
     database: sqlite3.Connection,
     session: SessionRow,
-    sequence: Sequence[Event],
-    new: dict[str, Event],
+    sequence: Sequence[UploadedEvent],
+    new: dict[str, UploadedEvent],
     waited_for: set[int],
 ) -> list[int]:
     rows = database.execute(
@@ -158,7 +158,7 @@ def _arrange(
     return [by_key[event.key] for event in new.values()]
 
 
-def _item(event: Event) -> Item:
+def _item(event: UploadedEvent) -> Item:
     return Item(event.key, event.parent, event.envelope.timestamp)
 
 

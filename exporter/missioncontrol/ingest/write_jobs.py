@@ -10,14 +10,14 @@ from exporter.core.events import digest
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.summary import TELLING_TYPES, Summary
 from exporter.missioncontrol.ingest import agent_attribution
-from exporter.missioncontrol.ingest.batch import Batch, Event, key_of
+from exporter.missioncontrol.ingest.batch import Batch, UploadedEvent, key_of
 from exporter.missioncontrol.ingest.event_places import known, last_shown, place_new, wait_for_hidden
 from exporter.missioncontrol.live import feed
 from exporter.missioncontrol.store import bulk_insert, payloads, redactions
 from exporter.missioncontrol.store.row_ids import next_number, raise_floor
 from exporter.missioncontrol.store.session_row import (
-    Ack,
     DeletedSessionError,
+    SessionAck,
     SessionRow,
     UnknownSessionError,
     load,
@@ -26,7 +26,7 @@ from exporter.missioncontrol.store.session_row import (
 from exporter.missioncontrol.store.sqlite.erase import pending
 
 # What these jobs answer with and raise is part of them.
-__all__ = ("Ack", "DeletedSessionError", "UnknownSessionError")
+__all__ = ("DeletedSessionError", "SessionAck", "UnknownSessionError")
 
 _COLUMNS: Final = "n, session, hidden, key, id, type, timestamp, agent_id, sha256, body, cuts, place, parent"
 
@@ -35,12 +35,14 @@ _COLUMNS: Final = "n, session, hidden, key, id, type, timestamp, agent_id, sha25
 class Stored:
     """What became of one batch, and the events that are new."""
 
-    ack: Ack
+    ack: SessionAck
     duplicates: int
-    new: list[Event]
+    new: list[UploadedEvent]
 
 
-def register(database: sqlite3.Connection, session_id: str, task_id: str, now: str, *, restore: bool = False) -> Ack:
+def register(
+    database: sqlite3.Connection, session_id: str, task_id: str, now: str, *, restore: bool = False
+) -> SessionAck:
     """Make the session known, once; the same call again changes nothing.
 
     A deleted session raises `DeletedSessionError`, unless `restore` says that it is sent again on purpose.
@@ -55,14 +57,14 @@ def register(database: sqlite3.Connection, session_id: str, task_id: str, now: s
             " state, last_activity, haystack) VALUES (?, ?, ?, ?, 0, ?, '{}', 0, 0, 'idle', ?, ?)",
             (next_number(database, "sessions"), session_id, task_id, now, bytes(32), now, session_id.casefold()),
         )
-        return Ack(0, digest.to_hex(digest.EMPTY), None)
+        return SessionAck(0, digest.to_hex(digest.EMPTY), None)
 
 
 def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now: str) -> Stored:
     """Hide what was rewound, then store what is new, in order; the first bytes of an id win unless it was hidden."""
     session = load(database, session_id)
     retell = _hide(database, session, batch.rewound, now) > 0
-    once: dict[str, Event] = {}
+    once: dict[str, UploadedEvent] = {}
     for event in batch.durable:
         once.setdefault(event.envelope.id, event)
     sequence = list(once.values())
@@ -135,12 +137,14 @@ def forget_session(database: sqlite3.Connection, session_id: str, now: str, *, r
     )
 
 
-def _day(event: Event, now: str) -> str:
+def _day(event: UploadedEvent, now: str) -> str:
     timestamp = event.envelope.timestamp
     return (timestamp if timestamp[:2] == "20" else now)[:10]
 
 
-def _row(n: int, session: int, event: Event, agent: str | None, place: int, apart: dict[bytes, int]) -> tuple[Any, ...]:
+def _row(
+    n: int, session: int, event: UploadedEvent, agent: str | None, place: int, apart: dict[bytes, int]
+) -> tuple[Any, ...]:
     envelope = event.envelope
     told = (envelope.id, envelope.type, envelope.timestamp, agent)
     return (
@@ -175,7 +179,9 @@ def _hide(database: sqlite3.Connection, session: SessionRow, ids: list[str], now
     return len(shown)
 
 
-def _new_events(database: sqlite3.Connection, session: SessionRow, sequence: list[Event]) -> dict[str, Event]:
+def _new_events(
+    database: sqlite3.Connection, session: SessionRow, sequence: list[UploadedEvent]
+) -> dict[str, UploadedEvent]:
     """Return the events to insert, by id; what was hidden and comes again is new.
 
     The old row is only put out of reach: the search index knows its words, and needs them to forget them.

@@ -15,12 +15,12 @@ _WATCHERS_MAX: Final = 256
 _BEAT_SECONDS: Final = 15.0
 
 
-class TooManyWatchersError(Exception):
+class TooManySubscribersError(Exception):
     """No further stream is served until another one closes."""
 
 
 @dataclass(slots=True, eq=False)
-class Watcher:
+class Subscriber:
     """One open stream."""
 
     session_id: str | None
@@ -39,11 +39,11 @@ class Watcher:
         self.arrived.set()
 
 
-class Live:
+class LiveSubscriptions:
     """Spreads what happens to the watchers. Only to be used on the event loop."""
 
     def __init__(self) -> None:
-        self._watchers: set[Watcher] = set()
+        self._watchers: set[Subscriber] = set()
         self._closed = False
 
     def __len__(self) -> int:
@@ -85,11 +85,11 @@ class Live:
                 watcher.put(message)
 
     @contextmanager
-    def watch(self, session_id: str | None) -> Iterator[Watcher]:
+    def watch(self, session_id: str | None) -> Iterator[Subscriber]:
         """Be told of one session, or with None of all, while the context is open."""
         if len(self._watchers) >= _WATCHERS_MAX:
-            raise TooManyWatchersError
-        watcher = Watcher(session_id)
+            raise TooManySubscribersError
+        watcher = Subscriber(session_id)
         self._watchers.add(watcher)
         try:
             yield watcher
@@ -115,7 +115,7 @@ class Live:
                     watcher.size_bytes -= len(message)
                     yield message
 
-    def _of(self, session_id: str) -> list[Watcher]:
+    def _of(self, session_id: str) -> list[Subscriber]:
         return [watcher for watcher in self._watchers if watcher.session_id in (None, session_id)]
 
 

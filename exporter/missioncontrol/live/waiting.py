@@ -22,7 +22,7 @@ _TOOL_END: Final = "tool.execution_complete"
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class OpenWait:
     """One request that nobody has answered."""
 
     session: str
@@ -54,11 +54,11 @@ class Wait:
         }
 
 
-class Waiting:
+class OpenWaits:
     """The waits of all sessions. Only to be used on the event loop."""
 
     def __init__(self) -> None:
-        self._waits: dict[str, dict[object, Wait]] = {}
+        self._waits: dict[str, dict[object, OpenWait]] = {}
         self._count = 0
 
     def take(self, session: str, events: Iterable[bytes]) -> bool:
@@ -93,7 +93,7 @@ class Waiting:
         """Tell whether a session waits for somebody."""
         return session in self._waits
 
-    def all(self) -> list[Wait]:
+    def all(self) -> list[OpenWait]:
         """Return every wait, the newest first."""
         waits = [wait for of_session in self._waits.values() for wait in of_session.values()]
         return sorted(waits, key=lambda wait: wait.place, reverse=True)
@@ -112,7 +112,7 @@ class Waiting:
             text = words(envelope.type, data).encode("utf-8", "replace").decode()
             told = (envelope.timestamp, envelope.agentId, text, data.get("toolCallId"))
             self._count += 1
-            waits[request] = Wait(session, name, *told, self._count)
+            waits[request] = OpenWait(session, name, *told, self._count)
         if not waits:
             del self._waits[session]
         elif len(waits) > WAITS_MAX:

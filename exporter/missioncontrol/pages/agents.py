@@ -6,7 +6,7 @@ from typing import Any, Final
 from exporter.missioncontrol.pages.entries import colour_of
 from exporter.missioncontrol.pages.markup import address, counted, duration, escape, marked
 from exporter.missioncontrol.pages.timeline.entry import one_line
-from exporter.missioncontrol.pages.timeline.windows import Scope
+from exporter.missioncontrol.pages.timeline.windows import TimelineScope
 from exporter.missioncontrol.store.amounts import amount
 
 _SHOWN_MAX: Final = 200
@@ -38,18 +38,18 @@ def _name(node: Node) -> str:
     return str(node["display_name"] or node["name"] or node["id"][:12])
 
 
-def scope_of(tree: Node, agent: str | None, *, is_main: bool) -> Scope:
+def scope_of(tree: Node, agent: str | None, *, is_main: bool) -> TimelineScope:
     """Return whose events belong to a choice: an agent's own, and those of the agents below it."""
     hints = tuple(tree["hints"])
     if is_main:
-        return Scope(is_main=True, hints=hints)
+        return TimelineScope(is_main=True, hints=hints)
     if not agent:
-        return Scope(hints=hints)
+        return TimelineScope(hints=hints)
     for node in everyone(tree):
         if node["id"] == agent:
             below = [str(one["id"]) for one in everyone(node) if one["id"] is not None]
-            return Scope((agent, *below[:500]))
-    return Scope((agent,))
+            return TimelineScope((agent, *below[:500]))
+    return TimelineScope((agent,))
 
 
 def agent_tree(path: str, tree: Node, agent: str | None, *, is_main: bool) -> str:

@@ -13,7 +13,7 @@ from exporter.core.events.projection import ProjectEvent
 from exporter.missioncontrol.http.event_annotations import about
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.http.upload_api import checked_id
-from exporter.missioncontrol.ingest.agent_attribution import Kin, kin
+from exporter.missioncontrol.ingest.agent_attribution import AgentTree, kin
 from exporter.missioncontrol.pages.markup import address, anchor, escape, marked, moment, session_path, size
 from exporter.missioncontrol.pages.page import HEADERS, fragment, is_fragment, page
 from exporter.missioncontrol.receiver import receiver_of
@@ -54,12 +54,12 @@ async def event_page(request: Request) -> Response:
     return page(request, told, content, here="/")
 
 
-def _found(database: sqlite3.Connection, session_id: str, event_id: str) -> tuple[bytes, str | None, Kin] | None:
+def _found(database: sqlite3.Connection, session_id: str, event_id: str) -> tuple[bytes, str | None, AgentTree] | None:
     found = queries.event_of_agent(database, session_id, event_id)
     return None if found is None else (*found, kin(database, session_id))
 
 
-def _about(body: bytes, agent: str | None, family: Kin, project: ProjectEvent | None) -> str:
+def _about(body: bytes, agent: str | None, family: AgentTree, project: ProjectEvent | None) -> str:
     """Return whose the event is, and who sees it."""
     told = about(body, agent, family, project)
     names = [_name(family, id) for id in told["agent_path"]]
@@ -70,7 +70,7 @@ def _about(body: bytes, agent: str | None, family: Kin, project: ProjectEvent | 
     return escape(" · ".join(said))
 
 
-def _name(family: Kin, id: str) -> str:
+def _name(family: AgentTree, id: str) -> str:
     known = family.agents.get(id)
     return (known and (known.display_name or known.name)) or id[:12]
 

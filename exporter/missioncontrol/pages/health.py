@@ -130,7 +130,7 @@ def _quarantine(exporters: list[dict[str, Any]]) -> str:
     )
 
 
-def _store(size_bytes: int, totals: queries.Totals, kept: Retention) -> list[tuple[str, str]]:
+def _store(size_bytes: int, totals: queries.StoreTotals, kept: Retention) -> list[tuple[str, str]]:
     return [
         ("Sessions", figure(sum(totals.sessions.values()))),
         ("Events", figure(totals.events)),

@@ -131,7 +131,7 @@ def _read(database: sqlite3.Connection, asked: _Asked) -> _Shown:
     )
 
 
-def _day_above(database: sqlite3.Connection, asked: _Asked, scope: windows.Scope) -> str:
+def _day_above(database: sqlite3.Connection, asked: _Asked, scope: windows.TimelineScope) -> str:
     """Return the day of the event above a window that the script puts below another one."""
     if not asked.is_part or asked.is_side or asked.place is None or asked.place[0] not in ("from", "after"):
         return ""
@@ -141,7 +141,7 @@ def _day_above(database: sqlite3.Connection, asked: _Asked, scope: windows.Scope
     return day_of(above.rows[0].envelope.timestamp) if above.rows else ""
 
 
-def _window(database: sqlite3.Connection, asked: _Asked, scope: windows.Scope) -> windows.Window:
+def _window(database: sqlite3.Connection, asked: _Asked, scope: windows.TimelineScope) -> windows.Window:
     if asked.is_side:
         return windows.Window([], before=False, behind=False)
     if asked.place is None:
@@ -217,7 +217,7 @@ def _entries(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> tupl
     return entries, is_all
 
 
-def _given_to_model(rows: list[windows.Row], project: ProjectEvent | None) -> set[str]:
+def _given_to_model(rows: list[windows.TimelineRow], project: ProjectEvent | None) -> set[str]:
     if project is None:
         return set()
     told = ((row.envelope, project(row.envelope.type, bytes(row.envelope.data), False)) for row in rows)

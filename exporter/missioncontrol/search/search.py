@@ -32,7 +32,7 @@ _LOOK_SECONDS: Final = 0.05
 _log: Final = logging.getLogger(__name__)
 
 
-class Search:
+class SearchIndex:
     """The index of one store. A thread fills it, from the first time that it is woken until the store closes."""
 
     def __init__(self, store: Store) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from exporter.core.agents.registry import Agent
 from exporter.core.events.data import read_object
 from exporter.core.events.envelope import Envelope, decode
-from exporter.missioncontrol.ingest.agent_attribution import Kin, kin
+from exporter.missioncontrol.ingest.agent_attribution import AgentTree, kin
 from exporter.missioncontrol.store.amounts import amount
 from exporter.missioncontrol.store.payloads import whole
 from exporter.missioncontrol.store.session_row import number_of
@@ -53,7 +53,7 @@ def _is_above(agent: str, parent: str | None, nodes: dict[str, dict[str, Any]]) 
     return False
 
 
-def _node(agent: str, family: Kin) -> dict[str, Any]:
+def _node(agent: str, family: AgentTree) -> dict[str, Any]:
     known = family.agents.get(agent) or Agent(agent)
     return {
         "id": agent,
@@ -76,7 +76,7 @@ def _node(agent: str, family: Kin) -> dict[str, Any]:
     }
 
 
-def _counted(database: sqlite3.Connection, session: int, family: Kin) -> tuple[dict[str, dict[str, Any]], int]:
+def _counted(database: sqlite3.Connection, session: int, family: AgentTree) -> tuple[dict[str, dict[str, Any]], int]:
     nodes: dict[str, dict[str, Any]] = {}
     main = 0
     rows = database.execute(

@@ -25,7 +25,7 @@ _START: Final = re.compile(rf'"((?:\\u[0-9A-Fa-f]{{4}}|\\[^u]|[^"\\]){{0,{_START
 _decode_cuts: Final = msgspec.json.Decoder(list[tuple[int, int, int]]).decode
 
 
-class Large(msgspec.Struct, frozen=True, gc=False):
+class LargeString(msgspec.Struct, frozen=True, gc=False):
     """Where a large string of an event begins and ends, and its hash."""
 
     start: int
@@ -33,23 +33,23 @@ class Large(msgspec.Struct, frozen=True, gc=False):
     sha256: bytes
 
 
-def find(body: bytes) -> tuple[Large, ...]:
+def find(body: bytes) -> tuple[LargeString, ...]:
     """Return the large strings of an event, in order; names of fields are none."""
     if len(body) < LARGE_BYTES:
         return ()
     plain = body.replace(b"\\\\", b"..").replace(b'\\"', b"..")  # every quote left is the begin or end of a string
-    found: list[Large] = []
+    found: list[LargeString] = []
     start = plain.find(b'"')
     while start >= 0 and len(found) < _CUTS_MAX:
         end = plain.find(b'"', start + 1) + 1
         if end - start >= LARGE_BYTES and _NAME_END.match(body, end) is None:
-            found.append(Large(start, end, sha256(body[start:end]).digest()))
+            found.append(LargeString(start, end, sha256(body[start:end]).digest()))
         start = plain.find(b'"', end) if end else -1
     return tuple(found)
 
 
 def keep(
-    database: sqlite3.Connection, session: int, events: Iterable[tuple[bytes, tuple[Large, ...]]]
+    database: sqlite3.Connection, session: int, events: Iterable[tuple[bytes, tuple[LargeString, ...]]]
 ) -> dict[bytes, int]:
     """Keep the large strings of these events for a session; return the number of each by its hash."""
     numbers: dict[bytes, int] = {}
@@ -67,7 +67,7 @@ def keep(
     return numbers | _keep(database, session, new) if new else numbers
 
 
-def cut_out(body: bytes, strings: tuple[Large, ...], numbers: dict[bytes, int]) -> tuple[bytes, bytes | None]:
+def cut_out(body: bytes, strings: tuple[LargeString, ...], numbers: dict[bytes, int]) -> tuple[bytes, bytes | None]:
     """Return what to store in an event's place when its large strings are kept under these numbers, and its cuts."""
     if not strings:
         return body, None
@@ -128,7 +128,7 @@ def _keep(database: sqlite3.Connection, session: int, payloads: dict[bytes, byte
     return numbers
 
 
-def _stand_in(body: bytes, one: Large) -> bytes:
+def _stand_in(body: bytes, one: LargeString) -> bytes:
     found = _START.match(body[one.start : min(one.end, one.start + 8 * _START_LENGTH)].decode("utf-8", "ignore"))
     start = found.group(1) if found else ""
     about = f'"sha256":"{one.sha256.hex()}","bytes":{one.end - one.start},"start":"{start}"'

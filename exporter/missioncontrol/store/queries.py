@@ -12,7 +12,7 @@ from exporter.core.events.summary import Summary
 from exporter.missioncontrol.ingest.batch import key_of
 from exporter.missioncontrol.store.amounts import AMOUNT_MAX
 from exporter.missioncontrol.store.payloads import whole
-from exporter.missioncontrol.store.session_row import Ack, BadCursorError, missing, number_of
+from exporter.missioncontrol.store.session_row import BadCursorError, SessionAck, missing, number_of
 
 _PAGE_BYTES_MAX: Final = 16 << 20
 _WORDS_MAX: Final = 32
@@ -23,7 +23,7 @@ class Held:
     """What is held of one session; `items` are [id, SHA-256 in hex] of the events shown, in stored order."""
 
     task_id: str
-    ack: Ack
+    ack: SessionAck
     items: list[tuple[str, str]] | None
 
 
@@ -37,7 +37,7 @@ class EventPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class StoreTotals:
     """How much the store holds."""
 
     sessions: dict[str, int]
@@ -58,7 +58,7 @@ def held(database: sqlite3.Connection, session_id: str, *, with_items: bool = Fa
             "SELECT id, hex(sha256) FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (n,)
         )
         items = [(id, hashed.lower()) for id, hashed in rows]
-    return Held(task_id, Ack(count, digest.hex(), last_event_id), items)
+    return Held(task_id, SessionAck(count, digest.hex(), last_event_id), items)
 
 
 _SESSION_COLUMNS: Final = "id, count, last_event_id, summary, report, masked, last_activity"
@@ -202,7 +202,7 @@ def exporters(database: sqlite3.Connection) -> list[dict[str, Any]]:
     return [{**msgspec.json.decode(report), "id": id, "reported_at": at} for id, report, at in rows]
 
 
-def totals(database: sqlite3.Connection, words: str | None = None) -> Totals:
+def totals(database: sqlite3.Connection, words: str | None = None) -> StoreTotals:
     """Return how many sessions there are in each state, and how many events in all; with words, of those that fit."""
     values = _words(words)
     fit = " AND ".join(["1", *["instr(haystack, ?) > 0"] * len(values)])
@@ -210,7 +210,7 @@ def totals(database: sqlite3.Connection, words: str | None = None) -> Totals:
         f"SELECT state, count(*), sum(count) FROM sessions WHERE {fit} GROUP BY state",  # noqa: S608  constants only
         values,
     ).fetchall()
-    return Totals({state: sessions for state, sessions, _ in rows}, sum(events for _, _, events in rows))
+    return StoreTotals({state: sessions for state, sessions, _ in rows}, sum(events for _, _, events in rows))
 
 
 def _words(text: str | None) -> list[str]:

@@ -30,7 +30,7 @@ class BadCursorError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Ack:
+class SessionAck:
     """What the store holds of a session: what an uploader compares its marks with."""
 
     count: int
@@ -56,9 +56,9 @@ class SessionRow:
     """The last place that an event has; None while there are none."""
 
     @property
-    def ack(self) -> Ack:
+    def ack(self) -> SessionAck:
         """What an uploader is told."""
-        return Ack(self.count, digest.to_hex(self.digest), self.last_event_id)
+        return SessionAck(self.count, digest.to_hex(self.digest), self.last_event_id)
 
 
 def missing(database: sqlite3.Connection, session_id: str) -> Exception:

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from exporter.core.ahp.errors import explain_handshake
-from exporter.core.ahp.observer import Counts as Heard
-from exporter.core.ahp.observer import Observer
+from exporter.core.ahp.observer import HostCounts as Heard
+from exporter.core.ahp.observer import HostObserver
 from exporter.core.ahp.session import Hooks
-from exporter.core.ahp.subscriptions import Rooms, Wanted
+from exporter.core.ahp.subscriptions import Subscriptions, Wanted
 from exporter.errors import SettingsError
 from exporter.sources.ahp.address import Address
 from exporter.sources.ahp.connection import HandshakeError, LostError, Socket, open_socket
-from exporter.sources.remote import Callbacks, Counts, Event, Observed, Want
+from exporter.sources.remote import Callbacks, Counts, Observed, SourceEvent, Want
 
 FRAMES_HELD_MAX: Final = 512
 CHARACTERS_HELD_MAX: Final = 32 << 20
@@ -88,14 +88,14 @@ class AhpSource:
         self._pause_seconds = pause_seconds or PAUSE_SECONDS
         self._status = AhpStatus(address.shown)
         hooks = Hooks(callbacks.known, callbacks.mark, callbacks.is_elsewhere)
-        self._rooms = Rooms(hooks, lambda s, changed: _WANTED[callbacks.want(s, changed)], marks.load, named)
-        self._observer = Observer(client, self._rooms, on_telemetry)
+        self._rooms = Subscriptions(hooks, lambda s, changed: _WANTED[callbacks.want(s, changed)], marks.load, named)
+        self._observer = HostObserver(client, self._rooms, on_telemetry)
         self._frames: deque[str | bytes] = deque()
         self._held = 0
         self._came = asyncio.Event()
         self._has_room = asyncio.Event()
         self._saved_at = 0.0
-        self._untaken: deque[tuple[str, list[Event]]] = deque()
+        self._untaken: deque[tuple[str, list[SourceEvent]]] = deque()
 
     @property
     def status(self) -> AhpStatus:
@@ -225,7 +225,7 @@ class AhpSource:
     async def _store(self) -> None:
         """Have everything taken that was told; what is not taken, whatever happens, is offered again first."""
         for session, lines in self._observer.take(self._now()):
-            events = [Event(line, is_ephemeral) for line, is_ephemeral in lines]
+            events = [SourceEvent(line, is_ephemeral) for line, is_ephemeral in lines]
             pages = [events[start : start + PAGE_EVENTS] for start in range(0, len(events), PAGE_EVENTS)]
             self._untaken.extend((session, page) for page in pages)
         while self._untaken:
@@ -235,7 +235,7 @@ class AhpSource:
         while self._rooms.gone:
             self._callbacks.gone(self._rooms.gone.pop(0))
 
-    async def _offer(self, session: str, page: list[Event]) -> None:
+    async def _offer(self, session: str, page: list[SourceEvent]) -> None:
         before = self._status.state
         while not await self._callbacks.take(session, page):
             self._status.state = "full: the journal takes no more"

@@ -25,7 +25,7 @@ TIMEOUT_MILLISECONDS: Final = 1000
 LOST_SECONDS: Final = 60.0
 
 
-class ForeignWatcher:
+class NativeWatcher:
     """A `Watcher` for the directories at and below `root`; refuses others."""
 
     def __init__(self, root: str, names: frozenset[str] | None = None, lost_seconds: float = LOST_SECONDS) -> None:

@@ -22,14 +22,14 @@ Signature: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class DirectoryListing:
     """One look at a directory: which one it is, and the signature (inode, size, time of change) of each entry."""
 
     identity: tuple[int, int]
     entries: dict[str, Signature]
 
 
-NOT_SEEN: Final = Seen((0, 0), {})
+NOT_SEEN: Final = DirectoryListing((0, 0), {})
 
 
 class PollingWatcher:
@@ -38,7 +38,7 @@ class PollingWatcher:
     def __init__(self, poll_seconds: float, names: frozenset[str] | None = None) -> None:
         self._poll_seconds = poll_seconds
         self._names = names
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, DirectoryListing] = {}
         self._guard = threading.Lock()
         self._closed = threading.Event()
         self._deliver: Deliver | None = None
@@ -116,7 +116,7 @@ class PollingWatcher:
         if before is None:
             return []
         try:
-            now: Seen | None = look(directory, self._names)
+            now: DirectoryListing | None = look(directory, self._names)
         except OSError as error:
             if not is_gone(error):
                 return []
@@ -141,7 +141,7 @@ def pause_after(cost_seconds: float, poll_seconds: float) -> float:
     return max(poll_seconds, min(cost_seconds * PAUSE_PER_COST, PAUSE_SECONDS_MAX))
 
 
-def look(directory: str, names: frozenset[str] | None) -> Seen:
+def look(directory: str, names: frozenset[str] | None) -> DirectoryListing:
     """Raises OSError when the directory is gone or cannot be read; an entry that vanishes meanwhile is left out."""
     status = os.stat(directory)  # noqa: PTH116 - called for thousands of directories a round
     entries: dict[str, Signature] = {}
@@ -154,7 +154,7 @@ def look(directory: str, names: frozenset[str] | None) -> Seen:
                     entries[entry.name] = signature(entry)
             except OSError:
                 continue
-    return Seen((status.st_dev, status.st_ino), entries)
+    return DirectoryListing((status.st_dev, status.st_ino), entries)
 
 
 def signature(entry: os.DirEntry[str]) -> Signature:

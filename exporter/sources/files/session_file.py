@@ -6,7 +6,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Final
 
-from exporter.core.delivery.follow import Rewritten, Seen, Vanish, decide
+from exporter.core.delivery.follow import FileState, Rewritten, Vanish, decide
 from exporter.core.delivery.position import START, TAIL_BYTES, Identity, Position, tail_hash
 from exporter.core.events.lines import LineSplitter, Oversized
 
@@ -100,7 +100,7 @@ class SessionFile:
     def refresh(self, files: OpenFiles) -> str | None:
         """Look at the file again; return why its generation changed, None when it did not."""
         facts = self._facts()
-        seen = None if facts is None else Seen(Identity(facts.st_dev, facts.st_ino), facts.st_size)
+        seen = None if facts is None else FileState(Identity(facts.st_dev, facts.st_ino), facts.st_size)
         decision = decide(self.identity, 0, self.size, seen)
         if isinstance(decision, Vanish):
             self.gone = True

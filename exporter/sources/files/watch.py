@@ -118,9 +118,9 @@ def best_watcher(root: str, poll_seconds: float, names: frozenset[str] | None = 
         from exporter.sources.files.inotify import InotifyWatcher
 
         return FallbackWatcher(InotifyWatcher(names), polling)
-    from exporter.sources.files.native_watch import ForeignWatcher
+    from exporter.sources.files.native_watch import NativeWatcher
 
-    return FallbackWatcher(ForeignWatcher(root, names), polling)
+    return FallbackWatcher(NativeWatcher(root, names), polling)
 
 
 def file_system_type(mountinfo: str, device: int) -> str | None:

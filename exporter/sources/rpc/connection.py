@@ -45,7 +45,7 @@ class AnswerTooLongError(Exception):
     """The answer to a request was longer than a message may be, and was skipped."""
 
 
-class Connection:
+class RpcConnection:
     """Asks and listens. `run` must be running for an answer to come; when it ends, every waiting call raises
     `LostError`, and so does every later one."""
 

@@ -27,7 +27,7 @@ class Fault(msgspec.Struct, frozen=True, gc=False):
     message: str = ""
 
 
-class Page(msgspec.Struct, frozen=True, gc=False):
+class EventPageAnswer(msgspec.Struct, frozen=True, gc=False):
     """What reading events gives."""
 
     events: list[msgspec.Raw] = []
@@ -74,7 +74,7 @@ class BadMessageError(Exception):
 
 
 _message: Final = msgspec.json.Decoder(Message).decode
-_page: Final = msgspec.json.Decoder(Page).decode
+_page: Final = msgspec.json.Decoder(EventPageAnswer).decode
 _pushed: Final = msgspec.json.Decoder(Pushed).decode
 
 
@@ -98,7 +98,7 @@ def read_message(body: bytes) -> Message:
     return Message(part(b"id"), method, part(b"params"), part(b"result"), part(b"error"))
 
 
-def read_page(result: msgspec.Raw) -> Page:
+def read_page(result: msgspec.Raw) -> EventPageAnswer:
     """Return a page of events; raises `BadMessageError` when it is none."""
     try:
         return _page(result)

@@ -6,8 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from exporter.core.events.envelope import REFUSALS
-from exporter.sources.rpc.connection import AnswerTooLongError, Connection
-from exporter.sources.rpc.messages import Page, line_of, read_page
+from exporter.sources.rpc.connection import AnswerTooLongError, RpcConnection
+from exporter.sources.rpc.messages import EventPageAnswer, line_of, read_page
 
 PAGE_EVENTS: Final = 1000
 CALL_SECONDS: Final = 60.0
@@ -17,10 +17,10 @@ class ExpiredError(Exception):
     """A snapshot of the session's file was dropped while it was being read."""
 
 
-class Reading:
-    """The calls about one session. They raise what `Connection.call` raises, and `BadMessageError`."""
+class PageReader:
+    """The calls about one session. They raise what `RpcConnection.call` raises, and `BadMessageError`."""
 
-    def __init__(self, session: str, connection: Connection) -> None:
+    def __init__(self, session: str, connection: RpcConnection) -> None:
         self._session = session
         self._connection = connection
         self._max = PAGE_EVENTS
@@ -32,7 +32,7 @@ class Reading:
         wait_ms: int = 0,
         durable_only: bool = False,
         types: list[str] | None = None,
-    ) -> Page:
+    ) -> EventPageAnswer:
         """Return what comes after a cursor, or an event's id; `wait_ms` waits for something to come."""
         return await self._paged(
             "session.eventLog.read",
@@ -85,7 +85,7 @@ class Reading:
         await self.tail()
         await self._call("session.resume", disableResume=True, requestPermission=False, streaming=True)
 
-    async def _paged(self, method: str, **params: object) -> Page:
+    async def _paged(self, method: str, **params: object) -> EventPageAnswer:
         """Read a page, of fewer events when it would be longer than a message may be."""
         while True:
             try:

@@ -20,10 +20,10 @@ from typing import Final
 import msgspec
 
 from exporter.core.events.envelope import REFUSALS, Envelope, Unreadable, decode
-from exporter.sources.remote import Callbacks, Counts, Event, Want
-from exporter.sources.rpc.connection import METHOD_NOT_FOUND, AnswerTooLongError, CallError, Connection
+from exporter.sources.remote import Callbacks, Counts, SourceEvent, Want
+from exporter.sources.rpc.connection import METHOD_NOT_FOUND, AnswerTooLongError, CallError, RpcConnection
 from exporter.sources.rpc.messages import BadMessageError, line_of
-from exporter.sources.rpc.page_reader import PAGE_EVENTS, ExpiredError, Reading
+from exporter.sources.rpc.page_reader import PAGE_EVENTS, ExpiredError, PageReader
 
 WAIT_MS: Final = 30_000
 AGAIN_SECONDS: Final = 1.0
@@ -54,7 +54,7 @@ class Follower:
     def __init__(
         self,
         session: str,
-        connection: Connection,
+        connection: RpcConnection,
         callbacks: Callbacks,
         counts: Counts,
         *,
@@ -64,7 +64,7 @@ class Follower:
     ) -> None:
         self.session = session
         self.state = State.CATCHING_UP
-        self._reading = Reading(session, connection)
+        self._reading = PageReader(session, connection)
         self._callbacks = callbacks
         self._counts = counts
         self._live_only = want is Want.LIVE
@@ -215,11 +215,11 @@ class Follower:
     async def _read_file_after(self, last: str | None) -> bool:
         """Take what follows an event, or all; return whether that event was still there."""
         is_after = last is None
-        page: list[Event] = []
+        page: list[SourceEvent] = []
         async for line in self._reading.persisted():
             envelope = decode(line)
             if is_after:
-                page.append(Event(line, isinstance(envelope, Envelope) and envelope.ephemeral))
+                page.append(SourceEvent(line, isinstance(envelope, Envelope) and envelope.ephemeral))
                 if isinstance(envelope, Envelope):
                     self._repeats(envelope)
             is_after = is_after or envelope.id == last
@@ -231,14 +231,14 @@ class Follower:
 
     async def _give(self, events: Iterable[msgspec.Raw], *, only_new: bool = False) -> bool:
         """Offer what is wanted of these events; return whether the session has shut down with them."""
-        page: list[Event] = []
+        page: list[SourceEvent] = []
         has_shut_down = False
         for event in events:
             line = line_of(event)
             envelope = decode(line)
             if isinstance(envelope, Unreadable):  # an event for the quarantine, unless only passing ones are wanted
                 if not self._live_only:
-                    page.append(Event(line, False))
+                    page.append(SourceEvent(line, False))
                 continue
             has_shut_down |= envelope.type == "session.shutdown" and envelope.agentId is None
             if not envelope.ephemeral:
@@ -250,11 +250,11 @@ class Follower:
             if envelope.type in _REWRITES:
                 self._prompts.clear()
             self._counts.saw(envelope.type)
-            page.append(Event(line, envelope.ephemeral))
+            page.append(SourceEvent(line, envelope.ephemeral))
         await self._offer(page)
         return has_shut_down
 
-    async def _offer(self, page: Sequence[Event]) -> None:
+    async def _offer(self, page: Sequence[SourceEvent]) -> None:
         before = self.state
         while page and not await self._callbacks.take(self.session, page):
             self.state = State.FULL

@@ -21,8 +21,8 @@ from exporter.sources.rpc.connection import (
     REQUESTS,
     AnswerTooLongError,
     CallError,
-    Connection,
     LostError,
+    RpcConnection,
 )
 from exporter.sources.rpc.messages import Connected, Lifecycle, read_pushed, read_sessions
 from exporter.sources.rpc.session import Follower, State
@@ -96,7 +96,7 @@ class RpcSource:
         self._followers: dict[str, Follower] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
-        self._connection: Connection | None = None
+        self._connection: RpcConnection | None = None
         self._file_readers = asyncio.Semaphore(FILE_READERS_MAX)
         self._failure: Exception | None = None
         self._asked_before = 0
@@ -149,7 +149,7 @@ class RpcSource:
 
     async def _observe(self) -> None:
         reader, writer = await self._open_streams()
-        connection = Connection(
+        connection = RpcConnection(
             reader, writer, self._take_notification, self._saw_method, body_bytes_max=self._body_bytes_max
         )
         self._status.connections += 1
@@ -183,7 +183,7 @@ class RpcSource:
             self._followers.clear()
             self._again.clear()
 
-    async def _shake_hands(self, connection: Connection) -> None:
+    async def _shake_hands(self, connection: RpcConnection) -> None:
         token = self._token()
         try:
             given: dict[str, Any] = {} if token is None else {"token": token}

@@ -22,7 +22,7 @@ import msgspec
 from exporter.core.events.envelope import REFUSALS, Envelope, decode
 from exporter.core.events.lines import LineSplitter, Oversized
 from exporter.errors import StateError
-from exporter.sources.remote import Callbacks, Counts, Event, Want
+from exporter.sources.remote import Callbacks, Counts, SourceEvent, Want
 
 SOCKET_NAME: Final = "tap.sock"
 PATH_NAME: Final = "tap.path"
@@ -115,7 +115,7 @@ class TapSource:
 
     async def _take(self, lines: list[bytes | Oversized], dropped: int) -> int:
         """Pass the live events of one tap on; return how many it has dropped so far."""
-        sessions: dict[str, list[Event]] = {}
+        sessions: dict[str, list[SourceEvent]] = {}
         for line in lines:
             told = _read(line)
             if told is None:
@@ -138,11 +138,11 @@ class TapSource:
                 self.status.counts.repeats += 1
             else:
                 self.status.counts.saw(envelope.type)
-                sessions.setdefault(told.session, []).append(Event(content, True))
+                sessions.setdefault(told.session, []).append(SourceEvent(content, True))
         await self._pass_on(sessions)
         return dropped
 
-    async def _pass_on(self, sessions: dict[str, list[Event]]) -> None:
+    async def _pass_on(self, sessions: dict[str, list[SourceEvent]]) -> None:
         """Offer what came of each session, and forget it."""
         for session, events in sessions.items():
             if len(self.status.sessions) < SESSIONS_SHOWN_MAX:

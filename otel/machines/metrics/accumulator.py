@@ -19,7 +19,7 @@ _NO_MINIMUM = float("inf")
 _NO_MAXIMUM = float("-inf")
 
 
-class Cell(msgspec.Struct, array_like=True, gc=False):
+class Accumulator(msgspec.Struct, array_like=True, gc=False):
     """Measurements of one series, added up: of one span of time, or of all time since `first_ns`.
 
     `buckets` has a count per bucket of a histogram, and is empty for a counter.
@@ -49,7 +49,7 @@ class Cell(msgspec.Struct, array_like=True, gc=False):
         if context is not None:
             self.exemplar = (time_ns, value, context.trace_id, context.span_id)
 
-    def merge(self, other: "Cell") -> None:
+    def merge(self, other: "Accumulator") -> None:
         """Add what another cell of the same series has."""
         self.first_ns = other.first_ns if other.first_ns < self.first_ns else self.first_ns
         self.last_ns = other.last_ns if other.last_ns > self.last_ns else self.last_ns
@@ -61,9 +61,9 @@ class Cell(msgspec.Struct, array_like=True, gc=False):
             self.buckets = list(map(add, self.buckets, other.buckets))
         self.exemplar = other.exemplar or self.exemplar
 
-    def copy(self) -> "Cell":
+    def copy(self) -> "Accumulator":
         """Return another cell with the same contents."""
-        return Cell(
+        return Accumulator(
             self.first_ns,
             self.last_ns,
             self.count,
@@ -74,7 +74,7 @@ class Cell(msgspec.Struct, array_like=True, gc=False):
             self.exemplar,
         )
 
-    def point(self, key: Key, start_ns: int, time_ns: int, shown: "Cell | None" = None) -> AnyPoint:
+    def point(self, key: Key, start_ns: int, time_ns: int, shown: "Accumulator | None" = None) -> AnyPoint:
         """Return the data point of these sums, with the exemplar of the cell that is `shown` in it first."""
         instrument, labels = key
         shown_labels = labels if labels is not None else (None,) * len(instrument.labels)
@@ -96,23 +96,23 @@ class Cell(msgspec.Struct, array_like=True, gc=False):
         )
 
 
-def cell_of(measurement: Measurement, bounds: tuple[float, ...]) -> Cell:
+def cell_of(measurement: Measurement, bounds: tuple[float, ...]) -> Accumulator:
     """Return a cell with one measurement."""
     time_ns, value, context = measurement.time_ns, measurement.value, measurement.context
     exemplar = (time_ns, value, context.trace_id, context.span_id) if context is not None else None
     if not bounds:
-        return Cell(time_ns, time_ns, 1, 0 + value, _NO_MINIMUM, _NO_MAXIMUM, [], exemplar)
+        return Accumulator(time_ns, time_ns, 1, 0 + value, _NO_MINIMUM, _NO_MAXIMUM, [], exemplar)
     buckets = [0] * (len(bounds) + 1)
     buckets[bisect_left(bounds, value)] = 1
-    return Cell(time_ns, time_ns, 1, 0 + value, value, value, buckets, exemplar)
+    return Accumulator(time_ns, time_ns, 1, 0 + value, value, value, buckets, exemplar)
 
 
-def empty(bounds: tuple[float, ...]) -> Cell:
+def empty(bounds: tuple[float, ...]) -> Accumulator:
     """Return a cell of nothing, which takes its time from what is added first."""
-    return Cell(2**63 - 1, 0, 0, 0, _NO_MINIMUM, _NO_MAXIMUM, [0] * (len(bounds) + 1) if bounds else [])
+    return Accumulator(2**63 - 1, 0, 0, 0, _NO_MINIMUM, _NO_MAXIMUM, [0] * (len(bounds) + 1) if bounds else [])
 
 
-def _exemplar(cell: Cell) -> Exemplar | None:
+def _exemplar(cell: Accumulator) -> Exemplar | None:
     if cell.exemplar is None:
         return None
     time_ns, value, trace_id, span_id = cell.exemplar

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from otel.instruments import instruments
-from otel.machines.metrics.accumulator import MILLISECOND, AnyPoint, Cell, Key, Labels, cell_of, empty
+from otel.machines.metrics.accumulator import MILLISECOND, Accumulator, AnyPoint, Key, Labels, cell_of, empty
 from otel.machines.metrics.sums import Sums, merge_into, read, written
 from otel.model import Measurement, Temporality
 from otel.name_types import Content, Instrument, Semconv, Value
@@ -27,13 +27,13 @@ _SILENCE_NS: Final = 30 * _SECOND
 _READY_MAX: Final = 4_096
 _TIME_NS_MAX: Final = 2**63 - 1 - MILLISECOND
 _VALUE_MAX: Final = 2**40
-_NO_CELLS: Final[Mapping[Key, Cell]] = MappingProxyType({})
+_NO_CELLS: Final[Mapping[Key, Accumulator]] = MappingProxyType({})
 
 Metrics: TypeAlias = list[tuple[Instrument, list[AnyPoint]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class MetricStream:
     """How a stream is counted. `session_label` gives every session series of its own.
 
     No more than `series_max` sets of labels are told apart per instrument, the rest is one more series. No more than
@@ -56,19 +56,19 @@ class _Series:
     key: Key
     bounds: tuple[float, ...]
     span: int
-    cell: Cell
+    cell: Accumulator
 
 
 class Aggregate:
     """The sums of one stream. `late` counts measurements older than what was sent before, `refused` unusable ones."""
 
-    def __init__(self, stream: Stream | None = None) -> None:
-        self._stream = stream or Stream()
+    def __init__(self, stream: MetricStream | None = None) -> None:
+        self._stream = stream or MetricStream()
         self._sums = Sums(self._stream.width_ns)
         self._waiting = 0
         self._known: dict[Instrument, set[Labels]] = {}
         self._hidden = {instrument: self._places_hidden(instrument) for instrument in instruments()}
-        self._after: dict[Key, Cell] = {}
+        self._after: dict[Key, Accumulator] = {}
         self._late_after = 0
 
     @property
@@ -132,7 +132,7 @@ class Aggregate:
             self._make_ready(until_ns)
         self._after, self._late_after = {}, 0
         metrics: Metrics = []
-        held: dict[Key, Cell] = {}
+        held: dict[Key, Accumulator] = {}
         for pairs in self._sums.ready:
             grouped: dict[Instrument, list[AnyPoint]] = {}
             for key, cell in pairs:
@@ -162,7 +162,7 @@ class Aggregate:
         return written(self._sums)
 
     @classmethod
-    def load(cls, state: bytes, stream: Stream | None = None) -> "Aggregate | None":
+    def load(cls, state: bytes, stream: MetricStream | None = None) -> "Aggregate | None":
         """Return what `dump` wrote, or None when these bytes are no such state.
 
         The stream may be counted differently from now on: what waits is kept, and series whose labels are other ones
@@ -222,7 +222,7 @@ class Aggregate:
         sums = self._sums
         while self._waiting > self._stream.cells_max // 2 and len(sums.cells) > 1:
             sums.width_ns *= 2
-            wide: dict[int, dict[Key, Cell]] = {}
+            wide: dict[int, dict[Key, Accumulator]] = {}
             for span in sorted(sums.cells):
                 merge_into(wide.setdefault(span // 2, {}), sums.cells[span].items())
             sums.cells = wide
@@ -244,7 +244,9 @@ class Aggregate:
         if not sums.cells:
             sums.width_ns = self._stream.width_ns
 
-    def _advance(self, key: Key, cell: Cell, series: Cell | None, held: Cell | None) -> list[AnyPoint]:
+    def _advance(
+        self, key: Key, cell: Accumulator, series: Accumulator | None, held: Accumulator | None
+    ) -> list[AnyPoint]:
         """Add a cell, and what is too old for a point of its own, to a series; return the points that tell of it."""
         bounds, cumulative = key[0].bounds, self._stream.temporality == "cumulative"
         before_ns = max(cell.first_ns - MILLISECOND, 1)

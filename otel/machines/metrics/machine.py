@@ -18,7 +18,17 @@ from otel.machines.metrics.usage import Calls
 from otel.machines.traces.machine import Taken
 from otel.model import Measurement, Span
 from otel.name_types import Semconv, Value
-from otel.payloads.events import Began, Compaction, Custom, Message, Notification, Skill, Subagent, UserMessage, Where
+from otel.payloads.events import (
+    Began,
+    Compaction,
+    Custom,
+    MessagePayload,
+    Notification,
+    Skill,
+    Subagent,
+    UserMessage,
+    Where,
+)
 from otel.projection import TABLE
 
 _PLACED: Final = frozenset(("session.start", "session.resume", "session.context_changed"))
@@ -140,7 +150,7 @@ def _truncation(_: Metering, event: Event, meter: Meter) -> None:
 
 
 def _error(_: Metering, event: Event, meter: Meter) -> None:
-    message = payload(event, Message)
+    message = payload(event, MessagePayload)
     status = amount(message.status_code)
     meter.note(metric.ERRORS, 1, label(message.error_type), int(status) if status is not None else None)
 
@@ -162,8 +172,8 @@ _HANDLERS: Final[dict[str, "_Handler | None"]] = {
     "session.truncation": _truncation,
     "session.error": _error,
     "session.warning": lambda _, event, meter: meter.note(
-        metric.WARNINGS, 1, label(payload(event, Message).warning_type)
+        metric.WARNINGS, 1, label(payload(event, MessagePayload).warning_type)
     ),
-    "abort": lambda _, event, meter: meter.note(metric.ABORTS, 1, label(payload(event, Message).reason)),
+    "abort": lambda _, event, meter: meter.note(metric.ABORTS, 1, label(payload(event, MessagePayload).reason)),
     "skill.invoked": lambda _, event, meter: meter.note(metric.SKILLS, 1, label(payload(event, Skill).name)),
 }

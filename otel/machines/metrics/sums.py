@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from otel.instruments import instruments
-from otel.machines.metrics.accumulator import Cell, Key, Labels
+from otel.machines.metrics.accumulator import Accumulator, Key, Labels
 from otel.name_types import Instrument, Value
 
 _VERSION: Final = 1
@@ -22,9 +22,9 @@ class Sums:
     """
 
     width_ns: int
-    cells: dict[int, dict[Key, Cell]] = field(default_factory=dict)
-    ready: list[list[tuple[Key, Cell]]] = field(default_factory=list)
-    series: dict[Key, Cell] = field(default_factory=dict)
+    cells: dict[int, dict[Key, Accumulator]] = field(default_factory=dict)
+    ready: list[list[tuple[Key, Accumulator]]] = field(default_factory=list)
+    series: dict[Key, Accumulator] = field(default_factory=dict)
     late: int = 0
     refused: int = 0
 
@@ -37,7 +37,7 @@ class Sums:
             yield from (key for key, _ in pairs)
 
 
-_Entry: TypeAlias = "tuple[str, list[str | bool | int | float | list[str] | None] | None, Cell]"
+_Entry: TypeAlias = "tuple[str, list[str | bool | int | float | list[str] | None] | None, Accumulator]"
 
 
 class _Written(msgspec.Struct, array_like=True):
@@ -72,7 +72,7 @@ def written(sums: Sums) -> bytes:
     )
 
 
-def _entries(pairs: Iterable[tuple[Key, Cell]]) -> list[tuple[str, Labels, Cell]]:
+def _entries(pairs: Iterable[tuple[Key, Accumulator]]) -> list[tuple[str, Labels, Accumulator]]:
     return [(instrument.name, labels, cell) for (instrument, labels), cell in pairs]
 
 
@@ -91,7 +91,7 @@ def read(state: bytes, shown: _Shown) -> Sums | None:
     known = {instrument.name: instrument for instrument in instruments()}
     sums = Sums(found.width_ns, late=found.late, refused=found.refused)
 
-    def pairs(entries: list[_Entry], keep_changed: bool) -> Iterator[tuple[Key, Cell]]:
+    def pairs(entries: list[_Entry], keep_changed: bool) -> Iterator[tuple[Key, Accumulator]]:
         for name, values, cell in entries:
             instrument = known.get(name)
             if instrument is None or len(cell.buckets) != (len(instrument.bounds) + 1 if instrument.bounds else 0):
@@ -104,7 +104,7 @@ def read(state: bytes, shown: _Shown) -> Sums | None:
     for span, entries in found.cells:
         merge_into(sums.cells.setdefault(span, {}), pairs(entries, True))
     for entries in found.ready:
-        merged: dict[Key, Cell] = {}
+        merged: dict[Key, Accumulator] = {}
         merge_into(merged, pairs(entries, True))
         sums.ready.append(list(merged.items()))
     sums.series.update(pairs(found.series, False))
@@ -117,7 +117,7 @@ def _labels(values: list[str | bool | int | float | list[str] | None] | None) ->
     return tuple(tuple(value) if isinstance(value, list) else value for value in values)
 
 
-def merge_into(cells: dict[Key, Cell], pairs: Iterable[tuple[Key, Cell]]) -> None:
+def merge_into(cells: dict[Key, Accumulator], pairs: Iterable[tuple[Key, Accumulator]]) -> None:
     """Put cells among others, and add up those of the same series."""
     for key, cell in pairs:
         if key in cells:

@@ -87,7 +87,7 @@ class _Used(Struct):
         return _Used(*(max(0, now - then) for now, then in pairs))
 
 
-class Totals:
+class SessionTotals:
     """Remembers what a session's shutdowns said, and which calls were counted one by one since the last of them."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from otel.instruments import (
     TOKEN_USAGE,
 )
 from otel.machines.metrics.meter import Meter, amount, label
-from otel.machines.metrics.totals import INPUT, MODALITY, NANO, OUTPUT, Totals
+from otel.machines.metrics.totals import INPUT, MODALITY, NANO, OUTPUT, SessionTotals
 from otel.name_types import Semconv, Value
 from otel.names import CHAT
 from otel.payloads.events import AssistantMessage, Usage, UsageRecord
@@ -64,7 +64,7 @@ class Calls:
         self.provider: Value = "github"
         self._latest = semconv != "legacy"
         self._legacy = semconv != "latest"
-        self._totals = Totals()
+        self._totals = SessionTotals()
         self._labels: _CallLabels | None = None
         self._last_call: str | None = None
         self._unanswered: set[str | None] = set()

@@ -22,7 +22,7 @@ KNOWN_MAX: Final = 512
 DEPTH_MAX: Final = 32
 
 
-class Agents:
+class AgentSpans:
     """The sub-agents of a session, at work or not; finished spans go to `done`."""
 
     __slots__ = ("_chats", "_done", "_hooks", "_known", "_spans", "_tools", "working")

@@ -10,7 +10,7 @@ from typing import Final
 from otel import names
 from otel.event import Event
 from otel.machines.traces import messages
-from otel.machines.traces.invocation import Invocation, Totals
+from otel.machines.traces.invocation import Invocation, InvocationTotals
 from otel.machines.traces.rows import row
 from otel.machines.traces.spans import Spans, cut, fill, finish
 from otel.model import Context, Kind, Span
@@ -47,7 +47,7 @@ class Chats:
     def open(self, agent: Invocation, opened_by: str, now: int) -> None:
         """Open a span that stays open over several calls (legacy shape)."""
         agent.chat = self._begin(agent.span.context, opened_by, now, None, agent)
-        agent.chat_totals = Totals()
+        agent.chat_totals = InvocationTotals()
 
     def used(self, agent: Invocation | None, event: Event, usage: Usage, now: int) -> Context | None:
         """A call was answered and its usage recorded; without an agent at work it is a trace of its own."""
@@ -150,7 +150,7 @@ class Chats:
         start = max(now - int(took_ms * _MILLISECOND), 0)
         span = self._begin(parent, opened_by, start, usage.model, agent)
         _describe(span, usage)
-        totals = Totals()
+        totals = InvocationTotals()
         totals.add(usage)
         totals.write(span.attributes, caches=True)
         if usage.finish_reason:

@@ -8,14 +8,14 @@ from otel.event import Event, payload
 from otel.machines.traces import messages
 from otel.machines.traces.span_events import TOLD, compaction_complete, error, notification, skill, user_message
 from otel.machines.traces.spans import fill, happen, parse_traceparent
-from otel.machines.traces.trace_state import Stage
+from otel.machines.traces.trace_state import TraceState
 from otel.machines.traces.waits import AFTERWARDS
 from otel.model import Context
 from otel.payloads.events import (
     AssistantMessage,
     Compaction,
-    Content,
-    Message,
+    MessagePayload,
+    TextPayload,
     Turn,
     UsageRecord,
     UserMessage,
@@ -31,7 +31,7 @@ from otel.payloads.tools import (
     ToolStart,
 )
 
-Handler: TypeAlias = Callable[[Stage, Event, int], "Context | None"]
+Handler: TypeAlias = Callable[[TraceState, Event, int], "Context | None"]
 
 _KEPT: Final = frozenset(("session.resume", "session.handoff"))
 _CHANGES: Final = frozenset(
@@ -39,7 +39,7 @@ _CHANGES: Final = frozenset(
 )
 
 
-def _user_message(stage: Stage, event: Event, now: int) -> Context | None:
+def _user_message(stage: TraceState, event: Event, now: int) -> Context | None:
     said = payload(event, UserMessage)
     if event.agent_id:
         return stage.agents.spoken_to(event, now, stage.interactions.last).span.context
@@ -55,7 +55,7 @@ def _user_message(stage: Stage, event: Event, now: int) -> Context | None:
     return root.span.context
 
 
-def _system_message(stage: Stage, event: Event, now: int) -> Context | None:
+def _system_message(stage: TraceState, event: Event, now: int) -> Context | None:
     agent = stage.at_work(event)
     if agent is None:
         return None
@@ -64,7 +64,7 @@ def _system_message(stage: Stage, event: Event, now: int) -> Context | None:
     return agent.span.context
 
 
-def _notification(stage: Stage, event: Event, now: int) -> Context | None:
+def _notification(stage: TraceState, event: Event, now: int) -> Context | None:
     agent = stage.speaking(event, now)
     span = agent.chat if agent.chat is not None else agent.span
     if not agent.ended:
@@ -72,14 +72,14 @@ def _notification(stage: Stage, event: Event, now: int) -> Context | None:
     return span.context
 
 
-def _turn_start(stage: Stage, event: Event, now: int) -> Context | None:
+def _turn_start(stage: TraceState, event: Event, now: int) -> Context | None:
     agent = stage.speaking(event, now)
     if not agent.ended:
         stage.chats.turn_started(agent, event, payload(event, Turn), now)
     return agent.span.context
 
 
-def _turn_end(stage: Stage, event: Event, now: int) -> Context | None:
+def _turn_end(stage: TraceState, event: Event, now: int) -> Context | None:
     agent = stage.at_work(event)
     if agent is None:
         return None
@@ -92,7 +92,7 @@ def _turn_end(stage: Stage, event: Event, now: int) -> Context | None:
     return agent.span.context
 
 
-def _assistant_message(stage: Stage, event: Event, now: int) -> Context | None:
+def _assistant_message(stage: TraceState, event: Event, now: int) -> Context | None:
     message = payload(event, AssistantMessage)
     agent = stage.speaking(event, now)
     agent.asked = is_filled(message.tool_requests)
@@ -104,7 +104,7 @@ def _assistant_message(stage: Stage, event: Event, now: int) -> Context | None:
     return stage.chats.answered(agent, event, message, now)
 
 
-def _usage_record(stage: Stage, event: Event, now: int) -> Context | None:
+def _usage_record(stage: TraceState, event: Event, now: int) -> Context | None:
     usage = payload(event, UsageRecord).usage
     if not event.agent_id:
         # A sub-agent calls in a session of its own.
@@ -112,12 +112,12 @@ def _usage_record(stage: Stage, event: Event, now: int) -> Context | None:
     return stage.chats.used(stage.at_work(event), event, usage, now)
 
 
-def _tool_start(stage: Stage, event: Event, now: int) -> Context | None:
+def _tool_start(stage: TraceState, event: Event, now: int) -> Context | None:
     start = payload(event, ToolStart)
     return stage.tools.started(event, start, stage.speaking(event, now), now)
 
 
-def _tool_complete(stage: Stage, event: Event, now: int) -> Context | None:
+def _tool_complete(stage: TraceState, event: Event, now: int) -> Context | None:
     complete = payload(event, ToolComplete)
     agent = stage.at_work(event)
     if agent is not None and agent.agent is not None and not agent.has_turns and not agent.ended:
@@ -126,27 +126,27 @@ def _tool_complete(stage: Stage, event: Event, now: int) -> Context | None:
     return stage.tools.completed(event, complete, now) or (agent.span.context if agent is not None else None)
 
 
-def _tool_requested(stage: Stage, event: Event, now: int) -> Context | None:
+def _tool_requested(stage: TraceState, event: Event, now: int) -> Context | None:
     return stage.tools.requested(payload(event, ToolRequested).tool_call_id) or stage.around(event)
 
 
-def _external_tool(stage: Stage, event: Event, now: int) -> Context | None:
+def _external_tool(stage: TraceState, event: Event, now: int) -> Context | None:
     asked = payload(event, ExternalTool)
     above = stage.speaking(event, now).span.context
     return stage.tools.handed_out(event, asked, above, parse_traceparent(asked.traceparent), now)
 
 
-def _permission_requested(stage: Stage, event: Event, now: int) -> Context | None:
+def _permission_requested(stage: TraceState, event: Event, now: int) -> Context | None:
     data = payload(event, PermissionRequested)
     tool = stage.tools.working(data.permission_request.tool_call_id, event.agent_id)
     return stage.waits.asked(event, data, tool or stage.speaking(event, now).span.context, now)
 
 
-def _permission_completed(stage: Stage, event: Event, now: int) -> Context | None:
+def _permission_completed(stage: TraceState, event: Event, now: int) -> Context | None:
     return stage.waits.decided(payload(event, PermissionCompleted), now) or stage.around(event)
 
 
-def _hook_start(stage: Stage, event: Event, now: int) -> Context | None:
+def _hook_start(stage: TraceState, event: Event, now: int) -> Context | None:
     hook = payload(event, Hook)
     stage.agents.given(event, hook)
     agent = stage.at_work(event)
@@ -159,7 +159,7 @@ def _hook_start(stage: Stage, event: Event, now: int) -> Context | None:
     return stage.waits.hook_after(event, hook, stage.interactions.last, now)
 
 
-def _hook_end(stage: Stage, event: Event, now: int) -> Context | None:
+def _hook_end(stage: TraceState, event: Event, now: int) -> Context | None:
     hook = payload(event, Hook)
     stage.agents.given(event, hook)
     agent = stage.at_work(event)
@@ -170,27 +170,27 @@ def _hook_end(stage: Stage, event: Event, now: int) -> Context | None:
     return context or stage.around(event)
 
 
-def _subagent_started(stage: Stage, event: Event, now: int) -> Context | None:
+def _subagent_started(stage: TraceState, event: Event, now: int) -> Context | None:
     return stage.agents.started(event, now, stage.interactions.last).span.context
 
 
-def _subagent_ended(stage: Stage, event: Event, now: int) -> Context | None:
+def _subagent_ended(stage: TraceState, event: Event, now: int) -> Context | None:
     return stage.agents.ended(event, now)
 
 
-def _skill(stage: Stage, event: Event, now: int) -> Context | None:
+def _skill(stage: TraceState, event: Event, now: int) -> Context | None:
     name, told = skill(event)
     agent = stage.at_work(event)
     if agent is None or agent.ended:
         return agent.span.context if agent is not None else None
     agent.skill = name
     if stage.spans.content:
-        fill(told[1], (names.SKILL_CONTENT, payload(event, Content).content))
+        fill(told[1], (names.SKILL_CONTENT, payload(event, TextPayload).content))
     happen(agent.span, now, *told)
     return agent.span.context
 
 
-def _compaction_complete(stage: Stage, event: Event, now: int) -> Context | None:
+def _compaction_complete(stage: TraceState, event: Event, now: int) -> Context | None:
     data = payload(event, Compaction)
     agent = stage.at_work(event)
     if data.compaction_tokens_used is not None:
@@ -200,7 +200,7 @@ def _compaction_complete(stage: Stage, event: Event, now: int) -> Context | None
     return stage.around(event)
 
 
-def _error(stage: Stage, event: Event, now: int) -> Context | None:
+def _error(stage: TraceState, event: Event, now: int) -> Context | None:
     agent = stage.at_work(event)
     if agent is None or agent.ended:
         return stage.around(event)
@@ -211,18 +211,18 @@ def _error(stage: Stage, event: Event, now: int) -> Context | None:
     return agent.span.context
 
 
-def _abort(stage: Stage, event: Event, now: int) -> Context | None:
+def _abort(stage: TraceState, event: Event, now: int) -> Context | None:
     agent = stage.at_work(event)
     if agent is None or agent.ended:
         return stage.around(event)
-    agent.aborted = payload(event, Message).reason or "unknown"
+    agent.aborted = payload(event, MessagePayload).reason or "unknown"
     happen(agent.span, now, names.SESSION_ABORT, fill({}, (names.ABORT_REASON, agent.aborted)))
     if agent is stage.interactions.root and not agent.in_turn:
         stage.close(now)
     return agent.span.context
 
 
-def _began(stage: Stage, event: Event, now: int) -> Context | None:
+def _began(stage: TraceState, event: Event, now: int) -> Context | None:
     data = stage.interactions.began(event)
     if not (data.session_was_active or data.already_in_use):
         # Nobody shut the session down, and nobody else has it open: the process before this one died.
@@ -230,18 +230,18 @@ def _began(stage: Stage, event: Event, now: int) -> Context | None:
     return _told(stage, event, now) if event.type == "session.resume" else None
 
 
-def _shutdown(stage: Stage, event: Event, now: int) -> Context | None:
+def _shutdown(stage: TraceState, event: Event, now: int) -> Context | None:
     context = stage.around(event)
     stage.end_all(stage.active_ns, crashed=False)
     return context
 
 
-def _info(stage: Stage, event: Event, now: int) -> Context | None:
+def _info(stage: TraceState, event: Event, now: int) -> Context | None:
     stage.interactions.forked(event)
     return _told(stage, event, now)
 
 
-def _told(stage: Stage, event: Event, now: int) -> Context | None:
+def _told(stage: TraceState, event: Event, now: int) -> Context | None:
     if not event.agent_id:
         if event.type in _CHANGES:
             stage.interactions.changed(event)

@@ -14,7 +14,7 @@ from otel.machines.traces.invocation import Invocation
 from otel.machines.traces.spans import Spans, cut, fill, link, parse_traceparent
 from otel.model import Attributes, Context, Kind, Link, Span
 from otel.name_types import Content as Level
-from otel.payloads.events import Began, Changed, Message, Subagent, Where
+from otel.payloads.events import Began, ChangePayload, MessagePayload, Subagent, Where
 
 _FORKED: Final = re.compile(r"Forked from .*\(([0-9a-fA-F-]{36})\) as ", re.DOTALL)
 _HELD_MAX: Final = 16
@@ -99,12 +99,12 @@ class Interactions:
     def handed_off(self, event: Event) -> None:
         """The session comes from somewhere else: the next interaction says so."""
         self._why = "handoff"
-        remote = payload(event, Changed).remote_session_id
+        remote = payload(event, ChangePayload).remote_session_id
         fill(self.place, (names.REMOTE_SESSION_ID, remote))
 
     def forked(self, event: Event) -> None:
         """The session is a copy of another one up to here: the next interaction refers to where the other one was."""
-        data = payload(event, Message)
+        data = payload(event, MessagePayload)
         found = _FORKED.match(data.message or "")
         source = found[1].lower() if found is not None else self._origin if data.info_type == "fork" else None
         if source is not None and source != self._spans.session and self._previous is not None:
@@ -117,7 +117,7 @@ class Interactions:
     def changed(self, event: Event) -> None:
         """Another model or agent answers from now on, or the session is somewhere else."""
         if event.type == "session.model_change":
-            self.model = payload(event, Changed).new_model or self.model
+            self.model = payload(event, ChangePayload).new_model or self.model
         elif event.type == "session.context_changed":
             self._locate(payload(event, Where))
         else:

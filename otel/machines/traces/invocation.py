@@ -10,7 +10,7 @@ from otel.model import Attributes, Span
 from otel.payloads.events import Number, Usage
 
 
-class Totals(Struct, gc=False):
+class InvocationTotals(Struct, gc=False):
     """What the calls of a model took together."""
 
     calls: int = 0
@@ -83,11 +83,11 @@ class Invocation:
     turns: int = 0
     awaiting: tuple[str, int] | None = None
     chat: Span | None = None
-    chat_totals: Totals = field(default_factory=Totals)
+    chat_totals: InvocationTotals = field(default_factory=InvocationTotals)
     held: Span | None = None
     response_id: str | None = None
     finish_reasons: tuple[str, ...] = ()
-    totals: Totals = field(default_factory=Totals)
+    totals: InvocationTotals = field(default_factory=InvocationTotals)
     error: str | None = None
     aborted: str | None = None
     skill: str | None = None

@@ -19,10 +19,10 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from otel.event import Event
-from otel.machines.recent_ids import Seen
+from otel.machines.recent_ids import RecentIds
 from otel.machines.traces.handlers import HANDLERS
 from otel.machines.traces.spans import Spans
-from otel.machines.traces.trace_state import Stage
+from otel.machines.traces.trace_state import TraceState
 from otel.model import Context, Span
 from otel.name_types import Semconv
 
@@ -63,9 +63,9 @@ class Traces:
         parent_mode: Literal["link", "child"] = "link",
     ) -> None:
         spans = Spans(session, legacy=semconv == "legacy", content=content)
-        self._stage = Stage(spans, traceparent, parent_mode)
+        self._stage = TraceState(spans, traceparent, parent_mode)
         self._last_ns = 0
-        self._seen = Seen(SEEN_MAX)
+        self._seen = RecentIds(SEEN_MAX)
 
     @property
     def open(self) -> bool:

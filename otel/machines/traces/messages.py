@@ -10,7 +10,7 @@ import msgspec
 
 from otel.event import Event, items, payload
 from otel.machines.traces.spans import TEXT_BYTES_MAX, cut
-from otel.payloads.events import AssistantMessage, Content
+from otel.payloads.events import AssistantMessage, TextPayload
 
 _Told: TypeAlias = list[dict[str, Any]]
 _TEXT_BYTES_LEAST: Final = 64
@@ -24,13 +24,13 @@ class _Request(msgspec.Struct, rename="camel"):
 
 def asked(event: Event) -> str | None:
     """Return what a `user.message` says, or None when it says nothing."""
-    text = payload(event, Content).content
+    text = payload(event, TextPayload).content
     return _fitting(text, lambda short, _: [{"role": "user", "parts": [_text(short)]}]) if text else None
 
 
 def instructed(event: Event) -> str | None:
     """Return what a `system.message` says, or None when it says nothing. Instructions are parts, of no message."""
-    text = payload(event, Content).content
+    text = payload(event, TextPayload).content
     return _fitting(text, lambda short, _: [_text(short)]) if text else None
 
 
@@ -45,7 +45,7 @@ def answered(event: Event) -> str:
             parts.append({"type": "tool_call", **named, "arguments": _arguments(one.arguments, bytes_max)})
         return [{"role": "assistant", "parts": parts}]
 
-    return _fitting(payload(event, Content).content or "", told)
+    return _fitting(payload(event, TextPayload).content or "", told)
 
 
 def _fitting(text: str, tell: Callable[[str, int], _Told]) -> str:

@@ -14,14 +14,14 @@ from otel.model import Attributes
 from otel.name_types import EventName
 from otel.payloads.events import (
     Began,
-    Changed,
+    ChangePayload,
     Compaction,
-    Content,
     Custom,
-    Message,
+    MessagePayload,
     Notification,
     Skill,
     Subagent,
+    TextPayload,
     UserMessage,
     Where,
 )
@@ -42,7 +42,7 @@ def notification(event: Event, *, content: bool) -> Happening:
         (names.NOTIFICATION_EXIT_CODE, kind.exit_code),
     )
     if content:
-        fill(attributes, (names.MESSAGE, payload(event, Content).content))
+        fill(attributes, (names.MESSAGE, payload(event, TextPayload).content))
     return names.SYSTEM_NOTIFICATION, attributes
 
 
@@ -60,7 +60,7 @@ def user_message(said: UserMessage, *, legacy: bool) -> Happening:
 
 def error(event: Event) -> tuple[str, Happening]:
     """Return the type of a `session.error`, and what it says."""
-    data = payload(event, Message)
+    data = payload(event, MessagePayload)
     attributes: Attributes = {names.EXCEPTION_TYPE: "SessionError"}
     fill(
         attributes,
@@ -138,7 +138,7 @@ def skill(event: Event) -> tuple[str | None, Happening]:
 
 def _message(name: EventName) -> Callable[[Event], Happening]:
     def says(event: Event) -> Happening:
-        data = payload(event, Message)
+        data = payload(event, MessagePayload)
         category = data.warning_type or data.info_type
         return name, fill({}, (names.CATEGORY, category), (names.MESSAGE, data.message), (names.URL, data.url))
 
@@ -147,7 +147,7 @@ def _message(name: EventName) -> Callable[[Event], Happening]:
 
 def _changed(name: EventName) -> Callable[[Event], Happening]:
     def says(event: Event) -> Happening:
-        data = payload(event, Changed)
+        data = payload(event, ChangePayload)
         return name, fill(
             {},
             (names.PREVIOUS_MODEL, data.previous_model),

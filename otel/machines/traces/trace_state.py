@@ -4,7 +4,7 @@ from typing import Literal
 
 from otel import names
 from otel.event import Event
-from otel.machines.traces.agents import Agents
+from otel.machines.traces.agents import AgentSpans
 from otel.machines.traces.chats import Chats
 from otel.machines.traces.interactions import Interactions
 from otel.machines.traces.invocation import Invocation
@@ -15,7 +15,7 @@ from otel.machines.traces.waits import Waits
 from otel.model import Context, Span
 
 
-class Stage:
+class TraceState:
     """Everything that is open in one session; finished spans are appended to `done`.
 
     `active_ns` is when something last happened that belongs to an interaction.
@@ -29,7 +29,7 @@ class Stage:
         self.chats = Chats(spans, self.done)
         self.tools = Tools(spans, self.done)
         self.waits = Waits(spans, self.done)
-        self.agents = Agents(spans, self.chats, self.tools, self.done)
+        self.agents = AgentSpans(spans, self.chats, self.tools, self.done)
         self.interactions = Interactions(spans, self.chats, traceparent, parent_mode)
         self.active_ns = 0
 

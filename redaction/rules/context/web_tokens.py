@@ -5,7 +5,7 @@ import binascii
 import re
 
 from redaction.rules.checks import is_web_token
-from redaction.rules.rule import Check, Rule, Spans
+from redaction.rules.rule import Rule, Spans, TokenCheck
 from redaction.text.escapes import starts_word
 
 HEADER_DECODED = 400
@@ -72,6 +72,6 @@ def rules() -> tuple[Rule, ...]:
             find_web_token,
             example="<jwt>",
             counter="eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9",
-            check=Check(is_web_token, proves=True),
+            check=TokenCheck(is_web_token, proves=True),
         ),
     )

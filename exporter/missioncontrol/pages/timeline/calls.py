@@ -6,7 +6,7 @@ from typing import Final
 
 from exporter.missioncontrol.pages.timeline.entry import data_of, text_of
 from exporter.missioncontrol.pages.timeline.stops import TOOL_END
-from exporter.missioncontrol.pages.timeline.windows import Place, Row, Window, further_of_types
+from exporter.missioncontrol.pages.timeline.windows import EventPlace, TimelineRow, Window, further_of_types
 from exporter.missioncontrol.store.session_row import number_of
 
 TOOL_START: Final = "tool.execution_start"
@@ -22,9 +22,9 @@ def with_ends(database: sqlite3.Connection, session_id: str, window: Window) -> 
             open_calls.add(_call_of(row))
         elif row.envelope.type == TOOL_END:
             open_calls.discard(_call_of(row))
-    ends: list[Row] = []
+    ends: list[TimelineRow] = []
     if open_calls:
-        last = Place(number_of(database, session_id), *window.rows[-1].place)
+        last = EventPlace(number_of(database, session_id), *window.rows[-1].place)
         for row in further_of_types(database, last, (TOOL_END,), _LOOKED_THROUGH_MAX):
             if (call := _call_of(row)) in open_calls:
                 open_calls.discard(call)
@@ -34,14 +34,14 @@ def with_ends(database: sqlite3.Connection, session_id: str, window: Window) -> 
     return replace(window, ends=tuple(ends))
 
 
-def beginning_of(database: sqlite3.Connection, session_id: str, call: str, end: Row) -> Row | None:
+def beginning_of(database: sqlite3.Connection, session_id: str, call: str, end: TimelineRow) -> TimelineRow | None:
     """Return the event that began the call with this end, or None."""
     if not call:
         return None
-    place = Place(number_of(database, session_id), *end.place)
+    place = EventPlace(number_of(database, session_id), *end.place)
     starts = further_of_types(database, place, (TOOL_START,), _LOOKED_THROUGH_MAX, is_back=True)
     return next((row for row in starts if _call_of(row) == call), None)
 
 
-def _call_of(row: Row) -> str:
+def _call_of(row: TimelineRow) -> str:
     return text_of(data_of(row.envelope), "toolCallId")

@@ -20,7 +20,7 @@ class Pieces:
     def __init__(self, session_id: str) -> None:
         self.has_more = True
         self._session_id = session_id
-        self._last: windows.Place | None = None
+        self._last: windows.EventPlace | None = None
         self._rewinds: list[windows.Rewind] = []
         self._joined: set[str] = set()
         self._day = ""
@@ -34,13 +34,13 @@ class Pieces:
         self._joined.difference_update(row.envelope.id for row in window.rows)
         self.has_more = window.behind
         if window.behind:
-            self._last = windows.Place(number_of(database, self._session_id), *window.rows[-1].place)
+            self._last = windows.EventPlace(number_of(database, self._session_id), *window.rows[-1].place)
             self._joined |= teller.finish(windows.further_of_types(database, self._last, ENDS, _AHEAD_MAX))
         self._day = mark_days(teller.entries, self._day)
         return teller.entries
 
     def _window(self, database: sqlite3.Connection) -> windows.Window:
-        everybody = windows.Scope()
+        everybody = windows.TimelineScope()
         if self._last is not None:
             return windows.window_after(database, self._last, everybody, _EVENTS)
         self._rewinds = windows.rewinds(database, self._session_id)

@@ -21,7 +21,7 @@ from exporter.missioncontrol.pages.timeline.entry import (
     text_of,
 )
 from exporter.missioncontrol.pages.timeline.stops import TOOL_END, stops_of
-from exporter.missioncontrol.pages.timeline.windows import Rewind, Row
+from exporter.missioncontrol.pages.timeline.windows import Rewind, TimelineRow
 
 QUIET: Final = frozenset(
     (
@@ -46,9 +46,9 @@ ENDS: Final = (TOOL_END, "assistant.turn_start", "assistant.turn_end", "session.
 
 
 def tell(
-    rows: Iterable[Row],
+    rows: Iterable[TimelineRow],
     *,
-    ends: Iterable[Row] = (),
+    ends: Iterable[TimelineRow] = (),
     everything: bool = False,
     taken_back: Iterable[Rewind] = (),
     project: ProjectEvent | None = None,
@@ -79,7 +79,7 @@ class Teller:
         self._calls: dict[str, Entry] = {}
         self._turns: dict[str | None, Entry] = {}
 
-    def tell(self, rows: Iterable[Row], taken_back: Iterable[Rewind] = ()) -> None:
+    def tell(self, rows: Iterable[TimelineRow], taken_back: Iterable[Rewind] = ()) -> None:
         """Take the events of a run, with marks where events were taken back."""
         waiting = list(taken_back)
         for row in rows:
@@ -88,7 +88,7 @@ class Teller:
             self.take(row)
         self.entries += (_rewound(rewind) for rewind in waiting)
 
-    def finish(self, later: Iterable[Row]) -> set[str]:
+    def finish(self, later: Iterable[TimelineRow]) -> set[str]:
         """Give what is still open its end, if it is among later events; return the ids of the ends of calls."""
         joined: set[str] = set()
         for row in later:
@@ -106,7 +106,7 @@ class Teller:
                 self._quietly(envelope, data_of(envelope))
         return joined
 
-    def take(self, row: Row) -> None:
+    def take(self, row: TimelineRow) -> None:
         envelope, data = row.envelope, data_of(row.envelope)
         if envelope.type == TOOL_END:
             self._tool_end(row, data)
@@ -115,7 +115,7 @@ class Teller:
             if entry is not None:
                 self.entries.append(entry)
 
-    def _entry(self, row: Row, data: Data) -> Entry | None:
+    def _entry(self, row: TimelineRow, data: Data) -> Entry | None:
         envelope = row.envelope
         if envelope.type == TOOL_START:
             entry = tools.started(envelope, data, row.place)
@@ -141,7 +141,7 @@ class Teller:
         meant = self._project(envelope.type, b"", envelope.ephemeral)
         return meant.is_known and not meant.ui_visible
 
-    def _message(self, row: Row, data: Data) -> Entry | None:
+    def _message(self, row: TimelineRow, data: Data) -> Entry | None:
         envelope = row.envelope
         is_user = envelope.type == "user.message"
         content = text_of(data, "content")
@@ -162,7 +162,7 @@ class Teller:
             entry.facts = [name for name in names if name]
         return entry
 
-    def _tool_end(self, row: Row, data: Data) -> None:
+    def _tool_end(self, row: TimelineRow, data: Data) -> None:
         entry = self._calls.pop(text_of(data, "toolCallId"), None)
         if entry is None:
             entry = tools.without_start(row.envelope, data, row.place)
@@ -200,7 +200,7 @@ def _speaker(is_user: bool, envelope: Envelope, source: str) -> str:
     return "User" if source in ("", "user") else f"User ({source})"
 
 
-def _other(row: Row, data: Data) -> Entry:
+def _other(row: TimelineRow, data: Data) -> Entry:
     envelope = row.envelope
     told = notes.told(envelope.type, data)
     if told is None:

@@ -21,7 +21,7 @@ _LARGE_BYTES_MAX: Final = 64 << 10
 """How much of an event that is kept apart is read for a window; of more the beginning is shown."""
 
 
-class Row(NamedTuple):
+class TimelineRow(NamedTuple):
     """One event at its place in the session, as one of the agent that it belongs to."""
 
     place: tuple[int, int]
@@ -36,16 +36,16 @@ _END: Final = (1 << 62, 1 << 62)
 class Window:
     """A run of a session's events in file order; others are before and behind it, from the place `until` on."""
 
-    rows: list[Row]
+    rows: list[TimelineRow]
     before: bool
     behind: bool
     until: tuple[int, int] = _END
-    ends: tuple[Row, ...] = ()
+    ends: tuple[TimelineRow, ...] = ()
     """The ends, behind it, of tool calls that began in it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class TimelineScope:
     """Whose events are looked at: everybody's, the main agent's, or those of some agents.
 
     `hints` are ids in rows that stand for the main agent, as `belonging.Kin` has them.
@@ -64,7 +64,7 @@ class Scope:
         return f"agent_id IN ({','.join('?' * len(self.agents))})", self.agents
 
 
-class Place(NamedTuple):
+class EventPlace(NamedTuple):
     """Where an event stands in its session."""
 
     session: int
@@ -72,7 +72,7 @@ class Place(NamedTuple):
     n: int
 
 
-def place_of(database: sqlite3.Connection, session_id: str, event_id: str) -> Place:
+def place_of(database: sqlite3.Connection, session_id: str, event_id: str) -> EventPlace:
     """Return where an event stands; raise `BadCursorError` when it is not shown."""
     session = number_of(database, session_id)
     row = database.execute(
@@ -81,35 +81,37 @@ def place_of(database: sqlite3.Connection, session_id: str, event_id: str) -> Pl
     ).fetchone()
     if row is None:
         raise BadCursorError(event_id)
-    return Place(session, row[0], row[1])
+    return EventPlace(session, row[0], row[1])
 
 
-def first_window(database: sqlite3.Connection, session_id: str, scope: Scope, limit: int) -> Window:
+def first_window(database: sqlite3.Connection, session_id: str, scope: TimelineScope, limit: int) -> Window:
     """Return the first events."""
     return _ahead(database, number_of(database, session_id), scope, (-1, -1), limit)
 
 
-def last_window(database: sqlite3.Connection, session_id: str, scope: Scope, limit: int) -> Window:
+def last_window(database: sqlite3.Connection, session_id: str, scope: TimelineScope, limit: int) -> Window:
     """Return the newest events."""
     return _back(database, number_of(database, session_id), scope, _END, limit)
 
 
-def window_before(database: sqlite3.Connection, place: Place, scope: Scope, limit: int) -> Window:
+def window_before(database: sqlite3.Connection, place: EventPlace, scope: TimelineScope, limit: int) -> Window:
     """Return the events before a place."""
     return _back(database, place.session, scope, (place.place, place.n), limit)
 
 
-def window_from(database: sqlite3.Connection, place: Place, scope: Scope, limit: int) -> Window:
+def window_from(database: sqlite3.Connection, place: EventPlace, scope: TimelineScope, limit: int) -> Window:
     """Return the event at a place, when it is in the scope, and those behind it."""
     return _ahead(database, place.session, scope, (place.place, place.n - 1), limit)
 
 
-def window_after(database: sqlite3.Connection, place: Place, scope: Scope, limit: int) -> Window:
+def window_after(database: sqlite3.Connection, place: EventPlace, scope: TimelineScope, limit: int) -> Window:
     """Return the events behind a place."""
     return _ahead(database, place.session, scope, (place.place, place.n), limit)
 
 
-def _ahead(database: sqlite3.Connection, session: int, scope: Scope, after: tuple[int, int], limit: int) -> Window:
+def _ahead(
+    database: sqlite3.Connection, session: int, scope: TimelineScope, after: tuple[int, int], limit: int
+) -> Window:
     condition, values = scope.condition()
     found = database.execute(
         "SELECT place, n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND place >= ?"  # noqa: S608  constants and marks
@@ -120,7 +122,9 @@ def _ahead(database: sqlite3.Connection, session: int, scope: Scope, after: tupl
     return Window(rows, after >= (0, 0), rest is not None, rest or _END)
 
 
-def _back(database: sqlite3.Connection, session: int, scope: Scope, before: tuple[int, int], limit: int) -> Window:
+def _back(
+    database: sqlite3.Connection, session: int, scope: TimelineScope, before: tuple[int, int], limit: int
+) -> Window:
     condition, values = scope.condition()
     found = database.execute(
         "SELECT place, n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND place <= ?"  # noqa: S608  constants and marks
@@ -136,9 +140,9 @@ def _rows(
     found: Iterable[tuple[int, int, str | None, bytes, bytes | None]],
     limit: int,
     hints: frozenset[str],
-) -> tuple[list[Row], tuple[int, int] | None]:
+) -> tuple[list[TimelineRow], tuple[int, int] | None]:
     """Return as many rows as are shown at once, and the place of the next one."""
-    rows: list[Row] = []
+    rows: list[TimelineRow] = []
     size = 0
     for place, n, agent, stored, cuts in found:
         if len(rows) == limit or size > _BYTES_MAX:
@@ -146,14 +150,14 @@ def _rows(
         body = whole_if_small(database, stored, cuts, _LARGE_BYTES_MAX)
         envelope = decode(body)
         if isinstance(envelope, Envelope):
-            rows.append(Row((place, n), as_of(envelope, None if agent in hints else agent), len(body)))
+            rows.append(TimelineRow((place, n), as_of(envelope, None if agent in hints else agent), len(body)))
             size += len(body)
     return rows, None
 
 
 def further_of_types(
-    database: sqlite3.Connection, place: Place, types: tuple[str, ...], limit: int, *, is_back: bool = False
-) -> Iterator[Row]:
+    database: sqlite3.Connection, place: EventPlace, types: tuple[str, ...], limit: int, *, is_back: bool = False
+) -> Iterator[TimelineRow]:
     """Yield the events of these types behind a place (before it, newest first), with the beginning of what is large."""
     comparison, order = ("<", " DESC") if is_back else (">", "")
     found = database.execute(
@@ -265,7 +269,7 @@ def _lag(told: dict[str, Any]) -> dict[str, float] | None:
     return None if seconds is None else {"lag_seconds": seconds, "lag_events": amount(told.get("lag_events")) or 0}
 
 
-def all_of_types(database: sqlite3.Connection, session_id: str, types: tuple[str, ...]) -> Iterator[Row]:
+def all_of_types(database: sqlite3.Connection, session_id: str, types: tuple[str, ...]) -> Iterator[TimelineRow]:
     """Yield a session's events of these types in file order, without what is large in them."""
     found = database.execute(
         "SELECT place, n, body FROM events WHERE session = ? AND hidden = 0"  # noqa: S608  marks only
@@ -275,4 +279,4 @@ def all_of_types(database: sqlite3.Connection, session_id: str, types: tuple[str
     for place, n, stored in found:
         envelope = decode(stored)
         if isinstance(envelope, Envelope):
-            yield Row((place, n), envelope, len(stored))
+            yield TimelineRow((place, n), envelope, len(stored))

@@ -12,7 +12,7 @@ from typing import Final
 
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.http.store_errors import translated
-from exporter.missioncontrol.search.search import Search
+from exporter.missioncontrol.search.search import SearchIndex
 from exporter.missioncontrol.store.sqlite.erase import pending
 from exporter.missioncontrol.store.store import Store
 
@@ -22,10 +22,10 @@ _LATER_SECONDS: Final = 10.0
 _log: Final = logging.getLogger(__name__)
 
 
-class Forgetting:
+class Eraser:
     """What is still to be done for deleted sessions of one store. Only to be used on the event loop."""
 
-    def __init__(self, store: Store, search: Search) -> None:
+    def __init__(self, store: Store, search: SearchIndex) -> None:
         self._store = store
         self._search = search
         self._later: asyncio.Task[None] | None = None

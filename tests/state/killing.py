@@ -13,7 +13,7 @@ ROOT: Final = Path(__file__).parents[2]
 @contextmanager
 def running(what: str, path: Path) -> Iterator["subprocess.Popen[str]"]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.store.committing", what, str(path)],
+        [sys.executable, "-m", "tests.state.committing", what, str(path)],
         cwd=ROOT,
         text=True,
         stdin=subprocess.PIPE,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from exporter.sources.files.session_file import SessionFile
-from exporter.wiring.redact_preview import AROUND, Place, Withheld, preview, split
+from exporter.wiring.redact_preview import AROUND, PreviewFinding, Withheld, preview, split
 from redaction.engine import Engine, Finding
 from redaction.rules.examples import expanded
 from tests.core.events import event
@@ -44,10 +44,10 @@ def test_what_the_text_does_not_show_is_left_out() -> None:
     assert [piece.text for piece in split("nothing here", [finding(2, 4)])] == ["nothing here"]
 
 
-def previewed(tmp_path: Path, *lines: bytes) -> list[Place | Withheld | int]:
+def previewed(tmp_path: Path, *lines: bytes) -> list[PreviewFinding | Withheld | int]:
     (tmp_path / "events.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
 
-    async def collect(found: AsyncIterator[Place | Withheld | int]) -> list[Place | Withheld | int]:
+    async def collect(found: AsyncIterator[PreviewFinding | Withheld | int]) -> list[PreviewFinding | Withheld | int]:
         return [one async for one in found]
 
     return asyncio.run(
@@ -60,7 +60,7 @@ def test_only_the_line_of_the_secret_is_shown_and_of_a_long_one_a_part(tmp_path:
 
     place, count = previewed(tmp_path, event("1", data=json.dumps({"content": text})))
 
-    assert isinstance(place, Place)
+    assert isinstance(place, PreviewFinding)
     assert count == 1
     shown = "".join(piece.text for piece in place.pieces)
     assert "other" not in shown
@@ -83,7 +83,7 @@ def test_every_place_of_nested_json_is_found(tmp_path: Path) -> None:
 
     found = previewed(tmp_path, event("1", data=json.dumps({"arguments": {"x/y~z": inner}, "list": [{}, TOKEN]})))
 
-    places = [one for one in found if isinstance(one, Place)]
+    places = [one for one in found if isinstance(one, PreviewFinding)]
     assert [place.finding.path for place in places] == ["/data/arguments/x~1y~0z"] * 2 + ["/data/list/1"]
     assert all(place.pieces[place.index].text.startswith("[REDACTED:") for place in places)
     assert not any(TOKEN[4:] in piece.text for place in places for piece in place.pieces)

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from exporter.errors import StateError
-from exporter.state.marks import Mark, Store
+from exporter.state.marks import Mark, MarkStore
 from exporter.state.redaction_counts import Counted, read_masked
 
 
 @pytest.fixture
 def marks(tmp_path: Path) -> Path:
     path = tmp_path / "marks #1?.db"  # an address in which these characters mean something
-    with closing(Store(path)) as store:
+    with closing(MarkStore(path)) as store:
         for name, events in (("a", {("2026-11-17", "r"): 2}), ("b", {("2026-11-17", "r"): 3, ("2026-11-18", "q"): 1})):
             store.commit("s", store.sink_id(name, name), Mark("1"), [], [], events)
     return path

@@ -6,13 +6,13 @@ from pathlib import Path
 from exporter.core.delivery.position import Position
 from exporter.core.delivery.segment import Unsendable
 from exporter.state.lock import StateLock
-from exporter.state.marks import Mark, Store
+from exporter.state.marks import Mark, MarkStore
 from exporter.state.quarantine import Quarantine
 
 
 def marks(path: Path) -> None:
     """Commits a mark at offset N together with the N-th id, and says N once that has returned."""
-    store = Store(path)
+    store = MarkStore(path)
     sink = store.sink_id("one", "http://one")
     mark = store.mark("session", sink) or Mark()
     while True:

@@ -26,7 +26,7 @@ from redaction.prefilter.gate import EngineName
 from redaction.rules.examples import expanded
 from redaction.search import Allowed
 from tests.core.events import event
-from tests.joining.conftest import Configure
+from tests.wiring.conftest import Configure
 
 TOKEN = expanded("ghp_<base62:30><crc32:6>")
 CHANCE = random.Random(0)

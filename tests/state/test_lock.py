@@ -10,8 +10,8 @@ import pytest
 
 from exporter.errors import LockedError, StateError
 from exporter.state.lock import StateLock, owned, prepare_state_dir
-from tests.store.full_disk import full_disk
-from tests.store.killing import ROOT, running
+from tests.state.full_disk import full_disk
+from tests.state.killing import ROOT, running
 
 
 def mode(path: Path) -> int:

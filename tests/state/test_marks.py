@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.core.delivery.position import START, Identity, Position, tail_hash
-from exporter.state.marks import DELETED_THERE, Mark, Store, StoreDamagedError, StoreUnwritableError
-from tests.store.damage import DAMAGE
-from tests.store.full_disk import full_disk
-from tests.store.killing import killed_after
+from exporter.state.marks import DELETED_THERE, Mark, MarkStore, StoreDamagedError, StoreUnwritableError
+from tests.state.damage import DAMAGE
+from tests.state.full_disk import full_disk
+from tests.state.killing import killed_after
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(path: Path) -> Iterator[Store]:
-    with closing(Store(path)) as opened:
+def store(path: Path) -> Iterator[MarkStore]:
+    with closing(MarkStore(path)) as opened:
         yield opened
 
 
@@ -33,25 +33,25 @@ FULL_MARK = Mark("last", Position(2**40, tail_hash(b"x")), Identity(2**31, 2**62
 
 
 @pytest.mark.parametrize("mark", [Mark(), FULL_MARK])
-def test_a_mark_comes_back_as_it_was(store: Store, path: Path, mark: Mark) -> None:
+def test_a_mark_comes_back_as_it_was(store: MarkStore, path: Path, mark: Mark) -> None:
     sink = store.sink_id("one", "http://one")
     assert store.commit("s", sink, mark, [], [], {}) == mark
     store.close()
 
-    with closing(Store(path)) as again:
+    with closing(MarkStore(path)) as again:
         assert again.mark("s", sink) == mark
         assert again.marks(sink) == {"s": mark}
         assert again.mark("other", sink) is None
 
 
-def test_sinks_are_told_apart_by_name_and_address(store: Store) -> None:
+def test_sinks_are_told_apart_by_name_and_address(store: MarkStore) -> None:
     ids = [store.sink_id(name, url) for name, url in [("a", "x"), ("a", "y"), ("b", "x"), ("a", "x")]]
 
     assert len(set(ids)) == 3
     assert ids[0] == ids[3]
 
 
-def test_sinks_and_sessions_have_marks_of_their_own(store: Store) -> None:
+def test_sinks_and_sessions_have_marks_of_their_own(store: MarkStore) -> None:
     one, other = store.sink_id("a", "x"), store.sink_id("b", "x")
     store.commit("s", one, Mark("1"), ["1"], [bytes(32)], {("d", "r"): 1})
     store.commit("t", one, Mark("2"), ["2"], [bytes(32)], {})
@@ -60,7 +60,7 @@ def test_sinks_and_sessions_have_marks_of_their_own(store: Store) -> None:
     assert store.marks(one) == {"s": Mark("1", delivered=1), "t": Mark("2", delivered=1)}
 
 
-def test_delivered_ids_add_up_in_order_with_the_first_hash_of_each(store: Store) -> None:
+def test_delivered_ids_add_up_in_order_with_the_first_hash_of_each(store: MarkStore) -> None:
     sink = store.sink_id("a", "x")
     mark = store.commit("s", sink, Mark(), ["b", "a"], [b"1" * 32, b"2" * 32], {})
     mark = store.commit("s", sink, mark, ["\u20ac\0", "b"], [b"3" * 32, b"4" * 32], {})
@@ -69,7 +69,7 @@ def test_delivered_ids_add_up_in_order_with_the_first_hash_of_each(store: Store)
     assert mark.delivered == 4
 
 
-def test_delivered_ids_can_be_replaced(store: Store) -> None:
+def test_delivered_ids_can_be_replaced(store: MarkStore) -> None:
     sink = store.sink_id("a", "x")
     store.commit("s", sink, Mark(), ["a", "b"], [b"1" * 32, b"2" * 32], {})
     wanted = {"c": b"3" * 32, "d": b"4" * 16}
@@ -82,7 +82,7 @@ def test_delivered_ids_can_be_replaced(store: Store) -> None:
 
 @given(st.lists(st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=5), max_size=4), max_size=4))
 def test_any_ids_come_back(batches: list[list[str]]) -> None:
-    with TemporaryDirectory() as directory, closing(Store(Path(directory) / "state.db")) as store:
+    with TemporaryDirectory() as directory, closing(MarkStore(Path(directory) / "state.db")) as store:
         sink, mark = store.sink_id("a", "x"), Mark()
         for batch in batches:
             mark = store.commit("s", sink, mark, batch, [bytes([number]) * 16 for number in range(len(batch))], {})
@@ -90,7 +90,7 @@ def test_any_ids_come_back(batches: list[list[str]]) -> None:
         assert list(store.delivered("s", sink)) == list(dict.fromkeys(one for batch in batches for one in batch))
 
 
-def test_masked_secrets_are_counted_by_day_and_rule(store: Store) -> None:
+def test_masked_secrets_are_counted_by_day_and_rule(store: MarkStore) -> None:
     sink = store.sink_id("a", "x")
     for _ in range(2):
         store.commit("s", sink, Mark(), [], [], {("mon", "aws"): 2, ("tue", "aws"): 1, ("tue", "jwt"): 1})
@@ -98,7 +98,7 @@ def test_masked_secrets_are_counted_by_day_and_rule(store: Store) -> None:
     assert store.masked("s", sink) == {"mon": {"aws": 4}, "tue": {"aws": 2, "jwt": 2}}
 
 
-def test_a_small_fact_is_remembered(store: Store) -> None:
+def test_a_small_fact_is_remembered(store: MarkStore) -> None:
     assert store.fact("exporter_id") is None
     store.remember("exporter_id", "one")
     store.remember("exporter_id", "two")
@@ -110,7 +110,7 @@ def test_a_mark_and_its_ids_are_one_thing_under_kill_9(path: Path) -> None:
     chance = random.Random(20261118)
     for _ in range(30):
         said = killed_after("marks", path, chance.randrange(1, 40))
-        with closing(Store(path)) as store:
+        with closing(MarkStore(path)) as store:
             sink = store.sink_id("one", "http://one")
             mark, delivered = store.mark("session", sink), store.delivered("session", sink)
 
@@ -124,13 +124,13 @@ def test_a_mark_and_its_ids_are_one_thing_under_kill_9(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_store_that_cannot_be_read_begins_anew(path: Path, damage: Callable[[Path], None]) -> None:
-    with closing(Store(path)) as store:
+    with closing(MarkStore(path)) as store:
         sink = store.sink_id("a", "x")
         for number in range(300):
             store.commit(f"s{number}", sink, Mark(), [f"{number}" * 40], [bytes(32)], {})
     damage(path)
 
-    with closing(Store(path)) as store:
+    with closing(MarkStore(path)) as store:
         assert store.set_aside is not None
         assert store.marks(store.sink_id("a", "x")) == {}
         store.commit("s", 1, Mark("new"), ["i"], [bytes(32)], {})
@@ -138,7 +138,7 @@ def test_a_store_that_cannot_be_read_begins_anew(path: Path, damage: Callable[[P
 
 
 def test_damage_that_shows_while_it_runs_begins_a_new_epoch(path: Path) -> None:
-    with closing(Store(path)) as store:
+    with closing(MarkStore(path)) as store:
         sink = store.sink_id("a", "x")
         for number in range(3000):
             store.commit(f"s{number}", sink, Mark(), [], [], {})
@@ -162,7 +162,7 @@ def test_damage_that_shows_while_it_runs_begins_a_new_epoch(path: Path) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_a_few_changed_bytes_are_damage_or_nothing(path: Path, seed: int) -> None:
     """What is read may be wrong, and the receiver is asked then; what nothing may be is an error nobody expects."""
-    with closing(Store(path)) as store:
+    with closing(MarkStore(path)) as store:
         sink = store.sink_id("a", "x")
         for number in range(60):
             store.commit(f"s{number % 7}", sink, Mark(), [f"{number}" * 9], [bytes(32)], {("d", "r"): 1})
@@ -171,7 +171,7 @@ def test_a_few_changed_bytes_are_damage_or_nothing(path: Path, seed: int) -> Non
         content[chance.randrange(100, len(content))] ^= 1 << chance.randrange(8)
     path.write_bytes(content)
 
-    with closing(Store(path)) as store:
+    with closing(MarkStore(path)) as store:
         for session in [f"s{number}" for number in range(7)]:
             try:
                 store.mark(session, 1)
@@ -184,7 +184,7 @@ def test_a_few_changed_bytes_are_damage_or_nothing(path: Path, seed: int) -> Non
 
 
 def test_a_full_disk_changes_nothing_and_is_over_when_there_is_room(tmp_path: Path) -> None:
-    with full_disk(tmp_path) as disk, closing(Store(disk.path / "state.db")) as store:
+    with full_disk(tmp_path) as disk, closing(MarkStore(disk.path / "state.db")) as store:
         sink = store.sink_id("a", "x")
         mark = store.commit("s", sink, Mark("1"), ["1"], [bytes(32)], {})
         disk.fill()

@@ -12,9 +12,9 @@ import pytest
 
 from exporter.core.delivery.segment import Unsendable
 from exporter.state.quarantine import Quarantine, QuarantineFullError
-from tests.store.damage import DAMAGE
-from tests.store.full_disk import full_disk
-from tests.store.killing import killed_after
+from tests.state.damage import DAMAGE
+from tests.state.full_disk import full_disk
+from tests.state.killing import killed_after
 
 
 def bad(offset: int, raw: bytes = b"rubbish", *, identity: str | None = None, reason: str = "not_json") -> Unsendable:

@@ -11,8 +11,8 @@ import pytest
 
 from exporter.errors import StateError
 from exporter.state.database import is_damage, open_database, set_aside
-from tests.store.damage import DAMAGE
-from tests.store.full_disk import full_disk
+from tests.state.damage import DAMAGE
+from tests.state.full_disk import full_disk
 
 ONE: Final = "CREATE TABLE sinks (x); INSERT INTO sinks VALUES ('first')"
 TWO: Final = "ALTER TABLE sinks ADD COLUMN y; UPDATE sinks SET y = x"
