@@ -10,7 +10,16 @@ ENV    := .venv
 BIN    := $(ENV)/bin
 READY  := $(ENV)/.ready
 UV     := .cache/uv-0.13.8/bin/uv
-PIP    := -m pip --disable-pip-version-check --quiet
+TOOLS  := $(ENV)/.tools
+PIP    := -m pip --disable-pip-version-check
+LOCK    = $(UV) pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	--no-emit-index-url --no-emit-find-links $(ARGS)
+# Installs a lock file into the environment, with a line on stderr that counts the packages.
+install = set -e; echo "Installing $(1) into $(ENV)" >&2; total=$$(grep -c '^[a-z].*==' $(1)); \
+	{ $(BIN)/python $(PIP) install --progress-bar off --require-hashes -r $(1) || echo FAILED; } | awk -v total=$$total -v bar="$$(test -t 2 && echo 1)" ' \
+	  /^Collecting / { count += 1; printf (bar ? "\r\033[K%d of %d: %s" : "%d of %d: %s\n"), count, total, $$2 > "/dev/stderr" } \
+	  /^Installing collected/ { printf (bar ? "\r\033[K%s\n" : "%s\n"), "unpacking" > "/dev/stderr" } \
+	  /^FAILED/ { failed = 1 } END { exit failed }'
 
 .DEFAULT_GOAL := help
 .PHONY: help up test check real bench lock clean
@@ -21,10 +30,10 @@ help: ## list the targets
 up: $(READY) ## show this machine's Copilot CLI sessions in a Mission Control on loopback
 	@$(BIN)/exporter up $(ARGS)
 
-test: $(READY) ## run every test that needs no other program
+test: $(TOOLS) ## run every test that needs no other program
 	@$(BIN)/python -m pytest -m "not real and not bench" $(ARGS)
 
-check: $(READY) ## lint, format, types, layers, and whatever can drift
+check: $(TOOLS) ## lint, format, types, layers, and whatever can drift
 	@red=; \
 	$(BIN)/ruff check --quiet . || red="$$red lint"; \
 	$(BIN)/ruff format --quiet --check . || red="$$red format"; \
@@ -34,7 +43,7 @@ check: $(READY) ## lint, format, types, layers, and whatever can drift
 	$(BIN)/python -m pytest tests/redaction/test_fuzz.py || red="$$red fuzz"; \
 	test -z "$$red" || { echo "make check: red:$$red" >&2; exit 1; }
 
-real: $(READY) ## run the tests that drive real programs (Copilot CLI from npm, promtool, Chromium, Phoenix from PyPI)
+real: $(TOOLS) ## run the tests that drive real programs (Copilot CLI from npm, promtool, Chromium, Phoenix from PyPI)
 	@missing=; for one in npm:npm promtool:prometheus chromium:chromium; do \
 	  command -v "$${one%%:*}" >/dev/null || missing="$$missing $${one#*:}"; \
 	done; \
@@ -48,32 +57,36 @@ real: $(READY) ## run the tests that drive real programs (Copilot CLI from npm, 
 	@$(BIN)/python -m pytest -m real $(wildcard tests/real tests/browser) $(ARGS)
 	@$(BIN)/python -m pytest tests/dashboards $(ARGS)
 
-bench: $(READY) ## measure speed and memory, and write the table of the README
+bench: $(TOOLS) ## measure speed and memory, and write the table of the README
 	@$(BIN)/python -m tests.bench $(ARGS)
 
 # The environment is made again when the lock or the settings change, or when its interpreter is gone or too old.
+# `make up` installs what runs; every other target installs the development tools as well.
 $(READY): requirements.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is not here. Install Python 3.11 or newer." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "make: Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another one: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "make: $(PYTHON) cannot create environments. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
-	@$(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(ENV)
-	@echo "Installing into $(ENV) …" >&2
-	@$(BIN)/python $(PIP) install --require-hashes -r requirements.lock
-	@$(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { $(PYTHON) -m venv --clear $(ENV) && $(BIN)/python $(PIP) uninstall --quiet --yes setuptools; }
+	@$(call install,requirements.lock)
+	@$(BIN)/python $(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(TOOLS): $(READY) requirements-dev.lock
+	@$(call install,requirements-dev.lock)
 	@touch $@
 
 # One file for Linux, macOS and Windows (environment markers) with the hashes of every published file.
 # Versions stay as they are unless ARGS=--upgrade or ARGS="--upgrade-package NAME".
-lock: $(UV) ## resolve the dependencies of pyproject.toml into requirements.lock
-	@$(UV) pip compile --quiet --no-config --universal --python-version 3.11 --group dev \
-	  --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links $(ARGS) \
-	  --output-file requirements.lock pyproject.toml
+lock: $(UV) ## resolve the dependencies of pyproject.toml into requirements.lock and requirements-dev.lock
+	@$(LOCK) --group dev --output-file requirements-dev.lock pyproject.toml
+	@$(LOCK) --group build --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 
 $(UV):
 	@$(PYTHON) -m venv --clear $(@:%/bin/uv=%)
-	@$(@D)/python $(PIP) install $(subst -,==,$(notdir $(@:%/bin/uv=%)))
+	@$(@D)/python $(PIP) install --quiet $(subst -,==,$(notdir $(@:%/bin/uv=%)))
 
 clean: ## remove what the other targets made
 	rm -rf $(ENV) .cache dist bench.json .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

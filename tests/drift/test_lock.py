@@ -1,4 +1,4 @@
-"""`requirements.lock` holds names, versions and hashes, and is in step with `pyproject.toml`."""
+"""Both lock files hold names, versions and hashes, agree, and are in step with `pyproject.toml`."""
 
 import re
 from collections.abc import Iterator
@@ -15,52 +15,74 @@ ENTRY: Final = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^ ]+)(?: ; (?P<ma
 HASH: Final = re.compile(r"    --hash=sha256:[0-9a-f]{64}(?: \\)?")
 
 
-def _entries() -> dict[str, Requirement]:
+RUN: Final = "requirements.lock"
+DEVELOP: Final = "requirements-dev.lock"
+LOCKS: Final = (RUN, DEVELOP)
+
+
+def _entries(lock: str) -> dict[str, Requirement]:
     found = {}
-    for line in text("requirements.lock").splitlines():
+    for line in text(lock).splitlines():
         if match := ENTRY.fullmatch(line):
             found[match["name"]] = Requirement(line.removesuffix("\\"))
     return found
 
 
-def _declared() -> Iterator[Requirement]:
+def _declared(lock: str) -> Iterator[Requirement]:
     settings = pyproject()
-    for group in (
-        settings["project"]["dependencies"],
-        settings["dependency-groups"]["dev"],
-        settings["build-system"]["requires"],
-    ):
+    groups = [settings["project"]["dependencies"], settings["build-system"]["requires"]]
+    if lock == DEVELOP:
+        groups.append([line for line in settings["dependency-groups"]["dev"] if isinstance(line, str)])
+    for group in groups:
         yield from map(Requirement, group)
 
 
-def test_every_line_is_a_version_or_a_hash() -> None:
-    strange = [
-        line for line in text("requirements.lock").splitlines() if not (ENTRY.fullmatch(line) or HASH.fullmatch(line))
-    ]
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_line_is_a_version_or_a_hash(lock: str) -> None:
+    strange = [line for line in text(lock).splitlines() if not (ENTRY.fullmatch(line) or HASH.fullmatch(line))]
 
     assert strange == []
 
 
-def test_every_version_has_a_hash() -> None:
-    blocks = re.split(r"(?m)^(?=[a-z])", text("requirements.lock"))[1:]
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_version_has_a_hash(lock: str) -> None:
+    blocks = re.split(r"(?m)^(?=[a-z])", text(lock))[1:]
 
-    assert len(blocks) == len(_entries())
+    assert len(blocks) == len(_entries(lock))
     assert [block for block in blocks if "--hash=sha256:" not in block] == []
 
 
-@pytest.mark.parametrize("requirement", list(_declared()), ids=str)
-def test_a_dependency_is_locked_at_a_version_that_is_allowed(requirement: Requirement) -> None:
-    locked = _entries()[canonicalize_name(requirement.name)]
+@pytest.mark.parametrize(
+    ("lock", "requirement"), [(lock, requirement) for lock in LOCKS for requirement in _declared(lock)], ids=str
+)
+def test_a_dependency_is_locked_at_a_version_that_is_allowed(lock: str, requirement: Requirement) -> None:
+    locked = _entries(lock)[canonicalize_name(requirement.name)]
     (pin,) = locked.specifier
 
     assert requirement.specifier.contains(Version(pin.version), prereleases=True)
 
 
+@pytest.mark.parametrize("lock", LOCKS)
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
-def test_every_dependency_is_locked_for_every_platform(platform: str, python: str) -> None:
+def test_every_dependency_is_locked_for_every_platform(lock: str, platform: str, python: str) -> None:
     place = {"sys_platform": platform, "python_version": python, "python_full_version": f"{python}.0"}
-    wanted = {canonicalize_name(r.name) for r in _declared() if r.marker is None or r.marker.evaluate(place)}
-    locked = {name for name, entry in _entries().items() if entry.marker is None or entry.marker.evaluate(place)}
+    wanted = {canonicalize_name(r.name) for r in _declared(lock) if r.marker is None or r.marker.evaluate(place)}
+    locked = {name for name, entry in _entries(lock).items() if entry.marker is None or entry.marker.evaluate(place)}
 
     assert wanted - locked == set()
+
+
+def test_what_runs_is_locked_at_the_versions_that_are_tested() -> None:
+    run, develop = _entries(RUN), _entries(DEVELOP)
+
+    assert {name: str(entry.specifier) for name, entry in run.items() if name in develop} == {
+        name: str(develop[name].specifier) for name in run
+    }
+
+
+def test_what_runs_brings_no_tools_of_development() -> None:
+    tools = {"kingfisher-bin", "mypy", "playwright", "pytest", "ruff"}
+
+    assert tools <= _entries(DEVELOP).keys()
+    assert tools & _entries(RUN).keys() == set()

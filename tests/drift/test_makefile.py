@@ -15,7 +15,7 @@ WITHOUT_VENV = 'case "$*" in *ensurepip*) exit 1;; esac'
 
 
 def _make(directory: Path, python: str) -> subprocess.CompletedProcess[str]:
-    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+    for name in ("Makefile", "requirements.lock", "requirements-dev.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, directory)
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     command = ["make", "test", f"PYTHON={python}"]
