@@ -1,1 +1,8 @@
-"""Session events as OpenTelemetry traces, metrics and logs."""
+"""Session events as OpenTelemetry traces, metrics and logs.
+
+names, instruments   every name and every metric, once; name_types says what a name is
+event, payloads      reading events leniently; projection says what an event is to model, screen and store
+machines             events to spans, measurements and records, without input or output
+bridge               one session's records of all signals; model is what they are made of, ids how they are named
+encode, send, health OTLP bytes; one request at a time; the exporter's own figures
+"""

@@ -1,1 +1,7 @@
-"""Where events come from."""
+"""Where events come from: one package per stream.
+
+files           session files of the CLI
+rpc, ahp, tap   a CLI server, an agent host, the extension of a session
+journal         files for sessions that have none
+remote          what sources without a file have in common
+"""
