@@ -57,7 +57,7 @@ real: $(TOOLS) ## run the tests that drive real programs (Copilot CLI from npm, 
 	@$(BIN)/python -m pytest -m real $(wildcard tests/real tests/browser) $(ARGS)
 	@$(BIN)/python -m pytest tests/dashboards $(ARGS)
 
-bench: $(TOOLS) ## measure speed and memory, and write the table of the README
+bench: $(TOOLS) ## measure speed and memory; ARGS=--write updates docs/benchmarks.md
 	@$(BIN)/python -m tests.bench $(ARGS)
 
 # The environment is made again when the lock or the settings change, or when its interpreter is gone or too old.

@@ -1,4 +1,4 @@
-"""`python -m tests.bench [ROW…] [--quick] [--readme]`, and two helpers: `tune` for syslog-ng, `profile` for us."""
+"""`python -m tests.bench [ROW…] [--quick] [--write]`, and two helpers: `tune` for syslog-ng, `profile` for us."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--size-mb", type=int, help="size of the file that is delivered (300)")
     parser.add_argument("--rounds", type=int, help="how often each one delivers it (3)")
     parser.add_argument("--real-engine", action="store_true", help="profile: with the real engine")
-    parser.add_argument("--readme", action="store_true", help="write the table into README.md")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/benchmarks.md")
     return parser.parse_args()
 
 
@@ -87,8 +87,8 @@ def run(options: argparse.Namespace) -> int:
     print(report.plain(rows))
     print(", ".join(f"{key} {value}" for key, value in machine.items()))
     report.write_json(REPOSITORY / "bench.json", rows, machine, day)
-    if options.readme:
-        report.write_readme(REPOSITORY / "README.md", report.markdown(rows, machine, day))
+    if options.write:
+        report.write_table(REPOSITORY / "docs" / "benchmarks.md", report.markdown(rows, machine, day))
     return 1 if broken else 0
 
 

@@ -1,4 +1,4 @@
-"""One row per target: what was promised beside what was measured, for people, for machines and for the README."""
+"""One row per target: what was promised beside what was measured, for people, for machines and for the documentation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def plain(rows: Sequence[Row]) -> str:
 
 
 def markdown(rows: Sequence[Row], machine: dict[str, str], day: str) -> str:
-    """The table for the README, with the machine it was measured on."""
+    """The table for `docs/benchmarks.md`, with the machine it was measured on."""
     lines = ["| | target | measured | |", "|---|---|---|---|"]
     lines += [f"| {row.what} | {row.target} | {row.measured} | {row.verdict} |" for row in rows]
     where = f"{machine['cpu']}, {machine['cores']} cores, {machine['memory']}, {machine['system']}"
@@ -53,9 +53,9 @@ def write_json(path: Path, rows: Sequence[Row], machine: dict[str, str], day: st
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
-def write_readme(path: Path, text: str) -> None:
-    """Replaces what is between the marks; raises ValueError when the README has none."""
-    readme = path.read_text()
-    if not MARKED.search(readme):
+def write_table(path: Path, text: str) -> None:
+    """Replaces what is between the marks; raises ValueError when the document has none."""
+    document = path.read_text()
+    if not MARKED.search(document):
         raise ValueError(f"{path} has no bench:begin and bench:end")
-    path.write_text(MARKED.sub(lambda found: f"{found[1]}{text}\n{found[2]}", readme))
+    path.write_text(MARKED.sub(lambda found: f"{found[1]}{text}\n{found[2]}", document))

@@ -1,4 +1,4 @@
-"""What the README tells people to type exists, and what exists is told."""
+"""What the documents tell people to type exists, and what exists is documented."""
 
 import os
 import re
@@ -16,8 +16,19 @@ from exporter.cli.parser import build, option_strings, split
 from tests.drift.repository import ROOT, pyproject, text
 from tests.parity.reasons import SPANS, TOKENS
 
-PLACEHOLDERS: Final = {"ID": "00000000-0000-4000-8000-000000000000", "FILE": "exporter.toml", "ADDRESS": "127.0.0.1"}
-DOCUMENTS: Final = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "deploy/README.md")
+PLACEHOLDERS: Final = {
+    "ID": "00000000-0000-4000-8000-000000000000",
+    "FILE": "exporter.toml",
+    "ADDRESS": "127.0.0.1",
+    "N": "1",
+}
+DOCUMENTS: Final = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "ARCHITECTURE.md",
+    "deploy/README.md",
+    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").glob("*.md"))),
+)
 CODE: Final = re.compile(r"`([^`\n]+)`|^(?:\$ )?((?:exporter|make) .+)$", re.MULTILINE)
 
 
@@ -42,8 +53,8 @@ def test_a_command_of_the_documents_can_be_typed(example: str) -> None:
 
 
 @pytest.mark.parametrize("words", [command.words for command in COMMANDS])
-def test_every_command_is_in_the_readme(words: str) -> None:
-    assert any(re.match(rf"exporter {words}\b", line) for line in _typed("README.md", "exporter"))
+def test_every_command_is_documented(words: str) -> None:
+    assert any(re.match(rf"exporter {words}\b", line) for line in _typed("docs/commands.md", "exporter"))
 
 
 def test_a_flag_that_is_named_alone_belongs_to_some_command() -> None:
@@ -62,7 +73,9 @@ def test_every_make_target_of_the_documents_exists() -> None:
 
 
 def test_the_exit_codes_are_those_of_the_help() -> None:
-    told = {int(code): words for code, words in re.findall(r"(?<=\| )(\d) \| ([^|]+?) (?=\|)", text("README.md"))}
+    told = {
+        int(code): words for code, words in re.findall(r"(?<=\| )(\d) \| ([^|]+?) (?=\|)", text("docs/commands.md"))
+    }
 
     assert set(told) == {int(code) for code in EXIT_MEANINGS}
     assert all(told[int(code)].split()[0].strip(":") in meaning for code, meaning in EXIT_MEANINGS.items())
@@ -81,7 +94,7 @@ def test_the_files_that_documents_name_exist() -> None:
 
 
 def test_the_bench_can_fill_its_table() -> None:
-    before, begin, rest = text("README.md").partition("<!-- bench:begin -->\n")
+    before, begin, rest = text("docs/benchmarks.md").partition("<!-- bench:begin -->\n")
     table, end, after = rest.partition("<!-- bench:end -->\n")
 
     assert all((before, begin, table, end, after))
