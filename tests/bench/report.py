@@ -1,4 +1,4 @@
-"""One row per target: what was promised beside what was measured, for people, for machines and for the documentation."""
+"""One row per target: what was promised beside what was measured, for people, machines and the documentation."""
 
 from __future__ import annotations
 
