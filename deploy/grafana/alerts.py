@@ -6,8 +6,7 @@ from typing import Final, Literal
 import yaml
 
 from deploy.grafana.promql import growth, highest, increase, share, silent
-from otel import instruments, names
-from otel.health import metrics
+from otel import health, instruments, names
 
 _EVERY_SECONDS: Final = 60
 _HOUR: Final = "1h"
@@ -58,10 +57,10 @@ def session_rules() -> tuple[Rule, ...]:
 
 def health_rules() -> tuple[Rule, ...]:
     """What is wrong with the exporter, by its own account; nothing fires where it does not send one."""
-    lag, queue = (highest(each, by=[metrics.SINK]) for each in (metrics.LAG_TIME, metrics.LAG_EVENTS))
-    rejected = increase(metrics.REJECTED, by=[metrics.SINK], over=_HOUR)
-    unknown = increase(metrics.UNKNOWN_EVENTS, by=[metrics.TYPE], over="1d")
-    defects = increase(metrics.DEFECTS, over="1d")
+    lag, queue = (highest(each, by=[health.SINK]) for each in (health.LAG_TIME, health.LAG_EVENTS))
+    rejected = increase(health.REJECTED, by=[health.SINK], over=_HOUR)
+    unknown = increase(health.UNKNOWN_EVENTS, by=[health.TYPE], over="1d")
+    defects = increase(health.DEFECTS, over="1d")
     return (
         Rule(
             "ExporterBehind", f"{lag} > 900 and {queue} > 0", "10m", "warning",
@@ -75,7 +74,7 @@ def health_rules() -> tuple[Rule, ...]:
             "again.",
         ),
         Rule(
-            "ExporterHoldsBack", f"{highest(metrics.QUARANTINED)} > 0", "1h", "warning",
+            "ExporterHoldsBack", f"{highest(health.QUARANTINED)} > 0", "1h", "warning",
             "Events are in quarantine",
             "`exporter quarantine list` has the reasons. They stay there for 30 days.",
         ),
@@ -90,7 +89,7 @@ def health_rules() -> tuple[Rule, ...]:
             "They are delivered as they are; a newer exporter may make more of them.",
         ),
         Rule(
-            "ExporterSilent", silent(metrics.QUARANTINED, _HOUR), "10m", "info",
+            "ExporterSilent", silent(health.QUARANTINED, _HOUR), "10m", "info",
             "An exporter that sent its figures within the last hour does not any more",
             "Is the machine off, or did the exporter end? `exporter doctor` says more.",
         ),

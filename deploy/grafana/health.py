@@ -2,7 +2,7 @@
 
 from deploy.grafana import board, panels
 from deploy.grafana.promql import STEP, growth, highest, increase, label_name, summed, top
-from otel.health import metrics as figures
+from otel import health as figures
 
 _SINK = f"{{{{{label_name(figures.SINK)}}}}}"
 _RULE = f"{{{{{label_name(figures.RULE)}}}}}"

@@ -4,5 +4,5 @@ events          one event: its line, its envelope, what it is
 delivery        the events of one session on their way to one sink
 agents          which sub-agent an event belongs to
 ahp             the Agent Host Protocol for somebody who only watches
-names, notice, backends   names that several parts agree on; what the exporter says; backends that drop old data
+names, notice   names that several parts agree on; what the exporter says about itself
 """

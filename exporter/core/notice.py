@@ -1,5 +1,7 @@
-"""What the exporter has to say about itself: values that `observe.py` turns into a log line and a count each."""
+"""What the exporter has to say about itself: values that `NoticeLog` counts and passes on."""
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -22,3 +24,18 @@ class Notice:
     session: str | None = None
     sink: str | None = None
     fields: dict[str, object] = field(default_factory=dict)
+
+
+class NoticeLog:
+    """Counts every notice by its message and passes on those at or above `level`."""
+
+    def __init__(self, level: Level, write: Callable[[Notice], None]) -> None:
+        self.counts: Counter[str] = Counter()
+        self._level = level
+        self._write = write
+
+    def __call__(self, notice: Notice) -> None:
+        """Take one notice."""
+        self.counts[notice.message] += 1
+        if notice.level >= self._level:
+            self._write(notice)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from exporter.core.backends import drops_history
 from exporter.core.delivery.position import START
+from exporter.core.names import drops_history
 from exporter.daemon.daemon import Daemon
 from exporter.errors import Exit
 from exporter.pipeline.lane import Lane

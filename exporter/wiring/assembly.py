@@ -10,11 +10,10 @@ from config.errors import ConfigError
 from config.token import read_token
 from exporter.core.delivery.gate import Gate
 from exporter.core.names import JOURNALS, MARKS, QUARANTINE, otlp_name, sink_name
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeLog
 from exporter.daemon.daemon import Daemon, SessionScope
 from exporter.daemon.running import Redactors, RunningExporter
 from exporter.errors import StateError
-from exporter.observe import NoticeLog
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.pipeline.sink_state import SinkState
 from exporter.sinks.configured import http_sink

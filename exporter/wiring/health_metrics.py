@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from exporter.daemon.daemon import Daemon
     from exporter.pipeline.sink_workers import SinkWorkers
     from otel.bridge import Tally
-    from otel.health.metrics import Figures, SinkFigures
+    from otel.health import Figures, SinkFigures
 
 _LOOK_SECONDS: Final = 5.0
 
 
 async def send_health(endpoints: "Iterable[Otel]", daemon: "Daemon", tally: "Tally") -> None:
     """Send until cancelled. Figures are read here, where the daemon lives, and handed to the SDK's own threads."""
-    from otel.health.metrics import Figures, Health
+    from otel.health import Figures, Health
 
     latest = [Figures()]
     sending = []
@@ -57,7 +57,7 @@ async def send_health(endpoints: "Iterable[Otel]", daemon: "Daemon", tally: "Tal
 
 
 def _figures(daemon: "Daemon", tally: "Tally") -> "Figures":
-    from otel.health.metrics import Figures
+    from otel.health import Figures
 
     redactions: Counter[str] = Counter()
     for run in daemon.runs[:1]:
@@ -74,7 +74,7 @@ def _figures(daemon: "Daemon", tally: "Tally") -> "Figures":
 
 
 def _sink_figures(run: "SinkWorkers") -> "SinkFigures":
-    from otel.health.metrics import SinkFigures
+    from otel.health import SinkFigures
 
     status, sink = sink_status(run), run.sink_state.sink
     rejected, repeated = (sink.rejected, sink.repeated) if isinstance(sink, Otlp) else (0, 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deploy.grafana import promql
-from otel.health import metrics
+from otel import health
 from otel.model import Measurement
 from otel.name_types import Content, Instrument, Value
 from tests.dashboards.boards import Asked, asked, filled
@@ -82,9 +82,9 @@ def _measured(measurements: list[Measurement]) -> Iterator[dict[str, str]]:
 
 def _figures() -> Iterator[dict[str, str]]:
     """The exporter's own figures after a bad day."""
-    sink = metrics.SinkFigures(7, 700, 70.0, 5, retries=3, repeated=2, rejected=1)
-    figures = metrics.Figures({"otel": sink}, {"aws-key": 2}, {"made.up": 1}, orphans=2, quarantined=1, defects=1)
-    for instrument, values in metrics.points(figures).items():
+    sink = health.SinkFigures(7, 700, 70.0, 5, retries=3, repeated=2, rejected=1)
+    figures = health.Figures({"otel": sink}, {"aws-key": 2}, {"made.up": 1}, orphans=2, quarantined=1, defects=1)
+    for instrument, values in health.points(figures).items():
         for label, value in values.items():
             pairs = {promql.label_name(instrument.labels[0]): label} if instrument.labels else {}
             name = promql.stored_name(instrument)

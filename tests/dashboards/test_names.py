@@ -8,13 +8,12 @@ import pytest
 import yaml
 
 from deploy.grafana.promql import label_name, stored_name
-from otel import names
-from otel.health import metrics
+from otel import health, names
 from otel.instruments import instruments
 from otel.projection import is_known
 from tests.dashboards.boards import GRAFANA, ROOT, Asked, asked, filled, rules
 
-INSTRUMENTS: Final = (*instruments(), *metrics.TABLE)
+INSTRUMENTS: Final = (*instruments(), *health.TABLE)
 LABELS: Final = {label_name(label) for instrument in INSTRUMENTS for label in instrument.labels}
 SERIES: Final = {
     stored_name(instrument) + suffix

@@ -9,14 +9,13 @@ import pytest
 import yaml
 
 from deploy.grafana import promql
-from otel import instruments, names
-from otel.health import metrics
+from otel import health, instruments, names
 from otel.name_types import Attribute, Instrument
 from tests.dashboards.boards import ALERTS, asked, filled, rules
 from tests.dashboards.promtool import check_rules, is_one, needs_promtool, run_tests
 
 MINUTES: Final = 480
-TABLES: Final = (*instruments.instruments(), *metrics.TABLE)
+TABLES: Final = (*instruments.instruments(), *health.TABLE)
 VALUES: Final[Mapping[Attribute, tuple[str, ...]]] = {
     names.LABEL_SUCCESS: ("true", "false"),
     names.PERMISSION_RESULT: ("approved", "denied-by-rules"),

@@ -9,7 +9,7 @@ import pytest
 from opentelemetry import metrics
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
-from otel.health.metrics import LABELS_MAX, TABLE, Figures, Health, SinkFigures, points
+from otel.health import LABELS_MAX, TABLE, Figures, Health, SinkFigures, points
 from otel.send.endpoint import Endpoint, EndpointError
 from tests.otel.certificates import make_certificates
 from tests.otel.receiver import Receiver

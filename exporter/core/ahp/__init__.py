@@ -2,6 +2,6 @@
 
 messages, requests, dialect, values, errors   frames in, frames out, in three dialects
 observer, subscriptions, session, chat        one host, its sessions, their conversations
-chat_state, tools, resources, history, fetching   what a host knows, kept in step, and what is fetched for it
+chat_state, tools, fetching                   what a host knows, kept in step, and what is fetched for it
 turn, drafts, ephemeral, checkpoint           events of a turn, and how far they have been told
 """

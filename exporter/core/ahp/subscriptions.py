@@ -16,9 +16,8 @@ from exporter.core.ahp.chat import Chat
 from exporter.core.ahp.chat_state import Applied
 from exporter.core.ahp.dialect import Dialect
 from exporter.core.ahp.drafts import seconds_of
-from exporter.core.ahp.fetching import Ask, Fetching
+from exporter.core.ahp.fetching import Ask, Fetching, Resources, turns_in
 from exporter.core.ahp.messages import ErrorResponse
-from exporter.core.ahp.resources import Resources, turns_in
 from exporter.core.ahp.session import Hooks, Line, SavedSession, Session, name_of
 from exporter.core.ahp.values import Json, mapping, number, objects, text
 from exporter.core.events.envelope import REFUSALS

@@ -2,5 +2,5 @@
 
 source          one server, over as many connections as it takes; connection is one of them, framing cuts its bytes
 messages        JSON-RPC messages, read leniently
-session         one session: recorded events first, then live ones; page_reader reads the recorded pages
+session         one session: recorded events first, page by page, then live ones
 """

@@ -21,7 +21,7 @@ from otel.instruments import (
     TOOL_ERRORS,
     TURNS,
 )
-from otel.machines.metrics.meter import Meter, label
+from otel.machines.metrics.measurements import Meter, label
 from otel.model import Span, Status
 from otel.name_types import Attribute, Semconv, Value
 

@@ -24,7 +24,7 @@ from otel.instruments import (
     REASONING_TOKENS,
     TOKEN_USAGE,
 )
-from otel.machines.metrics.meter import Meter, amount, label
+from otel.machines.metrics.measurements import Meter, amount, label
 from otel.name_types import Value
 from otel.names import CHAT
 from otel.payloads.events import Number

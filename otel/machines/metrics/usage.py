@@ -19,7 +19,7 @@ from otel.instruments import (
     TIME_TO_FIRST_CHUNK,
     TOKEN_USAGE,
 )
-from otel.machines.metrics.meter import Meter, amount, label
+from otel.machines.metrics.measurements import Meter, amount, label
 from otel.machines.metrics.totals import INPUT, MODALITY, NANO, OUTPUT, SessionTotals
 from otel.name_types import Semconv, Value
 from otel.names import CHAT
