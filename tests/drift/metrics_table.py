@@ -1,0 +1,42 @@
+"""Makes `docs/metrics.md` from the tables of metrics: `python -m tests.drift.metrics_table > docs/metrics.md`."""
+
+from collections.abc import Iterable
+
+from otel import health
+from otel.instruments import instruments
+from otel.name_types import Content, Instrument
+
+
+def document() -> str:
+    """Return the document."""
+    return "\n".join(
+        [
+            "# Metrics",
+            "",
+            "Made from `otel/instruments.py` and `otel/health.py` by `python -m tests.drift.metrics_table`; do not edit. A label in *italics* is sent",
+            'only with `content = "metadata"` or more. [What becomes what](telemetry.md).',
+            "",
+            "## Sessions",
+            "",
+            *_table(instruments()),
+            "",
+            "## The exporter itself (`health = true`)",
+            "",
+            *_table(health.TABLE),
+            "",
+        ]
+    )
+
+
+def _table(rows: Iterable[Instrument]) -> list[str]:
+    lines = ["| metric | kind | unit | labels | meaning |", "|---|---|---|---|---|"]
+    for row in rows:
+        labels = ", ".join(
+            f"`{label.latest}`" if label.content is Content.NONE else f"*`{label.latest}`*" for label in row.labels
+        )
+        lines.append(f"| `{row.name}` | {row.kind} | {row.unit} | {labels} | {row.meaning} |")
+    return lines
+
+
+if __name__ == "__main__":
+    print(document(), end="")
