@@ -13,8 +13,8 @@ def document() -> str:
         [
             "# Metrics",
             "",
-            "Made from `otel/instruments.py` and `otel/health.py` by `python -m tests.drift.metrics_table`; do not edit. A label in *italics* is sent",
-            'only with `content = "metadata"` or more. [What becomes what](telemetry.md).',
+            "Made by `python -m tests.drift.metrics_table` from `otel/instruments.py` and `otel/health.py`; do not edit.",
+            'A label in *italics* is sent only with `content = "metadata"` or more. [What becomes what](telemetry.md).',
             "",
             "## Sessions",
             "",
