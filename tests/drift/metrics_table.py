@@ -13,7 +13,7 @@ def document() -> str:
         [
             "# Metrics",
             "",
-            "Made by `python -m tests.drift.metrics_table` from `otel/instruments.py` and `otel/health.py`; do not edit.",
+            "Made by `python -m tests.drift.metrics_table` from `otel.instruments` and `otel.health`; do not edit.",
             'A label in *italics* is sent only with `content = "metadata"` or more. [What becomes what](telemetry.md).',
             "",
             "## Sessions",
