@@ -259,7 +259,7 @@ def mask(settings: "Settings", source: IO[bytes], *, name: str, format: "Format 
 
 def preview(settings: "Settings", session_id: str) -> "AsyncIterator[PreviewFinding | Withheld | int]":
     """Yield what would be masked in a session; delivers and remembers nothing."""
-    from exporter.sources.journal.journals import session_file
+    from exporter.sources.journals import session_file
     from exporter.wiring.redact_preview import preview as preview_of
     from exporter.wiring.redactor import make_redactor_for_reading
 
@@ -289,7 +289,7 @@ def masked(settings: "Settings") -> "RedactionCounts":
 def tail(settings: "Settings", session_id: str, *, follow: bool) -> AsyncIterator[bytes]:
     """Yield a session's events, redacted; with `follow` go on until cancelled."""
     from exporter.daemon.tail import tail as tail_of
-    from exporter.sources.journal.journals import session_file
+    from exporter.sources.journals import session_file
 
     file = session_file(Path(settings.copilot_home), Path(settings.state_dir), session_id)
     redact = make_redaction(settings).event

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from exporter.pipeline.lane import Lane
 from exporter.sources.files.session_file import SessionFile
 from exporter.sources.files.source import FileSource
-from exporter.sources.journal.journals import Journals
+from exporter.sources.journals import Journals
 
 if TYPE_CHECKING:
     from exporter.daemon.daemon import Daemon

@@ -14,7 +14,7 @@ from exporter.core.delivery.segment import Unsendable
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
 from exporter.core.notice import Level
-from exporter.sources.journal.journals import Journals
+from exporter.sources.journals import Journals
 from exporter.sources.remote import SourceEvent
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 from exporter.state.quarantine import QuarantineFullError

@@ -66,7 +66,7 @@ def _journals(state_dir: Path, changed_after: float) -> dict[str, _File]:
     root = state_dir / JOURNALS
     if not root.exists():
         return {}
-    from exporter.sources.journal.file import begins_of  # not without need: it takes time that `status` has not
+    from exporter.sources.journals import begins_of  # not without need: it takes time that `status` has not
 
     found = _files(root, changed_after)
     return {session: replace(file, begins=begins_of(file.path)) for session, file in found.items()}

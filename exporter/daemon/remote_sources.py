@@ -24,7 +24,7 @@ from exporter.errors import StateError
 from exporter.sources.files.history import durable_events
 from exporter.sources.files.session_file import OpenFiles, SessionFile
 from exporter.sources.files.source import FileSource
-from exporter.sources.journal.journals import Journals
+from exporter.sources.journals import Journals
 from exporter.sources.remote import Callbacks, Observer, SourceEvent, Want
 from exporter.sources.tap.source import TapSource
 

@@ -9,7 +9,7 @@ from exporter.core.events.redaction import RedactEvent
 from exporter.errors import UsageError
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sources.files.session_file import OpenFiles, SessionFile
-from exporter.sources.journal.file import begins_of
+from exporter.sources.journals import begins_of
 
 _LOOK_SECONDS: Final = 0.2
 

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from exporter.core.events.data import read_object
-from exporter.core.events.envelope import Envelope, decode
+from exporter.core.events.envelope import Envelope, decode, read_object
 from exporter.core.events.types import KNOWN, type_name
 from exporter.core.names import JOURNALS
 from exporter.doctor.check import Check, counted, described
 from exporter.doctor.facts import Facts
 from exporter.sources.files.history import durable_events
 from exporter.sources.files.session_file import EVENTS_NAME
-from exporter.sources.journal.file import begins_of
+from exporter.sources.journals import begins_of
 
 FIRST_VERSION: Final = (1, 0, 48)
 LAST_VERSION: Final = (1, 0, 102)

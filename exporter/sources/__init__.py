@@ -2,6 +2,6 @@
 
 files           session files of the CLI
 rpc, ahp, tap   a CLI server, an agent host, the extension of a session
-journal         files for sessions that have none
+journals        files for sessions that have none
 remote          what sources without a file have in common
 """

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from exporter.core.events.data import read_object
+from exporter.core.events.envelope import read_object
 from exporter.core.events.projection import Projected
 from exporter.version import VERSION
 

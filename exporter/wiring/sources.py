@@ -18,7 +18,7 @@ from exporter.daemon.running import Redactors
 from exporter.sources.files.session_file import OpenFiles, SessionFile
 from exporter.sources.files.source import WATCHED_NAMES, FileSource
 from exporter.sources.files.watch import best_watcher
-from exporter.sources.journal.journals import Journals
+from exporter.sources.journals import Journals
 from exporter.sources.remote import Callbacks
 from exporter.sources.rpc.source import RpcSource
 

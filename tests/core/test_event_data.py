@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.agents.claims import read_claim
-from exporter.core.events.data import read_object
-from exporter.core.events.envelope import Envelope
+from exporter.core.agents.registry import read_claim
+from exporter.core.events.envelope import Envelope, read_object
 from exporter.core.events.summary import Summary
 
 DEEP = b"[" * 5_000 + b"]" * 5_000

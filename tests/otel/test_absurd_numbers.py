@@ -17,7 +17,7 @@ from otel.encode.metrics import metric_bytes
 from otel.encode.records import request_bytes
 from otel.instruments import instruments
 from otel.machines import logs
-from otel.machines.metrics import totals
+from otel.machines.metrics import usage
 from otel.machines.metrics.aggregate import Aggregate, MetricStream
 from otel.machines.metrics.measurements import pack, unpack
 from otel.machines.traces.handlers import HANDLERS
@@ -63,7 +63,7 @@ def _numeric(kind: type[msgspec.Struct]) -> Iterator[tuple[str, ...]]:
 
 _PAYLOADS: Final = [
     kind
-    for module in (events, tools, totals, logs)
+    for module in (events, tools, usage, logs)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__
 ]

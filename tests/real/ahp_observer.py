@@ -16,7 +16,7 @@ from exporter.sources.ahp.address import Address
 from exporter.sources.ahp.connection import Socket, open_socket
 from exporter.sources.ahp.marks import AhpMarks
 from exporter.sources.ahp.source import AhpSource, AhpStatus
-from exporter.sources.journal.journals import Journals
+from exporter.sources.journals import Journals
 from exporter.sources.remote import Callbacks, SourceEvent, Want
 from tests.real.cli import wait_until
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from exporter.core.agents.registry import AgentRegistry, EventOwner
 from exporter.core.events.envelope import Envelope, decode
-from exporter.sources.journal.journals import Journals
+from exporter.sources.journals import Journals
 from exporter.sources.remote import Callbacks, SourceEvent, Want
 from exporter.sources.rpc.session import State
 from exporter.sources.rpc.source import RpcSource, RpcStatus

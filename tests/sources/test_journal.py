@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from exporter.core.delivery.position import TAIL_BYTES, Position, tail_hash
 from exporter.sources.files.session_file import OpenFiles, Reader, SessionFile
-from exporter.sources.journal.journals import Journals
+from exporter.sources.journals import Journals
 
 SESSION = "the-session"
 BYTES_MAX = 1 << 20
@@ -216,7 +216,7 @@ def test_a_journal_that_is_removed_gives_everything_back(journals: Journals, roo
 
 
 def test_few_files_are_open_however_many_journals_there_are(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exporter.sources.journal.journals.OPEN_MAX", 2)
+    monkeypatch.setattr("exporter.sources.journals.OPEN_MAX", 2)
     journals = Journals(root, BYTES_MAX)
     before = len(list(Path("/proc/self/fd").iterdir()))
     for n in range(10):

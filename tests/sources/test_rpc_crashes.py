@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import exporter.sources.rpc.session as session_module
 import exporter.sources.rpc.source as module
 from exporter.core.events.envelope import Envelope, decode
-from exporter.sources.journal.journals import Journals
+from exporter.sources.journals import Journals
 from exporter.sources.remote import Callbacks, SourceEvent, Want
 from exporter.sources.rpc.source import RpcSource
 from tests.sources.rpc_server import SESSION, MadeUpServer, event, until

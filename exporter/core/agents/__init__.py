@@ -1,6 +1,5 @@
 """Which agent an event belongs to.
 
-registry        sessions and their sub-agents; `attribute` names the owner of an event
-claims          what one event says about its agent, before anybody believes it
+registry        sessions and their sub-agents; a claim is what one event says of its agent, `attribute` names the owner
 tools           which tools a sub-agent may call
 """

@@ -19,8 +19,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from exporter.core.events.data import read_object
-from exporter.core.events.envelope import REFUSALS, Envelope
+from exporter.core.events.envelope import REFUSALS, Envelope, read_object
 
 TEXTS_MAX: Final = 2048
 BEGINNINGS_MAX: Final = 8192

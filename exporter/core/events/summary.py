@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from exporter.core.events.data import read_object
+from exporter.core.events.envelope import read_object
 
 TITLE_LENGTH_MAX: Final = 120
 _WAITING_MAX: Final = 256

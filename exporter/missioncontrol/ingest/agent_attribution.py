@@ -13,8 +13,7 @@ from typing import Final
 
 import msgspec
 
-from exporter.core.agents.claims import STARTED, read_claim
-from exporter.core.agents.registry import Agent, AgentRegistry, AgentSnapshot, path_of
+from exporter.core.agents.registry import STARTED, Agent, AgentRegistry, AgentSnapshot, path_of, read_claim
 from exporter.core.events.envelope import Envelope, decode
 from exporter.missioncontrol.ingest.batch import UploadedEvent
 from exporter.missioncontrol.store.payloads import whole

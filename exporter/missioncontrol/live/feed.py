@@ -8,8 +8,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from exporter.core.events.data import read_object
-from exporter.core.events.envelope import Envelope, decode
+from exporter.core.events.envelope import Envelope, decode, read_object
 from exporter.missioncontrol.ingest.agent_attribution import as_of
 from exporter.missioncontrol.live.wait_text import ASKING, words
 from exporter.missioncontrol.store.payloads import whole

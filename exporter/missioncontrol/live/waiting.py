@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from exporter.core.events.data import read_object
-from exporter.core.events.envelope import Envelope, decode
+from exporter.core.events.envelope import Envelope, decode, read_object
 from exporter.missioncontrol.live.wait_text import ASKING, words
 
 SESSIONS_MAX: Final = 1000

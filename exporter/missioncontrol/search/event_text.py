@@ -11,8 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from exporter.core.events.data import read_object
-from exporter.core.events.envelope import REFUSALS, Envelope, decode
+from exporter.core.events.envelope import REFUSALS, Envelope, decode, read_object
 
 FORMAT: Final = 4
 """Raised whenever `words_of` answers differently for the same bytes; an index of another format is built anew."""

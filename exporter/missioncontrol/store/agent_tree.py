@@ -4,8 +4,7 @@ import sqlite3
 from typing import Any, Final
 
 from exporter.core.agents.registry import Agent
-from exporter.core.events.data import read_object
-from exporter.core.events.envelope import Envelope, decode
+from exporter.core.events.envelope import Envelope, decode, read_object
 from exporter.missioncontrol.ingest.agent_attribution import AgentTree, kin
 from exporter.missioncontrol.store.amounts import amount
 from exporter.missioncontrol.store.payloads import whole

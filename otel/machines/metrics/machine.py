@@ -13,8 +13,7 @@ from otel import instruments as metric
 from otel.event import Event, payload
 from otel.machines.metrics.from_spans import SpanMetrics
 from otel.machines.metrics.measurements import Meter, amount, label
-from otel.machines.metrics.totals import NANO
-from otel.machines.metrics.usage import Calls
+from otel.machines.metrics.usage import NANO, Calls
 from otel.machines.traces.machine import Taken
 from otel.model import Measurement, Span
 from otel.name_types import Semconv, Value

@@ -2,7 +2,7 @@
 
 from typing import Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from otel.event import Event, payload
 from otel.instruments import (
@@ -13,6 +13,8 @@ from otel.instruments import (
     CALL_OUTPUT_TOKENS,
     COST,
     INPUT_TOKENS,
+    LINES_ADDED,
+    LINES_REMOVED,
     OUTPUT_TOKENS,
     PREMIUM_REQUESTS,
     REASONING_TOKENS,
@@ -20,10 +22,153 @@ from otel.instruments import (
     TOKEN_USAGE,
 )
 from otel.machines.metrics.measurements import Meter, amount, label
-from otel.machines.metrics.totals import INPUT, MODALITY, NANO, OUTPUT, SessionTotals
 from otel.name_types import Semconv, Value
 from otel.names import CHAT
-from otel.payloads.events import AssistantMessage, Usage, UsageRecord
+from otel.payloads.events import AssistantMessage, Number, Usage, UsageRecord
+
+NANO: Final = 1_000_000_000
+MODALITY: Final = "unknown"
+INPUT: Final = "input"
+OUTPUT: Final = "output"
+
+_Calls: TypeAlias = tuple[int, int]
+"""A number of calls, and of the tokens that they wrote."""
+
+
+class _Requests(Struct, gc=False):
+    count: Number = 0
+    cost: Number = 0
+
+
+class _Tokens(Struct, gc=False, rename="camel"):
+    input_tokens: Number = 0
+    output_tokens: Number = 0
+    cache_read_tokens: Number = 0
+    cache_write_tokens: Number = 0
+    reasoning_tokens: Number = 0
+
+
+class _Model(Struct, gc=False, rename="camel"):
+    requests: _Requests = field(default_factory=_Requests)
+    usage: _Tokens = field(default_factory=_Tokens)
+    total_nano_aiu: Number = 0
+
+
+class _Lines(Struct, gc=False, rename="camel"):
+    lines_added: Number = 0
+    lines_removed: Number = 0
+
+
+class _Shutdown(Struct, gc=False, rename="camel"):
+    model_metrics: dict[str, _Model] = field(default_factory=dict)
+    code_changes: _Lines = field(default_factory=_Lines)
+
+
+class _Used(Struct):
+    """What one model has used: `calls`, five sorts of tokens, premium requests and AI units."""
+
+    calls: Number = 0
+    read: Number = 0
+    written: Number = 0
+    cache_read: Number = 0
+    cache_written: Number = 0
+    reasoning: Number = 0
+    cost: Number = 0
+    nano_aiu: Number = 0
+
+    def since(self, before: "_Used") -> "_Used":
+        """Return what was used since; everything, when fewer calls than before mean that the count began anew."""
+        if self.calls < before.calls:
+            return self
+        pairs = ((getattr(self, name), getattr(before, name)) for name in self.__struct_fields__)
+        return _Used(*(max(0, now - then) for now, then in pairs))
+
+
+class SessionTotals:
+    """Remembers what a session's shutdowns said, and which calls were counted one by one since the last of them."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, _Used] = {}
+        self._lines = (0.0, 0.0)
+        self._recorded: set[str] = set()
+        self._written: dict[str, _Calls] = {}
+
+    def recorded(self, model: str) -> None:
+        """Note that calls of this model have records, so that nothing of them is missing."""
+        self._recorded.add(model)
+
+    def has_records_of(self, model: str | None) -> bool:
+        """Tell whether calls of this model have records; of any model, when it is not known which."""
+        return model in self._recorded if model else bool(self._recorded)
+
+    def written(self, model: str, tokens: int) -> None:
+        """Note a call of which only the tokens it wrote are known, and are counted."""
+        calls, total = self._written.get(model, (0, 0))
+        self._written[model] = (calls + 1, total + tokens)
+
+    def shut_down(self, event: Event, provider: Value, meter: Meter) -> None:
+        """Count what a `session.shutdown` says and nobody has counted."""
+        said = payload(event, _Shutdown)
+        unnamed = self._written.pop("", (0, 0))
+        for name, metric in said.model_metrics.items():
+            now = _used(metric)
+            used = now.since(self._models.get(name, _Used()))
+            self._models[name] = now
+            if name not in self._recorded:
+                model = label(name)
+                written, unnamed = _with_unnamed(used, self._written.get(name, (0, 0)), unnamed)
+                _count(used, written, (CHAT, provider, model, model), meter)
+        self._recorded.clear()
+        self._written.clear()
+        added, removed = amount(said.code_changes.lines_added) or 0, amount(said.code_changes.lines_removed) or 0
+        anew = added < self._lines[0] or removed < self._lines[1]
+        before = (0, 0) if anew else self._lines
+        self._lines = (added, removed)
+        meter.note(LINES_ADDED, added - before[0])
+        meter.note(LINES_REMOVED, removed - before[1])
+
+
+def _with_unnamed(used: _Used, written: _Calls, unnamed: _Calls) -> tuple[_Calls, _Calls]:
+    """Add to the counted calls of a model those that named none, as far as they may be its; return what is left too."""
+    calls = min(unnamed[0], max(0, int(used.calls) - written[0]))
+    tokens = min(unnamed[1], max(0, int(used.written) - written[1]))
+    return (written[0] + calls, written[1] + tokens), (unnamed[0] - calls, unnamed[1] - tokens)
+
+
+def _count(used: _Used, written: _Calls, call: tuple[Value | None, ...], meter: Meter) -> None:
+    """Count what calls of a model used; `written` are the calls, and their tokens, whose answers have been counted."""
+    left = max(0, used.written - written[1])
+    for instrument, value in (
+        (INPUT_TOKENS, used.read),
+        (OUTPUT_TOKENS, left),
+        (CACHE_READ_TOKENS, used.cache_read),
+        (CACHE_WRITE_TOKENS, used.cache_written),
+        (REASONING_TOKENS, used.reasoning),
+    ):
+        meter.note(instrument, value, *call, MODALITY)
+    calls = int(used.calls)
+    meter.spread(CALL_INPUT_TOKENS, int(used.read), calls, *call)
+    meter.spread(TOKEN_USAGE, int(used.read), calls, *call, INPUT)
+    meter.spread(CALL_OUTPUT_TOKENS, int(left), calls - written[0], *call)
+    meter.spread(TOKEN_USAGE, int(left), calls - written[0], *call, OUTPUT)
+    for instrument, value in ((COST, used.cost), (PREMIUM_REQUESTS, used.cost), (AIU, used.nano_aiu / NANO)):
+        meter.note(instrument, value, call[-1])
+
+
+def _used(metric: _Model) -> _Used:
+    tokens, requests = metric.usage, metric.requests
+    numbers = (
+        requests.count,
+        tokens.input_tokens,
+        tokens.output_tokens,
+        tokens.cache_read_tokens,
+        tokens.cache_write_tokens,
+        tokens.reasoning_tokens,
+        requests.cost,
+        metric.total_nano_aiu,
+    )
+    return _Used(*(amount(number) or 0 for number in numbers))
+
 
 _Labels: TypeAlias = "tuple[Value | None, ...]"
 _AGENTS_MAX: Final = 4_096

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from exporter.core.events.data import read_object
-from exporter.core.events.envelope import Envelope
+from exporter.core.events.envelope import Envelope, read_object
 from exporter.missioncontrol.pages.markup import seconds_between
 from exporter.missioncontrol.store.amounts import amount
 
