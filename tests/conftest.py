@@ -5,12 +5,14 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.shared import turn
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -25,6 +27,25 @@ def pytest_configure() -> None:
     """Fixes where the real CLI is kept, before each test gets a cache directory of its own."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     os.environ.setdefault("EXPORTER_REAL_DIR", str(Path(cache, "exporter-real").expanduser()))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Lets several workers begin with what takes longest, and end with what they do one after the other."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: (_is(item, "alone"), not _is(item, "slow")))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Keeps the other workers idle while a test runs that measures time."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    with turn(alone=_is(item, "alone")):
+        return (yield)
+
+
+def _is(item: pytest.Item, marker: str) -> bool:
+    return item.get_closest_marker(marker) is not None
 
 
 class NetworkForbiddenError(OSError):

@@ -11,8 +11,9 @@ from redaction.engine import CLEAN, Engine, Finding, Masked
 from redaction.examples import expanded
 from redaction.rule import Certainty, Check, Confidence, Rule
 from tests.redaction.events import event
+from tests.shared import CACHE
 
-ENGINE = Engine(b"a key of the tests")
+ENGINE = Engine(b"a key of the tests", cache_dir=CACHE)
 BUDGET_MS = 60_000
 KEY = bytes(range(7, 71))
 USERS = """

@@ -16,9 +16,10 @@ from redaction.examples import expanded
 from redaction.formats import Format, checked, read_table, rules_of
 from redaction.shape import ShapeError, parsed, sample
 from tests.redaction.events import content_of, event
+from tests.shared import CACHE
 
-ROWS = {row.id: row for row, _ in built_in_pack().rows}
-ENGINE = Engine(b"a key of the tests")
+ROWS = {row.id: row for row, _ in built_in_pack(CACHE).rows}
+ENGINE = Engine(b"a key of the tests", cache_dir=CACHE)
 SEED = 20261118
 GOES_ON = "\nand so on"  # at the end of a text a token may be cut off
 

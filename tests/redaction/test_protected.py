@@ -15,14 +15,15 @@ from redaction.protected import is_protected
 from tests.redaction.contract import BUDGET_MS
 from tests.redaction.events import EVENT, SESSION, line
 from tests.redaction.made_up import make
+from tests.shared import CACHE
 
 TOKEN = make("github ghp", 3).text
 SECRETS = (TOKEN, make("aws id", 3).text)
 UUID = "0b9e7a44-3d2c-4f5b-8a6e-7c1d2e3f4a5b"
 CALL = "call_0a1b2c3d4e5f60718293a4b5"
-ENGINE = Engine(b"a key of the tests")
+ENGINE = Engine(b"a key of the tests", cache_dir=CACHE)
 KNOWING = ENGINE.knowing([EVENT, SESSION, UUID, CALL])
-DROPPING = Engine(b"a key of the tests", opaque="drop")
+DROPPING = Engine(b"a key of the tests", opaque="drop", cache_dir=CACHE)
 CAPTURES = Path(os.environ.get("EXPORTER_SHARED", Path(__file__).parents[3] / "shared")) / "real"
 TYPES = (*LINKAGE, "session.model_change", "session.custom_notification", "session.info", "brand.new", "")
 # Names that are an id, or mean something, at some place of some event.

@@ -8,6 +8,7 @@ from redaction.engine import CLEAN, Engine, Masked
 from redaction.errors import RuleError
 from redaction.examples import expanded
 from tests.redaction.events import event
+from tests.shared import CACHE
 
 ROW = """
 version = "7"
@@ -40,7 +41,7 @@ def test_a_rule_of_ones_own_masks(tmp_path: Path) -> None:
     assert result.rules == ("acme-deploy-key",)
     assert key not in result.line.decode()
     assert "mine.toml 7" in engine.version
-    assert Engine().redact(event(f"deploy with {key} now"), 1000) is CLEAN
+    assert Engine(cache_dir=CACHE).redact(event(f"deploy with {key} now"), 1000) is CLEAN
 
 
 @pytest.mark.parametrize(
