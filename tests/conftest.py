@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.shared import turn
+from tests.shared import CACHE_HOME, turn
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -71,6 +71,20 @@ def own_home() -> Iterator[Path]:
         os.environ.clear()
         os.environ.update(before)
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def compiled(own_home: Path) -> None:
+    """Lets programs of the test load the rules of the redactor that another test has compiled."""
+    os.environ["XDG_CACHE_HOME"] = CACHE_HOME
+
+
+@pytest.fixture
+def installed(own_home: Path, compiled: None) -> None:
+    """The same for programs that make no key and without one would compile the rules: here is one."""
+    state = own_home / "state" / "exporter"
+    state.mkdir(mode=0o700, parents=True)
+    (state / "redaction.key").write_bytes(bytes(32))
 
 
 @pytest.fixture(autouse=True)
