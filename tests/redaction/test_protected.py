@@ -15,6 +15,7 @@ from redaction.protected import is_protected
 from tests.redaction.contract import BUDGET_MS
 from tests.redaction.events import EVENT, SESSION, line
 from tests.redaction.made_up import make
+from tests.rows import each
 from tests.shared import CACHE
 
 TOKEN = make("github ghp", 3).text
@@ -53,8 +54,7 @@ def _survives(raw: bytes, secret: str, engine: Engine = ENGINE) -> bool:
     return not isinstance(result, Masked) or secret in result.line.decode()
 
 
-@pytest.mark.parametrize("secret", SECRETS)
-@pytest.mark.parametrize("event_type", TYPES)
+@each(TYPES, SECRETS)
 def test_a_secret_is_masked_under_every_name_of_every_event(event_type: str, secret: str) -> None:
     for text in (secret, f"k-id-{secret}", f"token {secret}."):
         members = dict.fromkeys(NAMES, text)
@@ -64,14 +64,14 @@ def test_a_secret_is_masked_under_every_name_of_every_event(event_type: str, sec
             assert not _survives(raw, secret, DROPPING), data
 
 
-@pytest.mark.parametrize("event_type", LINKAGE)
+@each(LINKAGE)
 def test_a_secret_is_masked_where_an_id_belongs(event_type: str) -> None:
     for path in LINKAGE[event_type]:
         for secret in SECRETS:
             assert not _survives(line({"type": event_type, **_at(path, secret)}), secret), path
 
 
-@pytest.mark.parametrize("event_type", LINKAGE)
+@each(LINKAGE)
 def test_an_id_stays_at_its_place_and_only_there(event_type: str) -> None:
     for path in LINKAGE[event_type]:
         for value in (UUID, CALL):
