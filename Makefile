@@ -1,7 +1,7 @@
 # Two commands are enough: `make up` shows your sessions, `make test` proves the program on this machine.
 # Both create what they need from python3 and the package registries that pip is set up for here.
 #
-#   make up ARGS=--demo         arguments go to the program (up) or to pytest (test, real)
+#   make up ARGS=--demo         arguments go to the program (up) or to pytest (test, quick, real)
 #   make test PYTHON=python3.12 another interpreter for the environment
 
 PYTHON ?= python3
@@ -11,9 +11,11 @@ BIN    := $(ENV)/bin
 READY  := $(ENV)/.ready
 UV     := .cache/uv-0.13.8/bin/uv
 PIP    := -m pip --disable-pip-version-check --quiet
+PYTEST  = $(BIN)/python -m pytest -n 2 --dist worksteal
+UNITS  := core config otel redaction store state missioncontrol cli sinks
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check real bench lock clean
+.PHONY: help up test quick check real bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +24,10 @@ up: $(READY) ## show this machine's Copilot CLI sessions in a Mission Control on
 	@$(BIN)/exporter up $(ARGS)
 
 test: $(READY) ## run every test that needs no other program
-	@$(BIN)/python -m pytest -m "not real and not bench" $(ARGS)
+	@$(PYTEST) -m "not real and not bench" $(ARGS)
+
+quick: $(READY) ## run the tests of units, in about a minute
+	@$(PYTEST) -m "not real and not bench and not slow and not alone" $(wildcard $(UNITS:%=tests/%)) $(ARGS)
 
 check: $(READY) ## lint, format, types, layers, and whatever can drift
 	@red=; \

@@ -19,6 +19,8 @@ settings.register_profile("here", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 ISOLATED_PREFIXES: Final = ("EXPORTER_", "COPILOT_", "OTEL_", "XDG_")
+TERMINAL: Final = frozenset({"COLUMNS", "LINES"})
+"""What a shell, or a worker of pytest, says of a terminal that is not the test's."""
 KEPT: Final = frozenset({"EXPORTER_REAL_DIR"})
 """Where `make real` put the real CLI; says nothing to the program."""
 
@@ -58,7 +60,7 @@ def own_home() -> Iterator[Path]:
     before = dict(os.environ)
     home = Path(tempfile.mkdtemp(prefix="xp-")).resolve()
     for name in before:
-        if name.startswith(ISOLATED_PREFIXES) and name not in KEPT:
+        if name in TERMINAL or (name.startswith(ISOLATED_PREFIXES) and name not in KEPT):
             del os.environ[name]
     os.environ["HOME"] = os.environ["USERPROFILE"] = str(home)
     for name in ("CONFIG", "STATE", "CACHE", "DATA"):
