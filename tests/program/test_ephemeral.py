@@ -39,12 +39,13 @@ def test_an_ephemeral_event_never_arrives(delivering: Machine, subtests: pytest.
         first, last = expected[kind][1]
         session.append([first, make(session), last])
 
-    delivering.deliver()
+    answer = delivering.exporter("run", "--until-idle")
 
     for kind, (session, lines) in expected.items():
         with subtests.test(kind):
             delivering.team.assert_holds(session.id, lines)
             assert delivering.floor.lines(session.id) == lines
+    assert answer.returncode == 0, answer.stderr
     delivering.verify()
 
 
@@ -56,11 +57,12 @@ def test_a_durable_event_that_looks_ephemeral_arrives(delivering: Machine, subte
         expected[kind] = session, [session.event(), make(session), session.event()]
         session.append(expected[kind][1])
 
-    delivering.deliver()
+    answer = delivering.exporter("run", "--until-idle")
 
     for kind, (session, lines) in expected.items():
         with subtests.test(kind):
             delivering.team.assert_holds(session.id, lines)
+    assert answer.returncode == 0, answer.stderr
     delivering.verify()
 
 

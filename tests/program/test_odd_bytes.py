@@ -44,11 +44,12 @@ def test_an_odd_event_arrives_byte_for_byte(machine: Machine, subtests: pytest.S
         expected[kind] = session, [session.event(), make(session), session.event()]
         session.append(expected[kind][1])
 
-    machine.deliver()
+    answer = machine.exporter("run", "--until-idle")
 
     for kind, (session, lines) in expected.items():
         with subtests.test(kind):
             team.assert_holds(session.id, lines)
+    assert answer.returncode == 0, answer.stderr
     machine.verify()
 
 
@@ -169,9 +170,8 @@ def test_a_broken_line_is_quarantined_with_reason_and_offset_and_the_rest_delive
         expected[kind] = session, good, session.path.stat().st_size
         session.append([line, *good[2:]])
 
-    delivering.deliver(expected_exit=4)
+    answer = delivering.exporter("run", "--until-idle")
 
-    delivering.verify()
     listed = delivering.json("quarantine", "list")["quarantined"]
     for kind, (session, good, offset) in expected.items():
         with subtests.test(kind):
@@ -179,6 +179,8 @@ def test_a_broken_line_is_quarantined_with_reason_and_offset_and_the_rest_delive
             found = [(one["offset"], one["size"], one["reason"]) for one in listed if one["session"] == session.id]
             assert found == [(offset, len(BROKEN[kind]), REASONS.get(kind, "not_json"))]
     assert len(listed) == len(BROKEN)
+    assert answer.returncode == 4, answer.stderr
+    delivering.verify()
 
 
 def test_nuls_before_an_event_on_its_line_cost_no_event(delivering: Machine) -> None:
