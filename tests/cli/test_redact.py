@@ -17,7 +17,7 @@ TOKEN = expanded("ghp_<base62:30><crc32:6>")
 OTHER = expanded("ghp_<base62:30><crc32:6>", "other")
 SESSION = "5f0d8a3e-1c1b-4f0e-9a77-0d9c1b0a2e11"
 
-pytestmark = pytest.mark.usefixtures("installed")
+pytestmark = [pytest.mark.usefixtures("installed"), pytest.mark.slow]
 
 
 def event(number: int, kind: str, data: dict[str, Any]) -> str:

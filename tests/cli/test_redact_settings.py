@@ -75,6 +75,7 @@ def test_an_allowed_path_is_the_file_of_the_tool_call(home: Path) -> None:
 
 
 @by_the_engine
+@pytest.mark.slow
 def test_rules_of_the_users_own_mask_and_are_listed(home: Path) -> None:
     (home / "rules.toml").write_text(RULES)
     settings(home, '[redaction]\nextra_rules = ["rules.toml"]\n')
@@ -122,6 +123,7 @@ def test_stars_stand_for_every_secret_alike(home: Path) -> None:
 
 
 @by_the_engine
+@pytest.mark.slow
 def test_compiled_rules_are_kept_only_where_there_is_a_key(home: Path, own_home: Path) -> None:
     output_of(home, f"use {TOKEN} now")
     before = (own_home / "cache").exists()

@@ -14,7 +14,7 @@ from exporter.missioncontrol import erasing
 from exporter.missioncontrol.app import create_app
 from exporter.missioncontrol.store import Store
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 Make = Callable[..., bytes]
 TEXT = "heldsecrettext"
 

@@ -18,7 +18,7 @@ from exporter.missioncontrol.store import Store
 from exporter.missioncontrol.web import stops, timeline
 from tests.missioncontrol.test_pages import DEMO
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 Make = Callable[..., bytes]
 
 PAYLOADS: Final = (

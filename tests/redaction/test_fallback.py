@@ -25,6 +25,7 @@ def shown(result: Redaction) -> object:
 
 
 @pytest.mark.parametrize("name", ["re2", "re"])
+@pytest.mark.slow
 def test_results_are_those_of_the_fastest_engine(name: EngineName) -> None:
     engine = Engine(KEY, engine=name, cache_dir=CACHE)
 

@@ -31,6 +31,7 @@ def rules(tmp_path: Path, content: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_rule_of_ones_own_masks(tmp_path: Path) -> None:
     key = expanded("acme_<base36:32>", "x")
     engine = Engine(rule_files=[rules(tmp_path, ROW)])
@@ -57,6 +58,7 @@ def test_a_rule_of_ones_own_masks(tmp_path: Path) -> None:
         ("acme-deploy-key", "private-key", "already a rule"),
     ],
 )
+@pytest.mark.slow
 def test_a_bad_rule_is_refused_with_file_name_and_reason(tmp_path: Path, old: str, new: str, reason: str) -> None:
     with pytest.raises(RuleError, match=r"mine\.toml: rule [a-z-]+: ") as refused:
         Engine(rule_files=[rules(tmp_path, ROW.replace(old, new, 1))])
