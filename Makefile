@@ -1,7 +1,7 @@
 # Two commands are enough: `make up` shows your sessions, `make test` proves the program on this machine.
 # Both create what they need from python3 and the package registries that pip is set up for here.
 #
-#   make up ARGS=--demo         arguments go to the program (up) or to pytest (test, real)
+#   make up ARGS=--demo         arguments go to the program (up) or to pytest (test, quick, real)
 #   make test PYTHON=python3.12 another interpreter for the environment
 
 PYTHON ?= python3
@@ -20,9 +20,11 @@ install = set -e; echo "Installing $(1) into $(ENV)" >&2; total=$$(grep -c '^[a-
 	  /^Collecting / { count += 1; printf (bar ? "\r\033[K%d of %d: %s" : "%d of %d: %s\n"), count, total, $$2 > "/dev/stderr" } \
 	  /^Installing collected/ { printf (bar ? "\r\033[K%s\n" : "%s\n"), "unpacking" > "/dev/stderr" } \
 	  /^FAILED/ { failed = 1 } END { exit failed }'
+PYTEST  = $(BIN)/python -m pytest -n 2 --dist worksteal
+UNITS  := config core otel redaction state missioncontrol cli sinks
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check real bench lock clean
+.PHONY: help up test quick check real bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +33,10 @@ up: $(READY) ## show this machine's Copilot CLI sessions in a Mission Control on
 	@$(BIN)/exporter up $(ARGS)
 
 test: $(TOOLS) ## run every test that needs no other program
-	@$(BIN)/python -m pytest -m "not real and not bench" $(ARGS)
+	@$(PYTEST) -m "not real and not bench" $(ARGS)
+
+quick: $(TOOLS) ## run the tests of units, in about a minute
+	@$(PYTEST) -m "not real and not bench and not slow and not alone" $(wildcard $(UNITS:%=tests/%)) $(ARGS)
 
 check: $(TOOLS) ## lint, format, types, layers, and whatever can drift
 	@red=; \

@@ -5,18 +5,22 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.shared import CACHE_HOME, turn
+
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 ISOLATED_PREFIXES: Final = ("EXPORTER_", "COPILOT_", "OTEL_", "XDG_")
+TERMINAL: Final = frozenset({"COLUMNS", "LINES"})
+"""What a shell, or a worker of pytest, says of a terminal that is not the test's."""
 KEPT: Final = frozenset({"EXPORTER_REAL_DIR"})
 """Where `make real` put the real CLI; says nothing to the program."""
 
@@ -25,6 +29,25 @@ def pytest_configure() -> None:
     """Fixes where the real CLI is kept, before each test gets a cache directory of its own."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     os.environ.setdefault("EXPORTER_REAL_DIR", str(Path(cache, "exporter-real").expanduser()))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Lets several workers begin with what takes longest, and end with what they do one after the other."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: (_is(item, "alone"), not _is(item, "slow")))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Keeps the other workers idle while a test runs that measures time."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    with turn(alone=_is(item, "alone")):
+        return (yield)
+
+
+def _is(item: pytest.Item, marker: str) -> bool:
+    return item.get_closest_marker(marker) is not None
 
 
 class NetworkForbiddenError(OSError):
@@ -37,7 +60,7 @@ def own_home() -> Iterator[Path]:
     before = dict(os.environ)
     home = Path(tempfile.mkdtemp(prefix="xp-")).resolve()
     for name in before:
-        if name.startswith(ISOLATED_PREFIXES) and name not in KEPT:
+        if name in TERMINAL or (name.startswith(ISOLATED_PREFIXES) and name not in KEPT):
             del os.environ[name]
     os.environ["HOME"] = os.environ["USERPROFILE"] = str(home)
     for name in ("CONFIG", "STATE", "CACHE", "DATA"):
@@ -50,6 +73,20 @@ def own_home() -> Iterator[Path]:
         os.environ.clear()
         os.environ.update(before)
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def compiled(own_home: Path) -> None:
+    """Lets programs of the test load the rules of the redactor that another test has compiled."""
+    os.environ["XDG_CACHE_HOME"] = CACHE_HOME
+
+
+@pytest.fixture
+def installed(own_home: Path, compiled: None) -> None:
+    """The same for programs that make no key and without one would compile the rules: here is one."""
+    state = own_home / "state" / "exporter"
+    state.mkdir(mode=0o700, parents=True)
+    (state / "redaction.key").write_bytes(bytes(32))
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,8 @@ from tests.cli.test_terminal import on_terminal
 
 NOTHING_AT_ALL = b'{"type":"session.info","data":{}}\n'
 
+pytestmark = [pytest.mark.usefixtures("compiled"), pytest.mark.slow]
+
 
 @pytest.fixture
 def session_id(own_home: Path) -> str:

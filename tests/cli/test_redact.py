@@ -17,6 +17,8 @@ TOKEN = expanded("ghp_<base62:30><crc32:6>")
 OTHER = expanded("ghp_<base62:30><crc32:6>", "other")
 SESSION = "5f0d8a3e-1c1b-4f0e-9a77-0d9c1b0a2e11"
 
+pytestmark = [pytest.mark.usefixtures("installed"), pytest.mark.slow]
+
 
 def event(number: int, kind: str, data: dict[str, Any]) -> str:
     envelope = {"type": kind, "data": data, "id": f"e{number}", "timestamp": f"2026-11-{number:02}T10:00:00.000Z"}
@@ -65,9 +67,9 @@ def test_a_file_of_events_is_masked_and_nothing_is_written(own_home: Path, event
 
 
 def test_tags_are_those_of_the_installation_where_it_has_a_key(own_home: Path, events: Path) -> None:
-    without_key = {exporter("redact", "test", str(events)).stdout for _ in range(2)}
     key = own_home / "state" / "exporter" / "redaction.key"
-    key.parent.mkdir(parents=True)
+    key.unlink()
+    without_key = {exporter("redact", "test", str(events)).stdout for _ in range(2)}
     key.write_bytes(bytes(32))
 
     with_key = {exporter("redact", "test", str(events)).stdout for _ in range(2)}

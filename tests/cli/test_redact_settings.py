@@ -50,12 +50,14 @@ def output_of(home: Path, *values: Any, **more: str) -> str:
     return answer.stdout
 
 
+@pytest.mark.usefixtures("installed")
 def test_values_of_variables_with_telling_names_are_masked(home: Path) -> None:
     out = output_of(home, "quietly-Remembered8", MY_TOKEN="quietly-Remembered8", MY_NAME="somebody")
 
     assert "quietly" not in out
 
 
+@pytest.mark.usefixtures("installed")
 def test_an_allowed_path_is_the_file_of_the_tool_call(home: Path) -> None:
     settings(home, '[[redaction.allow]]\npath = "fixtures/**"\n')
     events = []
@@ -73,6 +75,7 @@ def test_an_allowed_path_is_the_file_of_the_tool_call(home: Path) -> None:
 
 
 @by_the_engine
+@pytest.mark.slow
 def test_rules_of_the_users_own_mask_and_are_listed(home: Path) -> None:
     (home / "rules.toml").write_text(RULES)
     settings(home, '[redaction]\nextra_rules = ["rules.toml"]\n')
@@ -112,6 +115,7 @@ def test_the_doctor_names_a_rule_that_cannot_be_used(home: Path) -> None:
 
 
 @by_the_engine
+@pytest.mark.usefixtures("installed")
 def test_stars_stand_for_every_secret_alike(home: Path) -> None:
     settings(home, '[redaction]\nmarker = "stars"\n')
 
@@ -119,6 +123,7 @@ def test_stars_stand_for_every_secret_alike(home: Path) -> None:
 
 
 @by_the_engine
+@pytest.mark.slow
 def test_compiled_rules_are_kept_only_where_there_is_a_key(home: Path, own_home: Path) -> None:
     output_of(home, f"use {TOKEN} now")
     before = (own_home / "cache").exists()

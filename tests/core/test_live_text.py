@@ -10,8 +10,9 @@ import pytest
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.live_text import PIECE_LENGTH_MAX, TEXTS_MAX, LiveText, TextStream, is_piece
 from redaction.engine import Engine
+from tests.shared import CACHE
 
-ENGINE = Engine(b"k" * 32)
+ENGINE = Engine(b"k" * 32, cache_dir=CACHE)
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 KEY_LINES = [("MIIEvg" + "QkFEZ0tDQVFF" * 5)[:64] for _ in range(8)]
 KEY = (

@@ -24,6 +24,7 @@ from exporter.core.delivery.verdict import (
     retry_after_seconds,
     verdict,
 )
+from tests.rows import each
 
 NOW: Final = datetime(2026, 11, 18, 12, 0, 0, tzinfo=UTC)
 SPECIAL: Final[dict[int, Verdict]] = {
@@ -54,7 +55,7 @@ def expected(status: int) -> Verdict:
     return Later(f"answered {status}", CEILING_SECONDS, alarm=True)
 
 
-@pytest.mark.parametrize("status", range(100, 600))
+@each(range(100, 600))
 def test_every_status_has_its_verdict(status: int) -> None:
     assert verdict(status, None, NOW) == expected(status)
 

@@ -15,6 +15,7 @@ from exporter.sinks.mission_control import MissionControlSink
 from exporter.sinks.transport import HttpTransport
 from tests.daemon.peer import Peer
 from tests.daemon.sessions import SessionFile
+from tests.shared import CACHE
 
 PASS_THROUGH = Redactors(lambda line, /: line, lambda text: text)
 """Finds nothing; for tests that are about delivery and not about secrets."""
@@ -137,7 +138,7 @@ class Station:
         facts: dict[str, Any] = {
             "copilot_home": str(self.copilot),
             "state_dir": str(self.state),
-            "cache_dir": str(self.state / "cache"),
+            "cache_dir": str(CACHE),
             "mission_control": sinks,
             "limits": Limits(poll_seconds=0.1),
             "host_name": "laptop",

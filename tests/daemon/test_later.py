@@ -109,6 +109,7 @@ async def test_a_billion_seconds_are_not_waited(station: Station, floor: Peer, f
     assert not await exporter.quarantined()
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("status", [501, 505])
 async def test_a_server_that_cannot_raises_an_alarm_and_is_asked_again_at_the_ceiling(
     station: Station, floor: Peer, fast_clock: float, status: int

@@ -3,7 +3,6 @@
 import ast
 import subprocess
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -37,8 +36,8 @@ def files() -> tuple[Path, ...]:
     return tuple(path for path in (ROOT / name for name in names) if path.is_file())
 
 
-def modules() -> Iterator[tuple[Path, ast.Module]]:
-    """Yields every module of the shipped packages with its syntax tree."""
-    for path in files():
-        if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in PACKAGES:
-            yield path, ast.parse(path.read_bytes())
+@cache
+def modules() -> tuple[tuple[Path, ast.Module], ...]:
+    """Returns every module of the shipped packages with its syntax tree."""
+    shipped = (path for path in files() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in PACKAGES)
+    return tuple((path, ast.parse(path.read_bytes())) for path in shipped)

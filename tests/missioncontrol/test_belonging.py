@@ -163,6 +163,7 @@ def test_a_story_in_its_order_is_told_alike_in_any_parts(at_once: int) -> None:
     again=st.lists(st.sampled_from(NUMBERS), max_size=6),
     back=st.sets(st.sampled_from(NUMBERS), max_size=6),
 )
+@pytest.mark.slow
 def test_order_duplicates_and_rewinds_change_nothing(
     order: list[int], cuts: list[int], again: list[int], back: set[int]
 ) -> None:

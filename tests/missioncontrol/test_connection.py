@@ -18,7 +18,7 @@ from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import ServerHandle, serve_http
 from exporter.missioncontrol.store.store import Store
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 SECONDS_MAX = 15
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose a connection is")
 as_root = pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="needs to become another user")

@@ -20,7 +20,7 @@ from exporter.missioncontrol.ingest.batch import REWOUND_MAX, read_elements
 from tests.missioncontrol.test_kill import SERVE
 from tests.missioncontrol.test_limits import memory_mb
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
+pytestmark = [pytest.mark.slow, pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 MIB = 1 << 20
 EVENTS = "/agents/sessions/s/events"
 # A machine that does much else at the same time must not fail these; what they are about took 4 to 18 seconds.

@@ -14,7 +14,7 @@ from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.store.sqlite.erase import pending
 from exporter.missioncontrol.store.store import Store
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 Make = Callable[..., bytes]
 TEXT = "heldsecrettext"
 

@@ -24,7 +24,7 @@ from exporter.missioncontrol.store.store import Store
 NOW = "2026-11-18T10:00:00.000Z"
 EVENTS = 24_000
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc"), pytest.mark.slow]
 
 
 @pytest.fixture

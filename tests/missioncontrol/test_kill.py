@@ -21,7 +21,8 @@ from exporter.missioncontrol.store.store import Store
 
 pytestmark = pytest.mark.anyio
 
-KILLS, MANY_KILLS = 30, 100
+KILLS = 100
+LOOKED_FOR_AFTER = (30, KILLS)
 SERVE = """
 import asyncio, sys
 from exporter.missioncontrol.http.app import create_app
@@ -52,14 +53,24 @@ class Uploader:
     def __init__(self, session: str, make_event: Callable[..., bytes]) -> None:
         self.session = session
         self.events = [make_event(f"{session}-{n}", data={"text": "marked " + "x" * (n % 2000)}) for n in range(60_000)]
+        self.expected: list[tuple[str, str]] = []
+        self.digest = digest.EMPTY
         self.acknowledged = 0
         self.kill_at = 0
         self.reached = asyncio.Event()
 
+    def expect(self, stored: int) -> None:
+        """Work out what a receiver must hold that has so many events, never fewer than the last time."""
+        added = [(json.loads(raw)["id"], sha256(raw)) for raw in self.events[len(self.expected) : stored]]
+        self.expected += [(id, hashed.hexdigest()) for id, hashed in added]
+        self.digest = digest.add(self.digest, (digest.item(id, hashed.digest()) for id, hashed in added))
+
     async def send(self, url: str) -> None:
         """Send until the receiver goes away."""
         # Without a timeout, which on a busy machine would be taken for the end of a receiver that only is slow.
-        async with httpx.AsyncClient(base_url=url, headers={"Session-Exporter": "1"}, timeout=None) as client:
+        # No certificates are read for it, which takes longer than some of these lives.
+        declared = {"Session-Exporter": "1"}
+        async with httpx.AsyncClient(base_url=url, headers=declared, timeout=None, verify=False) as client:
             try:
                 await client.post("/agents/sessions", json={"id": self.session})
                 while self.acknowledged < len(self.events):
@@ -75,14 +86,14 @@ class Uploader:
                 return
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("kills", [KILLS, pytest.param(MANY_KILLS, marks=pytest.mark.slow)])
 async def test_killed_under_load_it_keeps_all_it_acknowledged(
-    store_path: Path, make_event: Callable[..., bytes], kills: int
+    store_path: Path, make_event: Callable[..., bytes]
 ) -> None:
     chance = random.Random(20261118)
     uploaders = [Uploader(f"s{number}", make_event) for number in range(4)]
-    for _ in range(kills):
+    for kill in range(1, KILLS + 1):
         process, url = await start(store_path)
         watched = chance.choice(uploaders)
         watched.kill_at = watched.acknowledged + chance.randrange(50, 800)
@@ -94,7 +105,8 @@ async def test_killed_under_load_it_keeps_all_it_acknowledged(
         await process.wait()
         await sending
         check(store_path, uploaders)
-    everything_is_found_once(store_path, uploaders)
+        if kill in LOOKED_FOR_AFTER:
+            everything_is_found_once(store_path, uploaders)
 
 
 def check(store_path: Path, uploaders: list[Uploader]) -> None:
@@ -106,9 +118,9 @@ def check(store_path: Path, uploaders: list[Uploader]) -> None:
             assert held.items is not None
             stored = len(held.items)
             assert uploader.acknowledged <= stored <= uploader.acknowledged + 50
-            expected = [(json.loads(raw)["id"], sha256(raw).hexdigest()) for raw in uploader.events[:stored]]
-            assert held.items == expected
-            assert held.ack.digest == digest.total((id, bytes.fromhex(hashed)) for id, hashed in held.items)
+            uploader.expect(stored)
+            assert held.items == uploader.expected
+            assert held.ack.digest == digest.to_hex(uploader.digest)
             # The lost answer's batch is there whole, so the uploader may go on behind it.
             assert stored in (uploader.acknowledged, uploader.acknowledged + 50)
             uploader.acknowledged = stored

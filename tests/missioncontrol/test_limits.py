@@ -78,6 +78,7 @@ def memory_mb(pid: int) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.slow
 async def test_bombs_and_huge_bodies_cost_a_real_receiver_little_memory(store_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", SERVE, str(store_path)], stdout=subprocess.PIPE)  # noqa: ASYNC220
     try:

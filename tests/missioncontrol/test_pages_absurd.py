@@ -14,7 +14,7 @@ from exporter.missioncontrol.store.store import Store
 from exporter.wiring.event_views import make_trace
 from tests.missioncontrol.test_pages import DEMO
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 HUGE: Final = 10**400 - 1
 VALUES: Final[tuple[Any, ...]] = (
     *(HUGE, -HUGE, 2**53 + 1, 2**63, 2**64, -(2**63) - 1, 1.7e308, -1e308, 5e-324, -1, 0, 1.5),

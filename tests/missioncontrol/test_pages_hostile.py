@@ -19,7 +19,7 @@ from exporter.missioncontrol.store import tokens
 from exporter.missioncontrol.store.store import Store
 from tests.missioncontrol.test_pages import DEMO
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 Make = Callable[..., bytes]
 
 PAYLOADS: Final = (

@@ -7,7 +7,7 @@ import pytest
 
 from tests.missioncontrol.test_pages import read
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 Make = Callable[..., bytes]
 
 

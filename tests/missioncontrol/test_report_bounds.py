@@ -88,6 +88,7 @@ async def test_counts_of_everyday_size_are_summed_to_the_last_one(client: httpx.
 
 
 @pytest.mark.parametrize("odd", [*ODD, "\0", "a\udc00"], ids=lambda odd: repr(odd)[:20])
+@pytest.mark.slow
 async def test_no_odd_value_anywhere_in_a_report_breaks_a_page(client: httpx.AsyncClient, odd: object) -> None:
     sink = {"name": "n", "lag_events": 1, "lag_seconds": 1.0, "last_error": None, "retries": 0}
     behind = {"lag_events": 1, "lag_seconds": 1.5}

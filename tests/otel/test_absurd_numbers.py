@@ -133,6 +133,7 @@ def test_every_payload_with_numbers_is_among_them() -> None:
 
 @pytest.mark.parametrize("content", list(Content))
 @pytest.mark.parametrize("literal", [_HUGE, "9" * 5_000, "1e999", "-1e308", str(2**63)])
+@pytest.mark.slow
 def test_the_same_absurd_number_everywhere_loses_no_event(literal: str, content: Content) -> None:
     _check(dict.fromkeys(_PATHS, literal), content, "both")
 

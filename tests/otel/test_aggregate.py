@@ -347,6 +347,7 @@ def number(point: Point | HistogramPoint) -> float:
     st.sampled_from(["cumulative", "delta"]),
     st.sampled_from([4, 20_000]),
 )
+@pytest.mark.slow
 def test_any_order_and_any_crash_give_the_same_totals_in_rising_time(
     chunks: list[list[Measurement]], steps: list[str], temporality: Temporality, cells_max: int
 ) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,11 +14,10 @@ from tests.program.floor import Floor
 from tests.program.session_files import SessionFile, event_id
 from tests.program.team import Team
 from tests.program.waiting import until
+from tests.shared import CACHE_HOME
 
 TIMEOUT_SECONDS: Final = 90
 MARK_SECONDS: Final = 5
-# Shared by all tests, so that only the first one compiles the rules.
-CACHE: Final = tempfile.TemporaryDirectory(prefix="xm-cache-")
 
 
 class Running:
@@ -79,7 +77,7 @@ class Machine:
             "PYTHONPATH": str(ROOT),
             "XDG_RUNTIME_DIR": str(root / "runtime"),
             **{f"XDG_{name}_HOME": str(root / name.lower()) for name in ("CONFIG", "STATE", "DATA")},
-            "XDG_CACHE_HOME": CACHE.name,
+            "XDG_CACHE_HOME": CACHE_HOME,
         }
         (root / "runtime").mkdir(mode=0o700)
 

@@ -29,31 +29,40 @@ DURABLE: dict[str, Callable[[SessionFile], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("kind", EPHEMERAL)
-def test_an_ephemeral_event_never_arrives(delivering: Machine, kind: str) -> None:
+def test_an_ephemeral_event_never_arrives(delivering: Machine, subtests: pytest.Subtests) -> None:
     assert delivering.team is not None
     assert delivering.floor is not None
-    session = delivering.session()
-    first, last = session.event(), session.event()
-    session.append([first, EPHEMERAL[kind](session), last])
+    expected: dict[str, tuple[SessionFile, list[bytes]]] = {}
+    for kind, make in EPHEMERAL.items():
+        session = delivering.session()
+        expected[kind] = session, [session.event(), session.event()]
+        first, last = expected[kind][1]
+        session.append([first, make(session), last])
 
-    delivering.deliver()
+    answer = delivering.exporter("run", "--until-idle")
 
-    delivering.team.assert_holds(session.id, [first, last])
-    assert delivering.floor.lines(session.id) == [first, last]
+    for kind, (session, lines) in expected.items():
+        with subtests.test(kind):
+            delivering.team.assert_holds(session.id, lines)
+            assert delivering.floor.lines(session.id) == lines
+    assert answer.returncode == 0, answer.stderr
     delivering.verify()
 
 
-@pytest.mark.parametrize("kind", DURABLE)
-def test_a_durable_event_that_looks_ephemeral_arrives(delivering: Machine, kind: str) -> None:
+def test_a_durable_event_that_looks_ephemeral_arrives(delivering: Machine, subtests: pytest.Subtests) -> None:
     assert delivering.team is not None
-    session = delivering.session()
-    lines = [session.event(), DURABLE[kind](session), session.event()]
-    session.append(lines)
+    expected: dict[str, tuple[SessionFile, list[bytes]]] = {}
+    for kind, make in DURABLE.items():
+        session = delivering.session()
+        expected[kind] = session, [session.event(), make(session), session.event()]
+        session.append(expected[kind][1])
 
-    delivering.deliver()
+    answer = delivering.exporter("run", "--until-idle")
 
-    delivering.team.assert_holds(session.id, lines)
+    for kind, (session, lines) in expected.items():
+        with subtests.test(kind):
+            delivering.team.assert_holds(session.id, lines)
+    assert answer.returncode == 0, answer.stderr
     delivering.verify()
 
 

@@ -35,17 +35,21 @@ ODD: dict[str, Callable[[SessionFile], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ODD)
-def test_an_odd_event_arrives_byte_for_byte(machine: Machine, kind: str) -> None:
+def test_an_odd_event_arrives_byte_for_byte(machine: Machine, subtests: pytest.Subtests) -> None:
     team = machine.with_team().team
     assert team is not None
-    session = machine.session()
-    lines = [session.event(), ODD[kind](session), session.event()]
-    session.append(lines)
+    expected: dict[str, tuple[SessionFile, list[bytes]]] = {}
+    for kind, make in ODD.items():
+        session = machine.session()
+        expected[kind] = session, [session.event(), make(session), session.event()]
+        session.append(expected[kind][1])
 
-    machine.deliver()
+    answer = machine.exporter("run", "--until-idle")
 
-    team.assert_holds(session.id, lines)
+    for kind, (session, lines) in expected.items():
+        with subtests.test(kind):
+            team.assert_holds(session.id, lines)
+    assert answer.returncode == 0, answer.stderr
     machine.verify()
 
 
@@ -154,25 +158,29 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_line_is_quarantined_with_reason_and_offset_and_the_rest_delivered(
-    delivering: Machine, kind: str
+    delivering: Machine, subtests: pytest.Subtests
 ) -> None:
     assert delivering.team is not None
-    session = delivering.session()
-    good = [session.event() for _ in range(4)]
-    session.append(good[:2])
-    offset = session.path.stat().st_size
-    session.append([BROKEN[kind], *good[2:]])
+    expected: dict[str, tuple[SessionFile, list[bytes], int]] = {}
+    for kind, line in BROKEN.items():
+        session = delivering.session()
+        good = [session.event() for _ in range(4)]
+        session.append(good[:2])
+        expected[kind] = session, good, session.path.stat().st_size
+        session.append([line, *good[2:]])
 
-    delivering.deliver(expected_exit=4)
+    answer = delivering.exporter("run", "--until-idle")
 
-    delivering.team.assert_holds(session.id, good)
-    delivering.verify()
     listed = delivering.json("quarantine", "list")["quarantined"]
-    reason, size = REASONS.get(kind, "not_json"), len(BROKEN[kind])
-    found = [(one["session"], one["offset"], one["size"], one["reason"]) for one in listed]
-    assert found == [(session.id, offset, size, reason)]
+    for kind, (session, good, offset) in expected.items():
+        with subtests.test(kind):
+            delivering.team.assert_holds(session.id, good)
+            found = [(one["offset"], one["size"], one["reason"]) for one in listed if one["session"] == session.id]
+            assert found == [(offset, len(BROKEN[kind]), REASONS.get(kind, "not_json"))]
+    assert len(listed) == len(BROKEN)
+    assert answer.returncode == 4, answer.stderr
+    delivering.verify()
 
 
 def test_nuls_before_an_event_on_its_line_cost_no_event(delivering: Machine) -> None:

@@ -10,6 +10,8 @@ from tests.program.driver import Machine
 from tests.program.floor import GOOD, Floor, Post, Reply
 from tests.program.waiting import until
 
+pytestmark = pytest.mark.alone
+
 STOP_SECONDS = 2.0
 BOTH = pytest.mark.parametrize("stop_signal", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 

@@ -8,6 +8,7 @@ from redaction.rules.context import assignments, blocks, pairs
 from redaction.rules.examples import expanded
 from redaction.rules.rule import Rule
 from tests.redaction.looking import DEPTHS, masked, spans
+from tests.rows import each
 
 RULES: tuple[Rule, ...] = assignments.rules() + blocks.rules() + pairs.rules()
 HIDDEN = (
@@ -96,8 +97,7 @@ LEFT_ALONE = (
 )
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-@pytest.mark.parametrize("depth", DEPTHS)
+@each(RULES, DEPTHS)
 def test_example_is_found_and_counter_is_not(rule: Rule, depth: int) -> None:
     example, counter = expanded(rule.example), expanded(rule.counter)
 
@@ -105,9 +105,7 @@ def test_example_is_found_and_counter_is_not(rule: Rule, depth: int) -> None:
     assert masked((rule,), counter, depth) == counter
 
 
-@pytest.mark.parametrize("wrapper", HIDDEN)
-@pytest.mark.parametrize("template", ["<base62:16>", "<hex:32>"])
-@pytest.mark.parametrize("depth", DEPTHS)
+@each(HIDDEN, ["<base62:16>", "<hex:32>"], DEPTHS)
 def test_value_is_masked_and_nothing_else(wrapper: str, template: str, depth: int) -> None:
     secret = expanded(template, wrapper)
 
@@ -132,8 +130,7 @@ def test_value_that_was_cut_off_is_masked_to_its_end(depth: int) -> None:
         assert masked(RULES, start + secret, depth) == start + "*"
 
 
-@pytest.mark.parametrize("text", LEFT_ALONE)
-@pytest.mark.parametrize("depth", DEPTHS)
+@each(LEFT_ALONE, DEPTHS)
 def test_text_that_people_need_is_left_alone(text: str, depth: int) -> None:
     assert masked(RULES, text, depth) == text
 

@@ -13,6 +13,7 @@ from redaction.engine import CLEAN, Engine, Masked
 from redaction.errors import RuleError
 from redaction.rules.examples import expanded
 from tests.redaction.events import event
+from tests.shared import CACHE
 
 # Without their filters, one of which would ask the services whether a token is valid.
 SETTINGS = {"plugins_used": [{"name": "KeywordDetector"}, {"name": "BasicAuthDetector"}], "filters_used": []}
@@ -40,22 +41,22 @@ def made(tmp_path: Path, verdicts: dict[str, bool | None]) -> Path:
 def test_what_was_audited_as_no_secret_is_not_masked(tmp_path: Path) -> None:
     file = made(tmp_path, {PASSWORD: False, OTHER: True})
     assert PASSWORD not in file.read_text()
-    engine = Engine(baselines=[file])
+    engine = Engine(baselines=[file], cache_dir=CACHE)
 
     assert engine.redact(event(TEXT), 1000) is CLEAN
     assert isinstance(engine.redact(event(OTHER_TEXT), 1000), Masked)
     assert isinstance(engine.redact(event(f"{TEXT}{TEXT[::-1]}x {OTHER_TEXT}"), 1000), Masked)
-    assert isinstance(Engine().redact(event(TEXT), 1000), Masked)
+    assert isinstance(Engine(cache_dir=CACHE).redact(event(TEXT), 1000), Masked)
 
 
 def test_it_is_known_however_it_is_escaped(tmp_path: Path) -> None:
-    engine = Engine(baselines=[made(tmp_path, {PASSWORD: False, OTHER: None})])
+    engine = Engine(baselines=[made(tmp_path, {PASSWORD: False, OTHER: None})], cache_dir=CACHE)
 
     assert engine.redact(event(json.dumps({"said": json.dumps({"password": PASSWORD})})), 1000) is CLEAN
 
 
 def test_what_nobody_audited_is_masked(tmp_path: Path) -> None:
-    engine = Engine(baselines=[made(tmp_path, {PASSWORD: None, OTHER: None})])
+    engine = Engine(baselines=[made(tmp_path, {PASSWORD: None, OTHER: None})], cache_dir=CACHE)
 
     assert isinstance(engine.redact(event(TEXT), 1000), Masked)
 
@@ -65,14 +66,15 @@ def test_of_two_verdicts_the_stricter_holds(tmp_path: Path) -> None:
     for number, verdict in enumerate((False, True)):
         (tmp_path / str(number)).mkdir()
         files.append(made(tmp_path / str(number), {PASSWORD: verdict, OTHER: False}))
-    engine = Engine(baselines=files)
+    engine = Engine(baselines=files, cache_dir=CACHE)
 
     assert isinstance(engine.redact(event(TEXT), 1000), Masked)
     assert engine.redact(event(OTHER_TEXT), 1000) is CLEAN
 
 
 def test_a_known_value_is_masked_all_the_same(tmp_path: Path) -> None:
-    engine = Engine(known_values=[PASSWORD], baselines=[made(tmp_path, {PASSWORD: False, OTHER: False})])
+    file = made(tmp_path, {PASSWORD: False, OTHER: False})
+    engine = Engine(known_values=[PASSWORD], baselines=[file], cache_dir=CACHE)
 
     result = engine.redact(event(TEXT), 1000)
 
@@ -100,10 +102,10 @@ def test_a_file_that_is_none_is_refused_by_its_name(tmp_path: Path, content: Any
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     with pytest.raises(RuleError, match=r"own\.baseline: is no baseline of detect-secrets: ") as refused:
-        Engine(baselines=[file])
+        Engine(baselines=[file], cache_dir=CACHE)
     assert PASSWORD not in str(refused.value)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RuleError, match=r"gone\.baseline: cannot be read: No such file"):
-        Engine(baselines=[tmp_path / "gone.baseline"])
+        Engine(baselines=[tmp_path / "gone.baseline"], cache_dir=CACHE)

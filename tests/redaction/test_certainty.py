@@ -11,8 +11,9 @@ from redaction.rules.checks import CHECKS
 from redaction.rules.examples import expanded
 from redaction.rules.rule import Certainty, Confidence, Rule, TokenCheck
 from tests.redaction.events import event
+from tests.shared import CACHE
 
-ENGINE = Engine(b"a key of the tests")
+ENGINE = Engine(b"a key of the tests", cache_dir=CACHE)
 BUDGET_MS = 60_000
 KEY = bytes(range(7, 71))
 USERS = """
@@ -131,6 +132,7 @@ def test_what_a_check_makes_of_a_rules_confidence(
     assert rule.certainty_of(b"right" if passed else b"wrong") == expected
 
 
+@pytest.mark.slow
 def test_only_a_check_that_must_pass_keeps_a_rule_from_masking(tmp_path: Path) -> None:
     good, bad = "acme-4539578763621486", "acme-4539578763621487"
     may, must = tmp_path / "may.toml", tmp_path / "must.toml"

@@ -13,6 +13,7 @@ from redaction.rules.context.pairs import VALUE_NAMES
 from redaction.rules.examples import expanded
 from redaction.rules.rule import AROUND, Family
 from redaction.rules.rule_set import all_rules
+from tests.shared import CACHE
 
 RULES, _ = all_rules((), (), drop_opaque=False)
 WAITING = [rule for rule in RULES if rule.when and rule.reach == AROUND]
@@ -67,4 +68,8 @@ def test_what_stands_among_such_names_is_found_as_if_it_stood_alone() -> None:
 
 
 def test_a_variable_that_fish_sets_is_found_without_anything_beside_it() -> None:
-    assert Engine().redact_text("set -gx BACKUP_PASSWORD Xk29dLq8ZtRm").startswith("set -gx BACKUP_PASSWORD [REDACTED:")
+    assert (
+        Engine(cache_dir=CACHE)
+        .redact_text("set -gx BACKUP_PASSWORD Xk29dLq8ZtRm")
+        .startswith("set -gx BACKUP_PASSWORD [REDACTED:")
+    )

@@ -26,9 +26,10 @@ from redaction.search import Allowed
 from tests.redaction.contract import BUDGET_MS, RedactorContract
 from tests.redaction.events import content_of, event
 from tests.redaction.made_up import KINDS, MadeUp, make, survivors
+from tests.shared import CACHE
 
 KEY = b"a key of the tests"
-ENGINE = Engine(KEY)
+ENGINE = Engine(KEY, cache_dir=CACHE)
 ROOT = Path(__file__).parents[2]
 
 
@@ -208,7 +209,7 @@ def test_importing_the_engine_imports_neither_detectors_nor_requests() -> None:
 
 
 def test_a_failure_inside_is_a_refusal_without_content(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(KEY)
+    engine = Engine(KEY, cache_dir=CACHE)
     secret = make("github ghp", 1)
 
     class Broken:
@@ -223,15 +224,15 @@ def test_a_failure_inside_is_a_refusal_without_content(monkeypatch: pytest.Monke
 def test_tags_depend_on_the_key() -> None:
     text = make("github ghp", 1).text
 
-    assert Engine(b"one").redact_text(text) == Engine(b"one").redact_text(text)
-    assert Engine(b"one").redact_text(text) != Engine(b"two").redact_text(text)
-    assert Engine().redact_text(text) != Engine().redact_text(text)
+    assert Engine(b"one", cache_dir=CACHE).redact_text(text) == Engine(b"one", cache_dir=CACHE).redact_text(text)
+    assert Engine(b"one", cache_dir=CACHE).redact_text(text) != Engine(b"two", cache_dir=CACHE).redact_text(text)
+    assert Engine(cache_dir=CACHE).redact_text(text) != Engine(cache_dir=CACHE).redact_text(text)
 
 
 def test_what_is_allowed_passes() -> None:
     sample = make("aws id", 1).text
     allowed = [Allowed(value=sample), Allowed(pattern=re.compile("ghp_.*")), Allowed(rule="assigned-secret")]
-    engine = Engine(KEY, allowed=allowed)
+    engine = Engine(KEY, allowed=allowed, cache_dir=CACHE)
 
     assert engine.redact(event(sample), BUDGET_MS) == CLEAN
     assert engine.redact(event(make("github ghp", 1).text), BUDGET_MS) == CLEAN

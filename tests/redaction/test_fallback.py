@@ -9,11 +9,12 @@ from redaction.rules.examples import expanded
 from tests.redaction.contract import CLEAN_TEXTS
 from tests.redaction.events import event
 from tests.redaction.made_up import KINDS, make
+from tests.shared import CACHE
 
 KEY = b"a key of the tests"
-FASTEST = Engine(KEY)
+FASTEST = Engine(KEY, cache_dir=CACHE)
 BUDGET_MS = 60_000.0
-EXAMPLES = [expanded(row.example) for row, _ in built_in_pack().rows]
+EXAMPLES = [expanded(row.example) for row, _ in built_in_pack(CACHE).rows]
 TEXTS = (*EXAMPLES, *(make(kind, 5).text for kind in KINDS), *CLEAN_TEXTS)
 TOGETHER = 12
 
@@ -24,8 +25,9 @@ def shown(result: Redaction) -> object:
 
 
 @pytest.mark.parametrize("name", ["re2", "re"])
+@pytest.mark.slow
 def test_results_are_those_of_the_fastest_engine(name: EngineName) -> None:
-    engine = Engine(KEY, engine=name)
+    engine = Engine(KEY, engine=name, cache_dir=CACHE)
 
     for start in range(0, len(TEXTS), TOGETHER):
         line = event("\n".join(TEXTS[start : start + TOGETHER]))

@@ -7,8 +7,9 @@ import pytest
 
 from redaction.engine import CLEAN, Engine, Masked
 from redaction.rules.examples import expanded as expanded_template
+from tests.shared import CACHE
 
-ENGINE = Engine(b"k" * 32)
+ENGINE = Engine(b"k" * 32, cache_dir=CACHE)
 BUDGET_MS = 10_000.0
 
 LEFT_ALONE = {

@@ -16,9 +16,11 @@ from redaction.rules.examples import expanded
 from redaction.rules.formats import Format, checked, read_table, rules_of
 from redaction.rules.shape import ShapeError, parsed, sample
 from tests.redaction.events import content_of, event
+from tests.rows import each
+from tests.shared import CACHE
 
-ROWS = {row.id: row for row, _ in built_in_pack().rows}
-ENGINE = Engine(b"a key of the tests")
+ROWS = {row.id: row for row, _ in built_in_pack(CACHE).rows}
+ENGINE = Engine(b"a key of the tests", cache_dir=CACHE)
 SEED = 20261118
 GOES_ON = "\nand so on"  # at the end of a text a token may be cut off
 
@@ -81,7 +83,7 @@ def test_there_are_three_hundred_formats_with_a_source_each() -> None:
     assert all(row.source and row.provider and row.name for row in ROWS.values())
 
 
-@pytest.mark.parametrize("name", ROWS)
+@each(ROWS)
 def test_example_is_found_and_counter_example_is_not(name: str) -> None:
     row = ROWS[name]
 
@@ -90,7 +92,7 @@ def test_example_is_found_and_counter_example_is_not(name: str) -> None:
         assert not found_by(row, expanded(row.counter, seed) + GOES_ON), expanded(row.counter, seed)
 
 
-@pytest.mark.parametrize("name", ROWS)
+@each(ROWS)
 def test_nothing_of_a_random_secret_survives_in_any_wrapper(name: str) -> None:
     chooser = random.Random(f"{SEED}/{name}")
     for wrapper, wrap in WRAPPERS.items():
@@ -124,7 +126,7 @@ def _with(row: Format, **changes: object) -> Format:
     return Format(**{**fields, **changes})
 
 
-@pytest.mark.parametrize("name", ROWS)
+@each(ROWS)
 def test_a_changed_fact_is_noticed(name: str) -> None:
     for mutant in _mutants(ROWS[name]):
         assert not found_by(mutant, expanded(mutant.example, "a") + GOES_ON)

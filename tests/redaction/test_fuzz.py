@@ -7,8 +7,9 @@ import pytest
 from redaction.engine import Engine
 from redaction.rules.examples import expanded
 from tests.redaction.fuzz import Seeded, check_line, check_stream, check_text, line_from, text_from
+from tests.shared import CACHE
 
-ENGINE = Engine(b"a key of the tests")
+ENGINE = Engine(b"a key of the tests", cache_dir=CACHE)
 ROUNDS = 1_500
 STREAM_ROUNDS = 400
 SECONDS_MAX = 3.0

@@ -5,6 +5,7 @@ import pytest
 from redaction.engine import Engine
 from tests.redaction import heldout_report
 from tests.redaction.heldout_report import Extras, Recall
+from tests.shared import CACHE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 SEED, PER_KIND, MEGABYTES = 20_261_118, 6, 4.0
@@ -12,7 +13,7 @@ SEED, PER_KIND, MEGABYTES = 20_261_118, 6, 4.0
 
 @pytest.fixture(scope="module")
 def engine() -> Engine:
-    return Engine(key=heldout_report.KEY)
+    return Engine(key=heldout_report.KEY, cache_dir=CACHE)
 
 
 @pytest.fixture(scope="module")

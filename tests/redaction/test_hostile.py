@@ -8,6 +8,7 @@ import pytest
 from redaction.engine import CLEAN, Engine, Masked, Redaction, Refused
 from redaction.prefilter.gate import best_engine
 from tests.redaction.hostile import Hostile, hostile, prefix_floods
+from tests.shared import CACHE
 
 BUDGET_MS = 60_000.0
 # A tenth of what `python -m tests.redaction.hostile_speed` must show on a quiet machine: what costs more than linear
@@ -15,7 +16,7 @@ BUDGET_MS = 60_000.0
 SLOWEST_BYTES_PER_SECOND = 200_000
 ATTEMPTS = 2
 PREFIX_FLOOD_LENGTH = 20_000
-ENGINE = Engine(b"a key of the tests")
+ENGINE = Engine(b"a key of the tests", cache_dir=CACHE)
 
 pytestmark = [
     pytest.mark.slow,

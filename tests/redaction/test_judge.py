@@ -5,6 +5,7 @@ import pytest
 from redaction.heuristics.names import Demand, demand_of
 from redaction.heuristics.secrecy import Stand, is_secret
 from redaction.rules.examples import expanded
+from tests.rows import each
 
 DEMANDS = (
     ("password", Demand.PASSWORD),
@@ -93,8 +94,7 @@ def test_made_value_is_a_secret(demand: Demand, template: str) -> None:
     assert is_secret(expanded(template, "judge"), demand)
 
 
-@pytest.mark.parametrize("value", OTHERS.split(" "))
-@pytest.mark.parametrize("stand", list(Stand))
+@each(OTHERS.split(" "), list(Stand))
 def test_value_with_another_meaning_is_no_secret(value: str, stand: Stand) -> None:
     assert not any(is_secret(value, demand, stand) for demand in Demand)
 

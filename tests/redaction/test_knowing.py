@@ -12,6 +12,7 @@ from redaction.prefilter.gate import EngineName
 from redaction.rules.examples import expanded
 from redaction.search import Allowed
 from tests.redaction.events import event
+from tests.shared import CACHE
 
 TOKEN = expanded("ghp_<base62:30><crc32:6>")
 VALUE = expanded("<lower:4>-<letters:20>", "known")
@@ -21,7 +22,7 @@ ENGINES: tuple[EngineName, ...] = ("hyperscan", "re2", "re")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_another_finds_the_same_and_what_it_knows(engine: EngineName) -> None:
     pytest.importorskip(engine)
-    one = Engine(engine=engine)
+    one = Engine(engine=engine, cache_dir=CACHE)
     other = one.knowing([VALUE])
 
     assert one.redact(event(f"so {VALUE}"), 10_000) is CLEAN
@@ -33,7 +34,7 @@ def test_another_finds_the_same_and_what_it_knows(engine: EngineName) -> None:
 
 
 def test_nothing_is_compiled_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = Engine()
+    one = Engine(cache_dir=CACHE)
     for name in ("HyperscanGate", "SlowGate"):
         monkeypatch.setattr(getattr(gate, name), "__init__", lambda *_, **__: pytest.fail("compiled"))
 
@@ -41,7 +42,7 @@ def test_nothing_is_compiled_for_another(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_threads_do_not_disturb_each_other() -> None:
-    one = Engine()
+    one = Engine(cache_dir=CACHE)
     lines = [event(f"{text} {TOKEN}" * 20) for text in ("a", "b", "c")]
     wanted = [one.redact(line, 10_000) for line in lines]
     strange: list[object] = []
@@ -62,21 +63,25 @@ def test_threads_do_not_disturb_each_other() -> None:
 
 
 def test_an_allowed_expression_means_the_whole_secret() -> None:
-    of_all, of_part = (Engine(allowed=[Allowed(pattern=re.compile(f"ghp_{rest}"))]) for rest in ("[0-9A-Za-z]+", ""))
+    of_all, of_part = (
+        Engine(allowed=[Allowed(pattern=re.compile(f"ghp_{rest}"))], cache_dir=CACHE) for rest in ("[0-9A-Za-z]+", "")
+    )
 
     assert isinstance(of_all.redact(event(TOKEN), 1000), Clean)
     assert isinstance(of_part.redact(event(TOKEN), 1000), Masked)
 
 
 def test_a_known_value_is_called_so_wherever_it_stands() -> None:
-    result = Engine(known_values=[VALUE]).redact(event(f"export PASSWORD={VALUE} and password: '{VALUE}+more'"), 1000)
+    result = Engine(known_values=[VALUE], cache_dir=CACHE).redact(
+        event(f"export PASSWORD={VALUE} and password: '{VALUE}+more'"), 1000
+    )
 
     assert isinstance(result, Masked)
     assert result.rules == ("known-value", "known-value")
 
 
 def test_nothing_shows_a_secret_when_it_is_printed() -> None:
-    engine = Engine(known_values=[VALUE])
+    engine = Engine(known_values=[VALUE], cache_dir=CACHE)
     result = engine.redact(event(f"{VALUE} {TOKEN}"), 1000)
     stream = engine.stream("key")
     stream.feed(f"password={TOKEN[:20]}")

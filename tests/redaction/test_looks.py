@@ -19,6 +19,7 @@ from redaction.rules.context import (
 from redaction.rules.examples import expanded
 from redaction.rules.rule import Rule
 from tests.redaction.looking import DEPTHS, masked
+from tests.rows import each
 
 MODULES = (
     private_keys,
@@ -112,8 +113,7 @@ LEFT_ALONE = (
 )
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-@pytest.mark.parametrize("depth", DEPTHS)
+@each(RULES, DEPTHS)
 def test_example_is_found_and_counter_is_not(rule: Rule, depth: int) -> None:
     example, counter = expanded(rule.example), expanded(rule.counter)
 
@@ -133,8 +133,7 @@ def test_secret_is_masked_and_nothing_else(rule_id: str, wrapper: str, template:
     assert result == f"before\n\t{wrapper.format('*')}\nafter"
 
 
-@pytest.mark.parametrize("text", LEFT_ALONE)
-@pytest.mark.parametrize("depth", DEPTHS)
+@each(LEFT_ALONE, DEPTHS)
 def test_text_that_people_need_is_left_alone(text: str, depth: int) -> None:
     assert masked(RULES, text, depth) == text
 

@@ -6,8 +6,9 @@ import pytest
 
 from redaction.engine import CLEAN, Engine, Masked
 from tests.redaction.test_false_alarms import event, expanded
+from tests.shared import CACHE
 
-ENGINE = Engine(b"k" * 32)
+ENGINE = Engine(b"k" * 32, cache_dir=CACHE)
 BUDGET_MS = 10_000.0
 DEPTHS = range(3)
 # Each with one secret between the braces.

@@ -15,14 +15,16 @@ from redaction.protected import is_protected
 from tests.redaction.contract import BUDGET_MS
 from tests.redaction.events import EVENT, SESSION, line
 from tests.redaction.made_up import make
+from tests.rows import each
+from tests.shared import CACHE
 
 TOKEN = make("github ghp", 3).text
 SECRETS = (TOKEN, make("aws id", 3).text)
 UUID = "0b9e7a44-3d2c-4f5b-8a6e-7c1d2e3f4a5b"
 CALL = "call_0a1b2c3d4e5f60718293a4b5"
-ENGINE = Engine(b"a key of the tests")
+ENGINE = Engine(b"a key of the tests", cache_dir=CACHE)
 KNOWING = ENGINE.knowing([EVENT, SESSION, UUID, CALL])
-DROPPING = Engine(b"a key of the tests", opaque="drop")
+DROPPING = Engine(b"a key of the tests", opaque="drop", cache_dir=CACHE)
 CAPTURES = Path(os.environ.get("EXPORTER_SHARED", Path(__file__).parents[3] / "shared")) / "real"
 TYPES = (*LINKAGE, "session.model_change", "session.custom_notification", "session.info", "brand.new", "")
 # Names that are an id, or mean something, at some place of some event.
@@ -52,8 +54,7 @@ def _survives(raw: bytes, secret: str, engine: Engine = ENGINE) -> bool:
     return not isinstance(result, Masked) or secret in result.line.decode()
 
 
-@pytest.mark.parametrize("secret", SECRETS)
-@pytest.mark.parametrize("event_type", TYPES)
+@each(TYPES, SECRETS)
 def test_a_secret_is_masked_under_every_name_of_every_event(event_type: str, secret: str) -> None:
     for text in (secret, f"k-id-{secret}", f"token {secret}."):
         members = dict.fromkeys(NAMES, text)
@@ -63,14 +64,14 @@ def test_a_secret_is_masked_under_every_name_of_every_event(event_type: str, sec
             assert not _survives(raw, secret, DROPPING), data
 
 
-@pytest.mark.parametrize("event_type", LINKAGE)
+@each(LINKAGE)
 def test_a_secret_is_masked_where_an_id_belongs(event_type: str) -> None:
     for path in LINKAGE[event_type]:
         for secret in SECRETS:
             assert not _survives(line({"type": event_type, **_at(path, secret)}), secret), path
 
 
-@pytest.mark.parametrize("event_type", LINKAGE)
+@each(LINKAGE)
 def test_an_id_stays_at_its_place_and_only_there(event_type: str) -> None:
     for path in LINKAGE[event_type]:
         for value in (UUID, CALL):

@@ -8,6 +8,7 @@ from redaction.engine import CLEAN, Engine, Masked
 from redaction.errors import RuleError
 from redaction.rules.examples import expanded
 from tests.redaction.events import event
+from tests.shared import CACHE
 
 ROW = """
 version = "7"
@@ -30,6 +31,7 @@ def rules(tmp_path: Path, content: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_rule_of_ones_own_masks(tmp_path: Path) -> None:
     key = expanded("acme_<base36:32>", "x")
     engine = Engine(rule_files=[rules(tmp_path, ROW)])
@@ -40,7 +42,7 @@ def test_a_rule_of_ones_own_masks(tmp_path: Path) -> None:
     assert result.rules == ("acme-deploy-key",)
     assert key not in result.line.decode()
     assert "mine.toml 7" in engine.version
-    assert Engine().redact(event(f"deploy with {key} now"), 1000) is CLEAN
+    assert Engine(cache_dir=CACHE).redact(event(f"deploy with {key} now"), 1000) is CLEAN
 
 
 @pytest.mark.parametrize(
@@ -56,6 +58,7 @@ def test_a_rule_of_ones_own_masks(tmp_path: Path) -> None:
         ("acme-deploy-key", "private-key", "already a rule"),
     ],
 )
+@pytest.mark.slow
 def test_a_bad_rule_is_refused_with_file_name_and_reason(tmp_path: Path, old: str, new: str, reason: str) -> None:
     with pytest.raises(RuleError, match=r"mine\.toml: rule [a-z-]+: ") as refused:
         Engine(rule_files=[rules(tmp_path, ROW.replace(old, new, 1))])

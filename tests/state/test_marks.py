@@ -105,6 +105,7 @@ def test_a_small_fact_is_remembered(store: MarkStore) -> None:
     assert store.fact("exporter_id") == "two"
 
 
+@pytest.mark.slow
 def test_a_mark_and_its_ids_are_one_thing_under_kill_9(path: Path) -> None:
     """Killed at thirty random moments, among them in the middle of a commit."""
     chance = random.Random(20261118)

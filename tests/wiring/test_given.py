@@ -13,10 +13,11 @@ from exporter.wiring import redact_input as module
 from exporter.wiring.redact_input import Format, Outcome, guess_format, mask_lines, mask_text
 from redaction.engine import CLEAN, Engine, Redaction, Refused
 from redaction.rules.examples import expanded
+from tests.shared import CACHE
 
 BUDGET_MS = 60_000.0
 LINE_MAX = 4 * 1024 * 1024
-ENGINE = Engine(b"k" * 32)
+ENGINE = Engine(b"k" * 32, cache_dir=CACHE)
 TOKEN = expanded("ghp_<base62:30><crc32:6>")
 CHANCE = random.Random(7)
 

@@ -12,6 +12,7 @@ from exporter.wiring.redact_preview import AROUND, PreviewFinding, Withheld, pre
 from redaction.engine import Engine, Finding
 from redaction.rules.examples import expanded
 from tests.core.events import event
+from tests.shared import CACHE
 
 TOKEN = expanded("ghp_<base62:30><crc32:6>")
 
@@ -50,9 +51,8 @@ def previewed(tmp_path: Path, *lines: bytes) -> list[PreviewFinding | Withheld |
     async def collect(found: AsyncIterator[PreviewFinding | Withheld | int]) -> list[PreviewFinding | Withheld | int]:
         return [one async for one in found]
 
-    return asyncio.run(
-        collect(preview(Engine(), SessionFile("s", tmp_path), budget_ms=60_000, line_bytes_max=1_000_000))
-    )
+    engine, session = Engine(cache_dir=CACHE), SessionFile("s", tmp_path)
+    return asyncio.run(collect(preview(engine, session, budget_ms=60_000, line_bytes_max=1_000_000)))
 
 
 def test_only_the_line_of_the_secret_is_shown_and_of_a_long_one_a_part(tmp_path: Path) -> None:

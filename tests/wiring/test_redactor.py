@@ -48,6 +48,7 @@ def masked_by(settings: Settings, text: str) -> str:
     return outcome.line.decode() if isinstance(outcome, Masked) else text
 
 
+@pytest.mark.usefixtures("installed")
 def test_our_own_tokens_and_headers_are_known(configure: Configure, own_home: Path) -> None:
     first, second, third, fourth = (plain_secret() for _ in range(4))
     directory = own_home / "config" / "exporter"
@@ -63,6 +64,7 @@ def test_our_own_tokens_and_headers_are_known(configure: Configure, own_home: Pa
         assert secret not in masked_by(settings, f"and then {secret} came")
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_token_that_has_changed_is_known_soon(
     configure: Configure, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,6 +86,7 @@ def test_a_token_that_has_changed_is_known_soon(
         assert secret.encode() not in outcome.line
 
 
+@pytest.mark.usefixtures("installed")
 def test_values_of_a_cli_process_are_known_before_its_first_event(configure: Configure, own_home: Path) -> None:
     secret = plain_secret()
     settings = configure("[redaction]\nknown_env_of_cli = true")
@@ -106,6 +109,7 @@ def test_values_of_a_cli_process_are_known_before_its_first_event(configure: Con
     assert b"their-own-words-here" in outcome.line
 
 
+@pytest.mark.usefixtures("installed")
 def test_without_the_setting_nobody_elses_environment_is_read(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +118,7 @@ def test_without_the_setting_nobody_elses_environment_is_read(
     make_redactor(configure(), None).redact(said("", "session.start"), 1000.0)
 
 
+@pytest.mark.usefixtures("installed")
 def test_nothing_passes_while_a_redactor_that_knows_more_cannot_be_made(
     configure: Configure, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +145,7 @@ def result(identity: str, **data: object) -> bytes:
     return event("3", kind="tool.execution_complete", data=json.dumps({"toolCallId": identity, **data}))
 
 
+@pytest.mark.usefixtures("installed")
 def test_what_a_call_reads_from_an_exempt_file_stays_byte_for_byte(configure: Configure) -> None:
     redactor = make_redactor(configure('[[redaction.allow]]\npath = "fixtures/**"'), None)
     started, ended = call("1", "fixtures/a", file_text=TOKEN), result("1", result={"content": f'"{TOKEN}"'})
@@ -150,6 +156,7 @@ def test_what_a_call_reads_from_an_exempt_file_stays_byte_for_byte(configure: Co
     assert isinstance(redactor.redact(result("2", result={"content": TOKEN}), 1000.0), MaskedLine)
 
 
+@pytest.mark.usefixtures("installed")
 def test_everything_else_of_the_event_is_masked(configure: Configure) -> None:
     redactor = make_redactor(configure('[[redaction.allow]]\npath = "fixtures/**"'), None)
     redactor.redact(call("1", "fixtures/a"), 1000.0)
@@ -164,6 +171,7 @@ def test_everything_else_of_the_event_is_masked(configure: Configure) -> None:
     assert outcome.rules == tuple(finding.rule for finding in outcome.findings)
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_known_value_is_masked_in_an_exempt_file_too(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = plain_secret()
     monkeypatch.setenv("MY_TOKEN", secret)
@@ -175,6 +183,7 @@ def test_a_known_value_is_masked_in_an_exempt_file_too(configure: Configure, mon
     assert secret.encode() not in outcome.line
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_rule_that_cannot_be_used_is_an_error_of_the_settings(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,6 +242,7 @@ def test_everything_that_the_settings_say_reaches_the_engine(
     assert given["cache_dir"] == Path(settings.cache_dir)
 
 
+@pytest.mark.usefixtures("installed")
 def test_places_of_secrets_are_worked_out_for_nobody_who_delivers(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +254,7 @@ def test_places_of_secrets_are_worked_out_for_nobody_who_delivers(
     assert len(outcome.rules) == 1
 
 
+@pytest.mark.usefixtures("installed")
 def test_rules_are_compiled_once_for_all_threads(
     configure: Configure, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,6 +270,7 @@ def test_rules_are_compiled_once_for_all_threads(
     assert isinstance(second.event(said(secret)), Masked), "it knows what is known when it is made"
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_baseline_of_the_settings_is_used(configure: Configure, own_home: Path) -> None:
     found = {"hashed_secret": sha1(TOKEN.encode()).hexdigest(), "is_secret": False}
     file = own_home / "config" / "exporter" / "b.json"
