@@ -1,0 +1,13 @@
+"""Golden outputs: proof that a restructuring changes no behaviour, by comparing what two commits of the program give.
+
+    python -m tests.golden write BEFORE --checkout CHECKOUT_BEFORE
+    python -m tests.golden write AFTER --checkout CHECKOUT_AFTER --saved BEFORE
+    python -m tests.golden compare BEFORE AFTER
+
+Read in this order: `__main__` (the commands), `captures` (the input), `machine` (a private home, and the program's
+processes on it, with the clock and the chance of `pinned`), `recorders` (the receivers), then the groups: `otlp`,
+`deliveries`, `pages` (with `facts`), `state` and `command_line`; `store` keeps cases, `comparing` compares them.
+
+Nothing here imports the program. It is driven from outside, but for `product`, which runs in a process of its own and
+finds the OTLP encoder in whatever module it is.
+"""
