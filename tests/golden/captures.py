@@ -79,7 +79,9 @@ def _message(number: int, text: str) -> dict[str, object]:
 
 
 def _capture(name: str, events: Iterable[object]) -> Capture:
-    content = b"".join(json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" for event in events)
+    content = b"".join(
+        json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" for event in events
+    )
     return Capture(name, str(uuid5(NAMESPACE_URL, f"golden:{name}")), content, None)
 
 

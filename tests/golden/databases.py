@@ -14,7 +14,7 @@ _OTHERWISE: Final = frozenset({"device", "inode"})
 
 
 def dump_state(state: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield what the marks and the quarantine hold, and the columns of the store of the receiver, each with its name."""
+    """Yield what marks and quarantine hold, and the columns of the receiver's store, each with its name."""
     for name in _STATE:
         if (state / name).exists():
             yield name, dump(state / name)
@@ -23,11 +23,11 @@ def dump_state(state: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def dump(path: Path) -> bytes:
-    """Return version, columns and sorted rows. Numbers that only order rows are left out: sessions come in any order."""
+    """Return version, columns and sorted rows, without numbers that only order rows: sessions come in any order."""
     with closing(_open(path)) as database:
-        told = {"user_version": database.execute("PRAGMA user_version").fetchone()[0], "tables": {}}
+        told: dict[str, Any] = {"user_version": database.execute("PRAGMA user_version").fetchone()[0], "tables": {}}
         for table in _tables(database):
-            names = [row for row in database.execute(f'PRAGMA table_info("{table}")')]
+            names = list(database.execute(f'PRAGMA table_info("{table}")'))
             shown = [name for _, name, kind, _, _, key in names if not _orders_only(name, kind, key)]
             rows = database.execute(f'SELECT {", ".join(_quoted(one) for one in shown)} FROM "{table}"').fetchall()
             written = sorted(json.dumps([_plain(name, value) for name, value in zip(shown, row, strict=True)])
@@ -72,8 +72,8 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _tables(database: sqlite3.Connection) -> list[str]:
-    found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY 1")
-    return [row[0] for row in found]
+    found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1")
+    return [row[0] for row in found if not row[0].startswith("sqlite_")]
 
 
 def _orders_only(name: str, kind: str, key: int) -> bool:

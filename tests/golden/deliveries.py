@@ -1,6 +1,7 @@
-"""Group `deliveries`: what a Mission Control is sent of every capture, by session and in order, and the marks after it."""
+"""Group `deliveries`: what a Mission Control is sent of every capture, in order per session, and the marks after it."""
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -46,9 +47,7 @@ def write_deliveries(goldens: Goldens, work: Work, captures: Sequence[Capture]) 
     _report(goldens, work, captures)
 
 
-def _deliver(
-    goldens: Goldens, work: Work, captures: Sequence[Capture], wire: str, command: tuple[str, ...]
-) -> None:
+def _deliver(goldens: Goldens, work: Work, captures: Sequence[Capture], wire: str, command: tuple[str, ...]) -> None:
     machine = Machine(work, "delivering")
     machine.add(captures)
     case = f"{wire}/{command[0]}"
@@ -126,7 +125,7 @@ def _deliver_in_trouble(goldens: Goldens, work: Work, captures: Sequence[Capture
         done = machine.exporter("run", "--until-idle")
         taken = recorder.clear()
         if fault == "500-always":  # how often it tries in its five seconds is chance
-            taken = list(dict.fromkeys(one.written() for one in taken)) and taken[:2]
+            taken = taken[:2]
         goldens.put(GROUP, case, b"%d\n" % done.code + b"".join(one.written() for one in taken if not _is_report(one)))
     for name, content in dump_state(machine.state):
         goldens.put(MARKS, f"{case}/{name}", content)
@@ -151,8 +150,6 @@ def _report(goldens: Goldens, work: Work, captures: Sequence[Capture]) -> None:
 
 def _wait_for_rest(recorder: Recorder) -> None:
     """Return once reports have come, and nothing else for three seconds."""
-    import time
-
     end, count, since = time.monotonic() + 60, 0, time.monotonic()
     while time.monotonic() < end:
         time.sleep(0.1)
@@ -168,9 +165,7 @@ def _is_report(exchange: Exchange) -> bool:
     return exchange.method == "PUT" or "/exporters/" in exchange.path
 
 
-def _keep(
-    goldens: Goldens, case: str, captures: Sequence[Capture], taken: Sequence[Exchange], code: int
-) -> None:
+def _keep(goldens: Goldens, case: str, captures: Sequence[Capture], taken: Sequence[Exchange], code: int) -> None:
     """Keep what belongs to each session; reports come when they come, and are a case of their own."""
     goldens.put(GROUP, f"{case}/exit", b"%d" % code)
     for capture in captures:

@@ -10,8 +10,8 @@ from typing import Final
 WORDED: Final = frozenset({"text", "title", "aria-label", "placeholder", "alt", "value", "data-name", "content"})
 """Facts that hold words of ours, which a rename may change; all others are ids, addresses and numbers."""
 _ATTRIBUTES: Final = frozenset({
-    "href", "src", "action", "method", "name", "value", "type", "id", "for", "title", "aria-label", "aria-current", "alt",
-    "datetime", "placeholder", "content", "download", "style", "open", "hidden", "x", "y", "width", "height",
+    "href", "src", "action", "method", "name", "value", "type", "id", "for", "title", "aria-label", "aria-current",
+    "alt", "datetime", "placeholder", "content", "download", "style", "open", "hidden", "x", "y", "width", "height",
 })  # fmt: skip
 _UNREAD: Final = frozenset({"style", "script"})
 _EXACT: Final = frozenset({"pre", "textarea"})

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, ClassVar, Final
 
 from tests.golden.captures import Capture
 
@@ -63,6 +63,7 @@ class Ended:
     code: int
     out: bytes
     err: bytes
+    USAGE: ClassVar[int] = 2
 
 
 class Machine:
@@ -82,11 +83,12 @@ class Machine:
             key.chmod(0o600)
             self.configure("")
 
-    def configure(self, text: str, *, history_days: int = 36_500) -> None:
+    def configure(self, text: str, *, give_up_seconds: int = 5) -> None:
         """Write the settings; `text` holds the tables of sinks."""
         head = (
             f"copilot_home = {json.dumps(str(self.copilot))}\nstate_dir = {json.dumps(str(self.state))}\n"
-            f'history_days = {history_days}\ngive_up_seconds = 5\nport = {self.work.port}\nhost_name = "golden"\n'
+            f"history_days = 36500\ngive_up_seconds = {give_up_seconds}\nport = {self.work.port}\n"
+            'host_name = "golden"\n'
         )
         self.settings.write_text(head + text)
 
@@ -124,19 +126,16 @@ class Machine:
             **more,
         }
 
-    def _line(self, arguments: Iterable[str], *, configured: bool) -> list[str]:
-        given = ["--config", str(self.settings)] if configured else []
-        return [sys.executable, "-m", "exporter", *arguments, *given]
+    def _line(self, arguments: Iterable[str]) -> list[str]:
+        return [sys.executable, "-m", "exporter", *arguments, "--config", str(self.settings)]
 
-    def exporter(
-        self, *arguments: str, given: bytes | None = None, configured: bool = True, **more: str
-    ) -> Ended:
+    def exporter(self, *arguments: str, given: bytes = b"", variables: Mapping[str, str] | None = None) -> Ended:
         """Run a command to its end, on one core, so that no helper process takes part in it."""
         done = subprocess.run(
-            self._line(arguments, configured=configured),
-            env=self.environment(GOLDEN_ONE_CORE="1", **more),
+            self._line(arguments),
+            env=self.environment(GOLDEN_ONE_CORE="1", **(variables or {})),
             cwd=self.work.checkout,
-            input=given or b"",
+            input=given,
             capture_output=True,
             timeout=_TIMEOUT_SECONDS,
             check=False,
@@ -147,7 +146,7 @@ class Machine:
     def running(self, *arguments: str) -> "Iterator[subprocess.Popen[bytes]]":
         """A command that runs during the block."""
         with (self.root / "said").open("ab") as said, subprocess.Popen(
-            self._line(arguments, configured=True),
+            self._line(arguments),
             env=self.environment(),
             cwd=self.work.checkout,
             stdin=subprocess.DEVNULL,
@@ -211,8 +210,3 @@ class Client:
     def close(self) -> None:
         """Hang up."""
         self._connection.close()
-
-
-def open_log(path: Path) -> IO[bytes]:
-    """A file that processes may say something in."""
-    return path.open("ab")

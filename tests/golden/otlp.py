@@ -1,4 +1,4 @@
-"""Group `otlp`: what OTLP endpoints are sent of every capture, encoded in one process, and by the program end to end."""
+"""Group `otlp`: what OTLP endpoints are sent of every capture, encoded in one process and by the program."""
 
 import base64
 import json
@@ -64,8 +64,8 @@ def write_sent(goldens: Goldens, work: Work, captures: Sequence[Capture]) -> Non
             goldens.put(SENT, f"{capture.name}/answer", b"%d\n%s" % (done.code, done.out))
             by_path: dict[str, list[bytes]] = {}
             for exchange in http.clear():
-                number, signal = exchange.path.split("/")[1], exchange.path.rpartition("/")[2]
-                by_path.setdefault(f"http/{number}/{signal}", []).append(_framed(exchange.headers, exchange.body))
+                _, place, *_, signal = exchange.path.split("/")
+                by_path.setdefault(f"http/{place}/{signal}", []).append(_framed(exchange.headers, exchange.body))
             for number, taken in enumerate(over_grpc):
                 for method, headers, body in taken:
                     signal = method.rpartition("/")[0].rpartition(".")[2].removesuffix("Service").lower()

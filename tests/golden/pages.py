@@ -21,9 +21,9 @@ _BATCH: Final = 100
 _EVENTS_SHOWN: Final = 6
 _LINKS_PER_SESSION: Final = 40
 _HEADERS: Final = (
-    "allow", "cache-control", "content-disposition", "content-security-policy", "content-type", "cross-origin-opener-policy",
-    "cross-origin-resource-policy", "location", "referrer-policy", "retry-after", "vary", "www-authenticate",
-    "x-accel-buffering", "x-content-type-options",
+    "allow", "cache-control", "content-disposition", "content-security-policy", "content-type",
+    "cross-origin-opener-policy", "cross-origin-resource-policy", "location",
+    "referrer-policy", "retry-after", "vary", "www-authenticate", "x-accel-buffering", "x-content-type-options",
 )  # fmt: skip
 _BROWSER: Final = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 _OURS: Final = {"Session-Exporter": "0.1.0", "Content-Type": "application/json"}
@@ -93,12 +93,15 @@ def fill(client: Client, captures: Sequence[Capture]) -> Iterator[tuple[str, byt
         if number % 4 == 0:
             live = {"type": "permission.requested", "id": f"wait-{number}", "parentId": None, "ephemeral": True,
                     "timestamp": "2026-11-19T11:59:00.000Z",
-                    "data": {"requestId": f"r{number}", "permissionRequest": {"kind": "shell", "command": "ls"}}}  # fmt: skip
+                    "data": {"requestId": f"r{number}", "permissionRequest": {"kind": "shell"}}}  # fmt: skip
             answers.append(_post(client, f"{path}/live", {"events": [live]}, _OURS))
         answers.append(_told(client.ask("GET", f"{path}?ids=1")))
         yield capture.name, b"\n".join(answers)
     for number in range(3):
-        yield f"exporter {number}", _post(client, f"/agents/exporters/exporter-{number}", _exporter(number, captures), _OURS)
+        yield (
+            f"exporter {number}",
+            _post(client, f"/agents/exporters/exporter-{number}", _exporter(number, captures), _OURS),
+        )
 
 
 def readable(lines: Iterable[bytes]) -> list[bytes]:
@@ -178,7 +181,17 @@ def show_pages(asking: Asking, captures: Sequence[Capture]) -> None:
     """Ask for every kind of page, of every session, and for where their links lead."""
     states = ("working", "idle", "needs_attention", "ended", "crashed")
     for path in (
-        *("/", "/?q=hello", "/?q=script", "/?q=no-such-word", "/?q=%22", "/?part=1", "/feed", "/feed?part=1", "/health"),
+        *(
+            "/",
+            "/?q=hello",
+            "/?q=script",
+            "/?q=no-such-word",
+            "/?q=%22",
+            "/?part=1",
+            "/feed",
+            "/feed?part=1",
+            "/health",
+        ),
         *("/health?part=1", "/?cursor=nothing", "/feed?cursor=nothing", "/nowhere", "/enter", "/?state=nothing"),
         *(f"/?state={state}" for state in states),
         *(f"/?state={state}&q=hello&part=1" for state in states),
@@ -273,7 +286,13 @@ _QUERIES: Final = (
 def _refuse(asking: Asking, captures: Sequence[Capture]) -> None:
     """Ask what is refused: bad ids, methods, bodies, hosts and origins."""
     id = captures[0].id
-    for path in ("/api/v1/sessions/unknown", "/api/v1/sessions/%20", "/sessions/unknown", "/sessions/%20", "/agents/nothing"):
+    for path in (
+        "/api/v1/sessions/unknown",
+        "/api/v1/sessions/%20",
+        "/sessions/unknown",
+        "/sessions/%20",
+        "/agents/nothing",
+    ):
         asking.ask(PAGES, path)
         asking.ask(API, path)
     for method, path in (("POST", "/"), ("PUT", "/feed"), ("POST", "/api/v1/sessions"), ("DELETE", "/agents/sessions")):
@@ -299,7 +318,9 @@ def _refuse(asking: Asking, captures: Sequence[Capture]) -> None:
 def _forget(asking: Asking, captures: Sequence[Capture]) -> None:
     """Forget two sessions, by the page and by the API, and look what is left."""
     by_page, by_api = captures[1].id, captures[2].id
-    asking.ask(PAGES, f"/sessions/{by_page}/forget", method="POST", headers={**_BROWSER, "Origin": "null"}, note=" elsewhere")
+    asking.ask(
+        PAGES, f"/sessions/{by_page}/forget", method="POST", headers={**_BROWSER, "Origin": "null"}, note=" elsewhere"
+    )
     asking.ask(PAGES, f"/sessions/{by_page}/forget", method="POST")
     asking.ask(API, f"/api/v1/sessions/{by_api}", method="DELETE")
     for id in (by_page, by_api):

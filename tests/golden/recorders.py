@@ -1,4 +1,4 @@
-"""Receivers that take every request down: the floor of the wire, a proxy before a real receiver, OTLP over HTTP and gRPC."""
+"""Receivers that take every request down: the floor of the wire, a proxy before a real one, OTLP over HTTP and gRPC."""
 
 import gzip
 import http.client
@@ -47,12 +47,12 @@ class Exchange:
 
 
 class Recorder:
-    """An HTTP server on a fixed port; `answer` decides, and what came in is in `taken`."""
+    """An HTTP server on a fixed port; `answer` decides and may be replaced; what came in is in `taken`."""
 
     def __init__(self, port: int, answer: Callable[[str, str, Mapping[str, str], bytes, bytes], Answer]) -> None:
         self.taken: list[Exchange] = []
         self.lock = threading.Lock()
-        self._answer = answer
+        self.answer = answer
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.recorder = self
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
@@ -60,7 +60,7 @@ class Recorder:
     def take(self, method: str, path: str, headers: Mapping[str, str], raw: bytes) -> Answer:
         """Answer a request and take it down."""
         body = unpacked(raw, headers.get("content-encoding"))
-        answer = self._answer(method, path, headers, body, raw)
+        answer = self.answer(method, path, headers, body, raw)
         kept = {name: value for name, value in headers.items() if name not in _LEFT_OUT}
         with self.lock:
             self.taken.append(Exchange(method, path, kept, body, answer))
@@ -104,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer.body)
 
-    do_GET = do_POST = do_PUT = do_DELETE = _handle
+    do_GET = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815  names of the library
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
@@ -183,7 +183,7 @@ def otlp_http(port: int) -> Iterator[Recorder]:
 
 @contextmanager
 def otlp_grpc(first_port: int, count: int) -> Iterator[list[list[tuple[str, dict[str, str], bytes]]]]:
-    """So many OTLP endpoints over gRPC, for an address of gRPC has no path; each has a list of method, headers, body."""
+    """So many OTLP endpoints over gRPC, as its addresses have no path; each has a list of method, headers and body."""
     taken: list[list[tuple[str, dict[str, str], bytes]]] = [[] for _ in range(count)]
     servers = []
     with ThreadPoolExecutor(16) as threads:
@@ -212,4 +212,3 @@ def _export_to(taken: list[tuple[str, dict[str, str], bytes]]) -> Any:
             return grpc.unary_unary_rpc_method_handler(export)
 
     return Export()
-

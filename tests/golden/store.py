@@ -26,8 +26,12 @@ class Goldens:
         self._database = sqlite3.connect(self.path, isolation_level=None)
         self._database.execute("PRAGMA synchronous=OFF")
         self._database.executescript(
-            "CREATE TABLE IF NOT EXISTS cases ('group' TEXT, name TEXT, kind TEXT, hash BLOB, PRIMARY KEY ('group', name));"
-            "CREATE TABLE IF NOT EXISTS contents (hash BLOB PRIMARY KEY, content BLOB);"
+            """
+            CREATE TABLE IF NOT EXISTS cases (
+                "group" TEXT, name TEXT, kind TEXT, hash BLOB, PRIMARY KEY ("group", name)
+            );
+            CREATE TABLE IF NOT EXISTS contents (hash BLOB PRIMARY KEY, content BLOB);
+            """
         )
 
     def put(self, group: str, name: str, content: bytes, kind: Kind = "bytes") -> None:
@@ -37,10 +41,6 @@ class Goldens:
             packed = zstandard.ZstdCompressor(level=3).compress(content)
             self._database.execute("INSERT INTO contents VALUES (?, ?)", (digest, packed))
         self._database.execute("INSERT INTO cases VALUES (?, ?, ?, ?)", (group, name, kind, digest))
-
-    def clear(self, group: str) -> None:
-        """Forget the cases of a group that is written again."""
-        self._database.execute("DELETE FROM cases WHERE \"group\" = ?", (group,))
 
     def groups(self) -> list[str]:
         """The groups that have cases."""

@@ -9,6 +9,7 @@ import hashlib
 import itertools
 import os
 import secrets
+import sys
 import time
 import uuid
 from base64 import urlsafe_b64encode
@@ -20,6 +21,8 @@ _real: Final = datetime.datetime
 _real_date: Final = datetime.date
 _strftime, _localtime, _gmtime = time.strftime, time.localtime, time.gmtime
 _numbers: Final = itertools.count(1)
+_COMMAND: Final = " ".join(sys.orig_argv[1:]).encode()
+"""What the process was started for, so that two commands in a row do not make the same token."""
 
 
 class _Kind(type):
@@ -32,10 +35,10 @@ class _Kind(type):
         return issubclass(subclass, _real)
 
 
-class _Pinned(_real, metaclass=_Kind):
+class _Pinned(_real, metaclass=_Kind):  # type: ignore[valid-type, misc]  # the class of before, by its own name
     """Makes real datetimes; only what asks for the present is told another one."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:  # noqa: D102
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         return _real(*args, **kwargs)
 
     @classmethod
@@ -51,11 +54,11 @@ class _Pinned(_real, metaclass=_Kind):
         return _real.fromtimestamp(NOW)
 
 
-def _bytes(count: int | None = None) -> bytes:
-    size = 32 if count is None else count
+def _bytes(nbytes: int | None = None) -> bytes:
+    size = 32 if nbytes is None else nbytes
     stream = b""
     while len(stream) < size:
-        stream += hashlib.sha256(b"golden %d" % next(_numbers)).digest()
+        stream += hashlib.sha256(b"%d %s" % (next(_numbers), _COMMAND)).digest()
     return stream[:size]
 
 
@@ -69,8 +72,8 @@ def _pin() -> None:
     # Always the same one, and not one after the other: then it does not matter who asks first.
     uuid.uuid4 = lambda: uuid.UUID(int=0x601D, version=4)
     secrets.token_bytes = _bytes
-    secrets.token_hex = lambda count=None: _bytes(count).hex()
-    secrets.token_urlsafe = lambda count=None: urlsafe_b64encode(_bytes(count)).rstrip(b"=").decode()
+    secrets.token_hex = lambda nbytes=None: _bytes(nbytes).hex()
+    secrets.token_urlsafe = lambda nbytes=None: urlsafe_b64encode(_bytes(nbytes)).rstrip(b"=").decode()
 
 
 if "GOLDEN_NOW" in os.environ:
