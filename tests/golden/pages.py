@@ -32,10 +32,10 @@ TOKEN: Final = "the-token-of-the-golden-receiver"
 
 
 class Asking:
-    """Asks a receiver and keeps what it answers, each address once."""
+    """Asks a receiver and keeps what it answers, each address once; `groups` begins the names of their groups."""
 
-    def __init__(self, goldens: Goldens, client: Client, label: str) -> None:
-        self._goldens, self._client, self._label = goldens, client, label
+    def __init__(self, goldens: Goldens, client: Client, label: str, groups: str = "") -> None:
+        self._goldens, self._client, self._label, self._groups = goldens, client, label, groups
         self._asked: set[tuple[str, str]] = set()
 
     def ask(
@@ -65,7 +65,7 @@ class Asking:
             content = "\n".join(facts).encode()
         elif group in (API, ASSETS) and "etag" in told:
             head.append(f"header\tetag: {told['etag']}")
-        self._goldens.put(group, name, "\n".join(head).encode() + b"\n\n" + content, kind)
+        self._goldens.put(self._groups + group, name, "\n".join(head).encode() + b"\n\n" + content, kind)
         return [urljoin(path, link) for link in links]
 
 

@@ -1,4 +1,4 @@
-"""Group `state`: directories that one commit left are opened by another, which gives the same answers and goes on.
+"""Groups `state…`: directories that one commit left are opened by another, which gives the same answers and goes on.
 
 `save` makes them with the checkout that it is given: sessions that are delivered, half delivered, refused and in
 quarantine, and a receiver's store with events, index, tokens and counts. `adopt` opens copies.
@@ -211,7 +211,7 @@ def _go_on_far(goldens: Goldens, machine: Machine, captures: Sequence[Capture], 
         _sent(goldens, f"{label}/verified", taken, captures)
         look("verified")
         client = Client(machine.work.port + 2)
-        show_api(Asking(goldens, client, f"{label}/team "), captures)
+        show_api(Asking(goldens, client, f"{label}/team ", "state-"), captures)
         client.close()
         with machine.running("run"):
             goldens.put(GROUP, f"{label}/running/status --json", _status_at_rest(machine))
@@ -270,7 +270,7 @@ def _go_on_here(goldens: Goldens, machine: Machine, captures: Sequence[Capture])
             keep(step, *arguments, "--json")
         with machine.serving(machine.state / "mission_control.db", machine.work.port + 2):
             client = Client(machine.work.port + 2)
-            asking = Asking(goldens, client, f"here/{step} ")
+            asking = Asking(goldens, client, f"here/{step} ", "state-")
             show_api(asking, captures)
             show_pages(asking, captures[::4])
             client.close()
