@@ -17,9 +17,9 @@ from typing import Any, Final
 
 _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "bridge": ("Bridge",),
-    "telling": ("Telling",),
+    "telling": ("Telling", "SignalOptions"),
     "aggregate": ("Aggregate",),
-    "stream": ("Stream",),
+    "stream": ("Stream", "MetricStream"),
     "pack": ("pack",),
     "unpack": ("unpack",),
     "metric": ("metric_bytes",),
