@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 BUILT_IN: Final = "built-in"
 DETECT_SECRETS: Final = "detect-secrets"
-_DISTRIBUTIONS: Final = {"re2": "google-re2"}
 _PYTHONS_OWN: Final = "re"
 
 _Pack: TypeAlias = tuple[str, str]
@@ -48,7 +47,7 @@ def _version_of(name: str) -> str:
     if name == _PYTHONS_OWN:
         return platform.python_version()
     try:
-        return version(_DISTRIBUTIONS.get(name, name))
+        return version(name)
     except PackageNotFoundError:
         return ""
 

@@ -34,7 +34,7 @@ class TokenCheck:
 class Rule:
     """One kind of secret.
 
-    `gates` are expressions that Hyperscan, RE2 and `re` understand alike; one of them ends somewhere in every secret
+    `gates` are expressions that Hyperscan and `re` understand alike; one of them ends somewhere in every secret
     of this kind or shortly before it. `look(line, to)` is asked about each such end and answers with the spans of
     secrets in the raw line (escapes not resolved) and with `seen`: ends up to there hold nothing new. `example` and
     `counter` are templates of a text that must be found and of one that must not. A rule with costly gates says in

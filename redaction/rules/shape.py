@@ -1,4 +1,4 @@
-"""The small language in which formats are written: understood alike by Hyperscan, RE2 and `re`, and by people.
+"""The small language in which formats are written: understood alike by Hyperscan, `re` and people.
 
 Characters, classes, groups, alternatives and counted repeats; nothing that looks around or repeats without end, except
 as the last item.

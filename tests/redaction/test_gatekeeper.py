@@ -5,9 +5,7 @@ import random
 import re
 from collections.abc import Iterator
 
-import pytest
-
-from redaction.prefilter.gate import EngineName, make_gate
+from redaction.prefilter.gate import make_gate
 from redaction.prefilter.prefilter import Prefilter
 from redaction.rules.examples import expanded
 from redaction.rules.rule import AROUND, OPENED_REACH, Family, Rule, opened
@@ -51,11 +49,10 @@ def test_both_readings_find_what_one_reading_of_all_gates_finds() -> None:
             assert all((rule, to) in found for rule in WAITING if gates[number] in rule.gates)
 
 
-@pytest.mark.parametrize("engine", ["re", "re2"])
-def test_slow_engines_are_not_given_open_counts(engine: EngineName) -> None:
+def test_the_slow_engine_is_not_given_open_counts() -> None:
     rule = opened(Rule("a", "b", "c", (r"key[a-z]{0,3}=[0-9]{4}",), lambda _, to: ((), to)))
 
-    keeper = Prefilter((), (rule,), engine=engine)
+    keeper = Prefilter((), (rule,), engine="re")
 
     assert list(keeper.hits(b"keyabc=1234 keyabcd=1234")) == [(0, 11)]
 
