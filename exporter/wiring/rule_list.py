@@ -7,9 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from redaction.rules.built_in import built_in_pack
 from redaction.rules.examples import expanded
-from redaction.rules.formats import read_table
+from redaction.rules.formats import built_in_pack, read_table
 
 if TYPE_CHECKING:
     from redaction.engine import Engine
@@ -40,7 +39,7 @@ def described(engine: "Engine", rule_files: Iterable[str]) -> dict[str, Any]:
 def _pack_of_code(rule: "Rule", ours: _Pack, theirs: _Pack) -> _Pack:
     if rule.id.startswith("plugin."):
         return rule.provider, ""
-    return theirs if rule.is_borrowed else ours
+    return theirs if rule.is_from_detect_secrets else ours
 
 
 def _version_of(name: str) -> str:

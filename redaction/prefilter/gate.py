@@ -1,4 +1,4 @@
-"""Where in a line may a secret end? Answered for all rules in one pass over the raw bytes.
+"""Finds where in a line a secret may end, for all rules in one pass over the raw bytes.
 
 Hyperscan does it at some hundred megabytes a second. Where it has no wheel, the same expressions run on Python's `re`,
 hundreds of times slower and with the same results.
@@ -12,29 +12,26 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from redaction.prefilter.cache import cached
+from redaction.errors import TooManyHitsError
+from redaction.prefilter.cache import cached_database
 
 EngineName: TypeAlias = Literal["hyperscan", "re"]
 # The number of the expression, and where its match ends.
 Hit: TypeAlias = tuple[int, int]
-# No line of a session has more; one that does is refused.
+# No line of a session has as many; a line with more is refused.
 HITS_MAX: Final = 1_000_000
 _ENDS_AROUND: Final = 32
 
 
-class TooManyHitsError(Exception):
-    """A line in which more seems to be a secret than can be looked at."""
-
-
 class PatternGate(Protocol):
-    """What every gate promises; one per thread."""
+    """Compiled expressions; one per thread."""
 
     def hits(self, line: bytes) -> Sequence[Hit]:
-        """The ends of all expressions' matches, in order for each expression."""
+        """The ends of all matches, in order for each expression."""
         ...
 
-    def another(self) -> "PatternGate":
-        """The same gate for another thread; nothing is compiled again."""
+    def for_thread(self) -> "PatternGate":
+        """The same gate for one other thread; nothing is compiled again."""
         ...
 
 
@@ -78,22 +75,22 @@ class HyperscanGate:
             database.compile(expressions=list(expressions), ids=numbers, flags=[0] * len(numbers), literal=literal)
             return database
 
-        self._database = cached(expressions, cache_dir, compiled) if cache_dir is not None else compiled()
+        self._database = cached_database(expressions, cache_dir, compiled) if cache_dir is not None else compiled()
         self._scan = self._database.scan
         self._scratch = hyperscan.Scratch(self._database)
         self._terminated = hyperscan.ScanTerminated
 
     def hits(self, line: bytes) -> Sequence[Hit]:
-        """The ends of all expressions' matches."""
+        """The ends of all matches."""
         hits: list[Hit] = []
         try:
-            # By place: names of arguments take longer than the rest of the call does for a short line.
+            # Positional arguments: for a short line keyword arguments would take longer than the rest of the call.
             self._scan(line, _note, 0, hits, self._scratch)
         except self._terminated as error:
             raise TooManyHitsError from error
         return hits
 
-    def another(self) -> "HyperscanGate":
+    def for_thread(self) -> "HyperscanGate":
         """The same database with working memory of its own."""
         other = copy(self)
         other._scratch = type(self._scratch)(self._database)
@@ -101,7 +98,7 @@ class HyperscanGate:
 
 
 def _ends(pattern: re.Pattern[bytes], line: bytes, found: re.Match[bytes]) -> Iterator[int]:
-    """Where else a match that begins there may end, which `re` does not say by itself."""
+    """All ends near the end of this match; `re` itself reports only one end for each beginning."""
     start, end = found.span()
     for to in range(max(start + 1, end - _ENDS_AROUND), min(len(line), end + _ENDS_AROUND) + 1):
         if to == end or pattern.fullmatch(line, start, to) is not None:
@@ -132,6 +129,6 @@ class SlowGate:
                 found = pattern.search(line, found.start() + 1)
         return sorted(hits, key=itemgetter(1))
 
-    def another(self) -> "SlowGate":
-        """This one: it keeps nothing of a line."""
+    def for_thread(self) -> "SlowGate":
+        """This gate itself, which holds no state of a line."""
         return self

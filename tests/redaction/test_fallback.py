@@ -1,8 +1,8 @@
 """Where there is no Hyperscan the same rules find the same, slower."""
 
 from redaction.engine import Engine, Masked, Redaction
-from redaction.rules.built_in import built_in_pack
 from redaction.rules.examples import expanded
+from redaction.rules.formats import built_in_pack
 from tests.redaction.contract import CLEAN_TEXTS
 from tests.redaction.events import event
 from tests.redaction.made_up import KINDS, make

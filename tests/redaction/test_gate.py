@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from redaction.prefilter.gate import EngineName, TooManyHitsError, make_gate
+from redaction.errors import TooManyHitsError
+from redaction.prefilter.gate import EngineName, make_gate
 
 ENGINES: tuple[EngineName, ...] = ("hyperscan", "re")
 EXPRESSIONS = [
