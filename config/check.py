@@ -1,4 +1,4 @@
-"""Checks what was given, one setting after the other, and makes the settings of it."""
+"""Checks the given values, one setting after the other, and makes the settings of them."""
 
 import re
 from collections.abc import Mapping
@@ -10,13 +10,12 @@ from config.errors import ConfigError
 from config.fields import Field, Kind, SettingsTable, Sinks, fields, members
 from config.given.layer import Given, Layer, unknown
 from config.given.toml import written
-from config.masking import mask_url
 from config.paths import Places
 from config.settings import Settings, Source
-from config.sinks import check_sink
+from config.sinks import check_secret_file, check_sink
 from config.source import AhpAddress, RpcAddress, address_of, check_source
 from config.token import read_token
-from config.url import fault
+from config.url import fault, mask_url
 
 _SHOWN_LENGTH_MAX = 80
 _AS_TEXT: dict[Kind, str] = {
@@ -95,97 +94,76 @@ def _value(field: Field, given: Given, places: Places) -> object:
 
 def _absolute(value: str | tuple[str, ...], given: Given, places: Places) -> object:
     if isinstance(value, str):
-        return places.absolute(value, relative_to=given.relative_to, where=given.where, key=given.key)
-    return tuple(
-        places.absolute(
-            one, relative_to=given.relative_to, where=given.inside.get((index,), given.where), key=given.key
-        )
-        for index, one in enumerate(value)
-    )
+        return places.absolute(value, given)
+    return tuple(places.absolute(one, given.element(index, one)) for index, one in enumerate(value))
 
 
 def _tables(field: Field, given: Given, places: Places) -> object:
     """An array of tables."""
     assert field.tables_of is not None
-    if not isinstance(given.value, list | tuple):
+    if not isinstance(given.value, list | tuple) or not all(isinstance(table, Mapping) for table in given.value):
         raise _wrong(field, given)
     known = fields(field.tables_of)
     made: list[object] = []
     for index, table in enumerate(given.value):
-        where = given.inside.get((index,), given.where)
-        if not isinstance(table, Mapping):
-            raise _wrong(field, given)
         for name in table:
             if name not in known:
-                raise unknown(f"{given.key}.{name}", known, where=given.inside.get((index, name), where))
+                element = given.element(index, None, name)
+                raise unknown(element.key, known, where=element.where)
         if field.tables_of is Source:
             made.append(_source(known, given, index, table, places))
             continue
         if len(table) != 1:
             message = f"expected each {given.key} to have one of {', '.join(known)}, given {len(table)} of them"
-            raise ConfigError(message, where=where, key=given.key)
-        made.append(_entry(field, given, index, table))
+            raise given.element(index, table).error(message)
+        ((name, value),) = table.items()
+        made.append(_entry(field.tables_of, name, given.element(index, value, name)))
     return tuple(made)
 
 
 def _source(
     known: Mapping[str, Field], given: Given, index: int, table: Mapping[str, object], places: Places
 ) -> Source:
-    """A source, its address checked and without parameters: what it needs of them is in its other settings."""
-    where, key = given.inside.get((index,), given.where), f"{given.key}.url"
-    if "url" not in table:
-        raise ConfigError(f"expected each {given.key} to have a url", where=where, key=key)
+    """A source whose address is checked and has no parameters; those are in its other settings."""
 
     def value(name: str, held: object) -> Any:
-        at = given.inside.get((index, name), where)
-        return _value(known[name], Given(held, given.origin, at, f"{given.key}.{name}", given.relative_to), places)
+        return _value(known[name], given.element(index, held, name), places)
 
+    url, token_file = given.element(index, None, "url"), given.element(index, None, "token_file")
+    if "url" not in table:
+        raise url.error(f"expected each {given.key} to have a url")
     source = Source(**{name: value(name, held) for name, held in table.items()})
     try:
         address = address_of(source)
         check_source(address, source)
     except ValueError as error:
-        at = given.inside.get((index, "url"), where)
-        raise ConfigError(f"{key}: {error}", where=at, key=key) from None
+        raise url.error(f"{url.key}: {error}") from None
     if isinstance(address, RpcAddress | AhpAddress):
         file = value("token_file", address.token_file) if address.token_file else None
         source = Source(url=address.name, token_file=file, push=source.push)
-        _check_token_file(source, given.inside.get((index, "token_file"), where), f"{given.key}.token_file")
+        check_secret_file(lambda: read_token(source), token_file)
     return source
 
 
-def _check_token_file(source: Source, where: str, key: str) -> None:
-    """Read the token once, so that a file that cannot be used is reported at start, with where it was named."""
-    try:
-        read_token(source)
-    except ConfigError as error:
-        raise ConfigError(f"{error.message} ({error.where})", hint=error.hint, where=where, key=key) from None
-
-
-def _entry(field: Field, given: Given, index: int, table: Mapping[str, object]) -> object:
-    assert field.tables_of is not None
-    ((name, value),) = table.items()
-    where = given.inside.get((index, name), given.where)
-    key = f"{given.key}.{name}"
+def _entry(struct: type[msgspec.Struct], name: str, given: Given) -> object:
+    key, value = given.key, given.value
     if not isinstance(value, str) or not value:
-        raise ConfigError(f"expected {key} to be a text that is not empty, given {_shown(value)}", where=where, key=key)
+        raise given.error(f"expected {key} to be a text that is not empty, given {_shown(value)}")
     if name == "regex":
-        _check_regex(value, where=where, key=key)
+        _check_regex(value, given)
     if name == "path" and not value.strip("*?/."):
-        raise ConfigError(f"expected {key} to name some files, given one that names every file", where=where, key=key)
-    return field.tables_of(**{name: value})
+        raise given.error(f"expected {key} to name some files, given one that names every file")
+    return struct(**{name: value})
 
 
-def _check_regex(pattern: str, *, where: str, key: str) -> None:
+def _check_regex(pattern: str, given: Given) -> None:
     try:
         compiled = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        raise ConfigError(f"expected {key} to be a regular expression: {error}", where=where, key=key) from None
+        raise given.error(f"expected {given.key} to be a regular expression: {error}") from None
     if compiled.search("") is not None:
-        raise ConfigError(
-            f"expected {key} to match some text, given one that matches no text at all, and so everything",
-            where=where,
-            key=key,
+        raise given.error(
+            f"expected {given.key} to match some text, given one that matches the empty text and so everything"
         )
 
 
@@ -194,11 +172,11 @@ def _wrong(field: Field, given: Given, reason: str = "") -> ConfigError:
     shown = "another value" if field.secret else _shown(given.value, url=field.url)
     message = f"expected {given.key} to be {expected}, given {shown}" + (f": {reason}" if reason else "")
     hint = _AS_TEXT.get(field.kind, "") if isinstance(given.value, str) else ""
-    return ConfigError(message, hint=hint, where=given.where, key=given.key)
+    return given.error(message, hint)
 
 
 def _shown(value: object, *, url: bool = False) -> str:
-    """A value in an error: short, and of an address no credentials."""
+    """A value in an error message: short, and without the credentials of an address."""
     if isinstance(value, str) and url and "://" not in value:
         return "a text that is none"  # perhaps a token in the wrong place
     if isinstance(value, str):

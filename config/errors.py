@@ -1,12 +1,12 @@
-"""The one error of this package: which setting is wrong, where it was given, and what to do."""
+"""The error of this package: which setting is wrong, where it was given, and what to do."""
 
 from collections.abc import Iterable
 
 
 class ConfigError(Exception):
-    """A setting that cannot be used; no part of it ever holds the value of a secret.
+    """An invalid setting; no part of it ever contains a secret.
 
-    `where` is `FILE:LINE`, the name of a variable or of a flag; `key` is the setting as the person wrote it;
+    `where` is `FILE:LINE`, the name of a variable or of a flag; `key` is the setting as it was written;
     `message` says what was expected and what was given; `hint` says what to do, and may be empty.
     """
 
@@ -22,8 +22,8 @@ class ConfigError(Exception):
 
 
 def nearest(word: str, known: Iterable[str], *, prefix: str = "") -> str:
-    """A hint with the known word that looks most like this one, or an empty text."""
-    import difflib  # only those who make a mistake wait for it
+    """A hint with the most similar known word, or an empty text."""
+    import difflib  # imported only after a mistake
 
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"did you mean {prefix}{found[0]}?" if found else ""

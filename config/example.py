@@ -1,7 +1,7 @@
-"""The annotated settings file: every key with its meaning and its default, each commented out.
+"""The annotated settings file: every key with its meaning and default, commented out.
 
-Lines that begin with `#` and no space are settings, so that taking that character away from all of them gives a file
-that loads. `python -m config.example` writes it.
+Lines that begin with `#` and no space are settings: without that character in all of them the file loads.
+`python -m config.example` writes it.
 """
 
 import sys
@@ -14,10 +14,10 @@ from config.given.toml import written
 from config.settings import Settings
 
 _HEAD = """\
-# Settings of exporter. Every key is optional; what stands here behind "#" is the default, or an example where a
-# setting has no default. Take away the "#" to set it. exporter config check says whether the file is sound.
+# Settings of exporter. Every key is optional. The value after "#" is the default, or an example if the setting has no
+# default. Remove the "#" to set it. exporter config check says whether the file is valid.
 #
-# Every setting can also be given as a variable: EXPORTER_ and its path in capitals joined by two underscores, such as
+# Every setting has an environment variable: EXPORTER_ and its path in capitals, joined by two underscores, such as
 # EXPORTER_STATE_DIR, EXPORTER_LIMITS__OPEN_FILES, EXPORTER_MISSION_CONTROL__URL or EXPORTER_MISSION_CONTROL__TEAM__URL.
 """
 _WIDTH = 118
@@ -53,7 +53,7 @@ def _settings(struct: type[msgspec.Struct], table: str) -> list[str]:
 
 
 def _setting(field: Field, *, instead: str = "") -> str:
-    """The setting; one that excludes another of the same table is prose, as a file cannot have both."""
+    """The setting; one that excludes another of its table is a comment, because a file cannot have both."""
     pair = f"{field.name} = {written(_value(field))}"
     line = f"# or, instead of {instead}: {pair}\n" if instead else f"#{pair}\n"
     return "\n" + _prose(field.meaning + _range(field)) + line
@@ -73,7 +73,7 @@ def _value(field: Field) -> object:
 
 
 def _range(field: Field) -> str:
-    """What may be given, where an example alone does not say it."""
+    """The valid values, if the example does not show them."""
     said = field.kind in ("integer", "number") or "one of" in field.expected or "some of" in field.expected
     return f" Give {field.expected}." if said else ""
 

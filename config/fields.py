@@ -1,4 +1,4 @@
-"""What a settings struct says about its fields, read from the struct itself, so that it is said once.
+"""What is known of each setting, read from the structs themselves, so that it is written once.
 
 A field's `msgspec.Meta` carries its meaning (`description`), its bounds and an example; `Meta.extra` marks what the
 type cannot say: `secret`, `url`, `path`, `instead_of` (only one of the two may be given) and `flag` (when the
@@ -6,12 +6,13 @@ command line calls it something else).
 """
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 
-from config.masking import masked
+from config.url import MASK, mask_url
 
 Kind: TypeAlias = Literal["text", "integer", "number", "truth", "texts", "pairs", "tables"]
 
@@ -28,7 +29,7 @@ _NOUNS: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One setting: everything that is known of it besides the value."""
+    """One setting: everything that is known of it except the value."""
 
     name: str
     type: Any
@@ -79,8 +80,17 @@ def fields(struct: type[msgspec.Struct]) -> dict[str, Field]:
     return {name: member for name, member in members(struct).items() if isinstance(member, Field)}
 
 
+def setting(
+    meaning: str, example: object = None, *, ge: float | None = None, le: float | None = None, **marks: Any
+) -> msgspec.Meta:
+    """Describe a setting: its meaning, example and bounds, and the marks that the docstring of this module lists."""
+    lengths = {name: marks.pop(name) for name in ("min_length", "max_length") if name in marks}
+    examples = None if example is None else [example]
+    return msgspec.Meta(description=meaning, examples=examples, ge=ge, le=le, extra=marks or None, **lengths)
+
+
 class Shown(msgspec.Struct, frozen=True):
-    """A struct that shows itself to people, logs and tracebacks without its secrets."""
+    """A struct whose text in logs, tracebacks and output contains no secrets."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in masked_items(self))})"
@@ -89,8 +99,17 @@ class Shown(msgspec.Struct, frozen=True):
         return masked_items(self)
 
 
+def masked(value: object, *, secret: bool, url: bool) -> object:
+    """The value as it may be shown: no secret (of a table only its names), and no credentials of an address."""
+    if secret and isinstance(value, Mapping):
+        return dict.fromkeys(value, MASK)
+    if secret and value is not None:
+        return MASK
+    return mask_url(value) if url and isinstance(value, str) else value
+
+
 def masked_items(value: msgspec.Struct) -> list[tuple[str, Any]]:
-    """Name and value of every member, fit to be shown: secrets and the credentials in addresses are masked."""
+    """Name and value of every member; secrets and the credentials in addresses are masked."""
     shown: list[tuple[str, Any]] = []
     for name, member in members(type(value)).items():
         held = getattr(value, name)
@@ -102,7 +121,7 @@ def masked_items(value: msgspec.Struct) -> list[tuple[str, Any]]:
 
 def _member(info: msgspec.structs.FieldInfo) -> Member:
     bare, metas = _split(info.type)
-    meaning = _said(metas, "description") or ""
+    meaning = _meta(metas, "description") or ""
     if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
         return SettingsTable(info.name, bare, meaning)
     inner = get_args(bare)
@@ -113,7 +132,7 @@ def _member(info: msgspec.structs.FieldInfo) -> Member:
     if info.default_factory is not msgspec.NODEFAULT:
         default = info.default_factory()
     required = default is msgspec.NODEFAULT
-    marks = _said(metas, "extra") or {}
+    marks = _meta(metas, "extra") or {}
     return Field(
         name=info.name,
         type=info.type,
@@ -122,7 +141,7 @@ def _member(info: msgspec.structs.FieldInfo) -> Member:
         required=required,
         meaning=meaning,
         expected=_expected(bare, kind, metas),
-        example=(_said(metas, "examples") or [None])[0],
+        example=(_meta(metas, "examples") or [None])[0],
         secret=bool(marks.get("secret")),
         url=bool(marks.get("url")),
         path=bool(marks.get("path")),
@@ -133,7 +152,7 @@ def _member(info: msgspec.structs.FieldInfo) -> Member:
 
 
 def _split(annotated: Any) -> tuple[Any, tuple[msgspec.Meta, ...]]:
-    """The type without `| None`, and the Metas around it from the outer to the inner."""
+    """The type without `| None`, and its Metas from the outermost to the innermost."""
     if get_origin(annotated) is Annotated:
         inside, outer = get_args(annotated)
         bare, inner = _split(inside)
@@ -143,7 +162,7 @@ def _split(annotated: Any) -> tuple[Any, tuple[msgspec.Meta, ...]]:
     return annotated, ()
 
 
-def _said(metas: tuple[msgspec.Meta, ...], name: str) -> Any:
+def _meta(metas: tuple[msgspec.Meta, ...], name: str) -> Any:
     return next((getattr(meta, name) for meta in metas if getattr(meta, name) is not None), None)
 
 
@@ -169,9 +188,9 @@ def _expected(bare: Any, kind: Kind, metas: tuple[msgspec.Meta, ...]) -> str:
         listed = ", ".join(f'"{choice}"' for choice in choices)
         return f"one of {listed}" if kind == "text" else f"an array of some of {listed}"
     if kind in ("integer", "number"):
-        return f"{_NOUNS[kind]} from {_said(metas, 'ge')} to {_said(metas, 'le')}"
-    if kind == "text" and _said(metas, "max_length"):
-        return f"a text of {_said(metas, 'min_length')} to {_said(metas, 'max_length')} characters"
+        return f"{_NOUNS[kind]} from {_meta(metas, 'ge')} to {_meta(metas, 'le')}"
+    if kind == "text" and _meta(metas, "max_length"):
+        return f"a text of {_meta(metas, 'min_length')} to {_meta(metas, 'max_length')} characters"
     return _NOUNS[kind]
 
 

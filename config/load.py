@@ -1,4 +1,4 @@
-"""Loads the settings: flags over environment over file over defaults, each with where it came from."""
+"""Loads the settings: flags over environment over file over defaults, each with its origin."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal, TypeAlias
 
-from msgspec import Meta, field
+from msgspec import field
 
-from config.fields import Shown
+from config.fields import Shown, setting
 
 Signal: TypeAlias = Literal["traces", "metrics", "logs"]
 
@@ -14,93 +14,79 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     endpoint: Annotated[
         str,
-        Meta(
-            description="Where it is; for http/protobuf, /v1/traces, /v1/metrics and /v1/logs are appended.",
-            examples=["http://localhost:4318"],
-            extra={"url": True},
+        setting(
+            "Address; for http/protobuf /v1/traces, /v1/metrics and /v1/logs are appended.",
+            "http://localhost:4318",
+            url=True,
         ),
     ]
     append_path: Annotated[
-        bool, Meta(description="false: the endpoint is the whole address of its one signal; nothing is appended.")
+        bool, setting("false: the endpoint is the complete address of a single signal, and nothing is appended.")
     ] = True
-    protocol: Annotated[Literal["http/protobuf", "grpc"], Meta(description="How OTLP is spoken there.")] = (
-        "http/protobuf"
-    )
-    signals: Annotated[tuple[Signal, ...], Meta(description="What is sent.", min_length=1)] = (
-        "traces",
-        "metrics",
-        "logs",
-    )
+    protocol: Annotated[Literal["http/protobuf", "grpc"], setting("Protocol of the endpoint.")] = "http/protobuf"
+    signals: Annotated[tuple[Signal, ...], setting("Signals to send.", min_length=1)] = ("traces", "metrics", "logs")
     content: Annotated[
         Literal["none", "metadata", "redacted"],
-        Meta(
-            description="none: types, ids, times, numbers, tool names; metadata: also model, agent, repository and "
-            "branch names; redacted: also texts, arguments and paths, with secrets masked."
+        setting(
+            "none: types, ids, times, numbers, tool names; metadata: also names of models, agents, repositories and "
+            "branches; redacted: also texts, arguments and paths, with secrets masked."
         ),
     ] = "metadata"
     semconv: Annotated[
-        Literal["latest", "legacy", "both"], Meta(description="Which spelling of the attribute and metric names.")
+        Literal["latest", "legacy", "both"], setting("Version of the names of attributes and metrics.")
     ] = "latest"
     temporality: Annotated[
-        Literal["cumulative", "delta"], Meta(description="How metric points count: since the start, or since the last.")
+        Literal["cumulative", "delta"],
+        setting("Temporality of metrics: cumulative: since the start; delta: since the last point."),
     ] = "cumulative"
     headers_file: Annotated[
         str | None,
-        Meta(
-            description="File that holds the headers, one name=value per line.",
-            examples=["~/.config/exporter/otel.headers"],
-            extra={"path": True, "instead_of": "headers"},
+        setting(
+            "File with headers, one name=value per line.",
+            "~/.config/exporter/otel.headers",
+            path=True,
+            instead_of="headers",
         ),
     ] = None
     headers: Annotated[
         dict[str, str],
-        Meta(
-            description="Headers of every request, such as authorization; sent to this endpoint and nowhere else.",
-            examples=[{"authorization": "Bearer the-token"}],
-            extra={"secret": True, "instead_of": "headers_file"},
+        setting(
+            "Headers of every request, such as authorization, sent to this endpoint only.",
+            {"authorization": "Bearer the-token"},
+            secret=True,
+            instead_of="headers_file",
         ),
     ] = field(default_factory=dict)
     allow_http: Annotated[
-        bool, Meta(description="Send headers over http:// to an address that is not loopback, readable on the way.")
+        bool, setting("Send headers over http:// to an address that is not loopback; anybody on the way can read them.")
     ] = False
-    timeout_seconds: Annotated[
-        float, Meta(description="How long one request may take before it is sent again later.", ge=0.1, le=600)
-    ] = 10.0
-    compression: Annotated[Literal["gzip", "none"], Meta(description="How requests are compressed.")] = "gzip"
+    timeout_seconds: Annotated[float, setting("Timeout of one request, after which it is retried.", ge=0.1, le=600)] = (
+        10.0
+    )
+    compression: Annotated[Literal["gzip", "none"], setting("Compression of requests.")] = "gzip"
     certificate_file: Annotated[
         str | None,
-        Meta(
-            description="Certificates (PEM) to trust instead of the system's.",
-            examples=["/etc/ssl/otel-ca.pem"],
-            extra={"path": True},
-        ),
+        setting("CA certificates (PEM) to trust instead of those of the system.", "/etc/ssl/otel-ca.pem", path=True),
     ] = None
     client_certificate_file: Annotated[
-        str | None,
-        Meta(description="Certificate (PEM) to identify with.", examples=["/etc/ssl/otel.pem"], extra={"path": True}),
+        str | None, setting("Client certificate (PEM).", "/etc/ssl/otel.pem", path=True)
     ] = None
     client_key_file: Annotated[
-        str | None,
-        Meta(
-            description="Private key (PEM) of that certificate.", examples=["/etc/ssl/otel.key"], extra={"path": True}
-        ),
+        str | None, setting("Private key (PEM) of the client certificate.", "/etc/ssl/otel.key", path=True)
     ] = None
     service_name: Annotated[
         str,
-        Meta(
-            description="service.name of everything that is sent; the CLI's own by default.",
-            min_length=1,
-            max_length=255,
+        setting(
+            "service.name of everything that is sent; the default is that of the CLI.", min_length=1, max_length=255
         ),
     ] = "github-copilot"
     health: Annotated[
-        bool,
-        Meta(description="Also send there how the exporter itself is: lag, retries, rejected, masked, quarantined."),
+        bool, setting("Also send the health of the exporter: lag, retries, rejected, masked and quarantined events.")
     ] = False
     resource_attributes: Annotated[
         dict[str, str],
-        Meta(
-            description="Further attributes of the resource, such as deployment.environment.",
-            examples=[{"deployment.environment": "laptop"}],
+        setting(
+            "Additional attributes of the resource, such as deployment.environment.",
+            {"deployment.environment": "laptop"},
         ),
     ] = field(default_factory=dict)

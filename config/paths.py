@@ -1,18 +1,18 @@
-"""Where files are: the person's home and the XDG directories, from the environment that `load` is given."""
+"""Directories: the home and the XDG directories of the user, from the environment that `load` is given."""
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.errors import ConfigError
+from config.given.layer import Given
 
 _NAME = "exporter"
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Makes the paths that people write absolute. Nothing is looked up in the working directory."""
+    """Makes paths in settings absolute. The working directory is never used."""
 
     environ: Mapping[str, str]
 
@@ -22,7 +22,7 @@ class Places:
         return self.environ.get("HOME", "") or self.environ.get("USERPROFILE", "")
 
     def default_file(self) -> Path | None:
-        """Where the settings file is when nobody names one."""
+        """The settings file if no other is named."""
         base = self.xdg("XDG_CONFIG_HOME") or (str(Path(self.home, ".config")) if self.home else "")
         return Path(base, _NAME, f"{_NAME}.toml") if base else None
 
@@ -31,28 +31,22 @@ class Places:
         value = self.environ.get(variable, "")
         return value if is_absolute(value) else ""
 
-    def absolute(self, text: str, *, relative_to: Path | None, where: str, key: str) -> str:
-        """The path with `~` replaced. A relative one is an error unless there is a directory that it is relative to."""
+    def absolute(self, text: str, given: Given) -> str:
+        """The path with `~` replaced. A relative one is an error, unless `given` says what it is relative to."""
         if "\0" in text or not text:
-            raise ConfigError(f"expected {key} to be a path", where=where, key=key)
+            raise given.error(f"expected {given.key} to be a path")
         if text == "~" or text.startswith(("~/", "~\\")):
             if not self.home:
-                raise ConfigError(
-                    f'{key} begins with "~", and the environment has no HOME',
-                    hint="set HOME or write the whole path",
-                    where=where,
-                    key=key,
-                )
+                message = f'{given.key} begins with "~", and the environment has no HOME'
+                raise given.error(message, "set HOME or write the whole path")
             return str(Path(self.home, text[2:]))
         if is_absolute(text):
             return str(Path(text))
-        if relative_to is None or text.startswith("~"):
-            raise ConfigError(
-                f'expected {key} to be a whole path or one that begins with "~/", given "{text}"', where=where, key=key
-            )
-        return os.path.normpath(relative_to / text)
+        if given.relative_to is None or text.startswith("~"):
+            raise given.error(f'expected {given.key} to be a whole path or one that begins with "~/", given "{text}"')
+        return os.path.normpath(given.relative_to / text)
 
 
 def is_absolute(path: str) -> bool:
-    """Whether the path says by itself where it leads, on the system this runs on."""
+    """Whether the path is absolute on this system."""
     return Path(path).is_absolute()

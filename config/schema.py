@@ -14,11 +14,11 @@ SINK_NAME = "^[a-z0-9_-]+$"
 
 
 def schema() -> dict[str, Any]:
-    """The schema of a document that TOML has been read into."""
+    """The schema of the parsed TOML document."""
     whole = _without_null(msgspec.json.schema(Settings))
     definitions = whole["$defs"]
     for definition in definitions.values():
-        del definition["required"]  # what a file leaves out, a variable may give
+        del definition["required"]  # a variable may give what the file omits
     for name, member in members(Settings).items():
         if isinstance(member, Sinks):
             described = definitions["Settings"]["properties"][name]
@@ -41,7 +41,7 @@ def schema_text() -> str:
 
 
 def _sinks(group: Sinks, meaning: str) -> dict[str, Any]:
-    """One sink, or a table of sinks; the name of a setting is no name of a sink."""
+    """One sink or a table of sinks; the name of a setting cannot be the name of a sink."""
     sink = {"$ref": f"#/$defs/{group.struct.__name__}"}
     names = {"pattern": SINK_NAME, "not": {"enum": list(fields(group.struct))}}
     many = {"type": "object", "propertyNames": names, "additionalProperties": sink}
@@ -58,7 +58,7 @@ def _one_of_two(definition: dict[str, Any], group: Sinks) -> None:
 
 
 def _without_null(node: Any) -> Any:
-    """The same without null, which TOML does not have."""
+    """The same schema without null, which TOML does not have."""
     if isinstance(node, list):
         return [_without_null(one) for one in node]
     if not isinstance(node, dict):

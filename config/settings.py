@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from config.fields import Shown
+from config.fields import Shown, setting
 from config.otel import Otel
 from config.redaction import Redaction
 
@@ -19,190 +19,170 @@ class MissionControl(Shown, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     url: Annotated[
         str,
-        Meta(
-            description="Where it is, as the CLI's own uploader would be told: the address that ends in /agents.",
-            examples=["https://mc.example.com/agents"],
-            extra={"url": True},
+        setting(
+            "Address that ends in /agents, as for the uploader of the CLI.", "https://mc.example.com/agents", url=True
         ),
     ]
     token_file: Annotated[
         str | None,
-        Meta(
-            description="File that holds the token; read again whenever the token is needed, so it may change.",
-            examples=["~/.config/exporter/mc.token"],
-            extra={"path": True, "instead_of": "token"},
+        setting(
+            "File with the token. It is read whenever the token is needed, so it may change.",
+            "~/.config/exporter/mc.token",
+            path=True,
+            instead_of="token",
         ),
     ] = None
     token: Annotated[
         str | None,
-        Meta(
-            description="The token itself, sent as Authorization: Bearer to this address and nowhere else.",
-            examples=["the-token"],
-            extra={"secret": True, "instead_of": "token_file"},
+        setting(
+            "Token, sent as Authorization: Bearer to this address only.",
+            "the-token",
+            secret=True,
+            instead_of="token_file",
         ),
     ] = None
     allow_http: Annotated[
-        bool, Meta(description="Send the token over http:// to an address that is not loopback, readable on the way.")
+        bool, setting("Send the token over http:// to an address that is not loopback; anybody on the way can read it.")
     ] = False
     max_event_bytes: Annotated[
         int,
-        Meta(
-            description="Larger events go to quarantine, unless the receiver says that it takes more.",
-            ge=64 * KIB,
-            le=64 * MIB,
+        setting(
+            "Larger events are quarantined, unless the receiver announces a higher limit.", ge=64 * KIB, le=64 * MIB
         ),
     ] = 8 * MIB
     certificate_file: Annotated[
         str | None,
-        Meta(
-            description="Certificates (PEM) to trust instead of the system's.",
-            examples=["~/.config/exporter/mc-ca.pem"],
-            extra={"path": True},
+        setting(
+            "CA certificates (PEM) to trust instead of those of the system.", "~/.config/exporter/mc-ca.pem", path=True
         ),
     ] = None
-    connections: Annotated[int, Meta(description="Sessions delivered at the same time.", ge=1, le=64)] = 4
-    timeout_seconds: Annotated[
-        float, Meta(description="How long one request may take before it is sent again later.", ge=0.1, le=600)
-    ] = 30.0
-    owner_id: Annotated[
-        Name | None,
-        Meta(description="Owner that sessions are registered for.", examples=["1"]),
-    ] = None
-    repo_id: Annotated[
-        Name | None,
-        Meta(description="Repository that sessions are registered for.", examples=["2"]),
-    ] = None
+    connections: Annotated[int, setting("Number of sessions that are delivered at the same time.", ge=1, le=64)] = 4
+    timeout_seconds: Annotated[float, setting("Timeout of one request, after which it is retried.", ge=0.1, le=600)] = (
+        30.0
+    )
+    owner_id: Annotated[Name | None, setting("Owner that sessions are registered for.", "1")] = None
+    repo_id: Annotated[Name | None, setting("Repository that sessions are registered for.", "2")] = None
     live: Annotated[
-        bool, Meta(description="Also send ephemeral events, redacted; the receiver shows them and stores none.")
+        bool, setting("Also send ephemeral events, redacted. The receiver shows them and does not store them.")
     ] = False
     compression: Annotated[
-        Literal["auto", "none"], Meta(description="auto: what the receiver says it can read; none: never.")
+        Literal["auto", "none"], setting("auto: compress requests in a way that the receiver announces; none: never.")
     ] = "auto"
 
 
 class Source(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where events come from besides the CLI's files."""
+    """A source of events in addition to the files of the CLI."""
 
     url: Annotated[
         str,
-        Meta(
-            description="rpc://HOST:PORT: a CLI server (copilot --headless --port N, or --ui-server), which is only "
-            "asked and never told anything; ahp+ws://HOST:PORT or ahp+wss://HOST: an agent host, such as VS Code's, "
-            "which is only listened to; tap: what the extension of exporter tap install shows live; file: the CLI's "
-            "files, which are followed in any case.",
-            examples=["rpc://127.0.0.1:4321"],
+        setting(
+            "rpc://HOST:PORT: a CLI server (copilot --headless --port N, or --ui-server), which is only read from; "
+            "ahp+ws://HOST:PORT or ahp+wss://HOST: an agent host, such as that of VS Code, which is only listened to; "
+            "tap: what the extension of exporter tap install shows live; file: the files of the CLI, which are always "
+            "followed.",
+            "rpc://127.0.0.1:4321",
         ),
     ]
     token_file: Annotated[
         str | None,
-        Meta(
-            description="File that holds the server's COPILOT_CONNECTION_TOKEN, or the agent host's connection token; "
-            "read again before every connection.",
-            examples=["~/.config/exporter/rpc.token"],
-            extra={"path": True},
+        setting(
+            "File with the COPILOT_CONNECTION_TOKEN of the server or the connection token of the agent host. It is "
+            "read before every connection.",
+            "~/.config/exporter/rpc.token",
+            path=True,
         ),
     ] = None
     push: Annotated[
         bool,
-        Meta(
-            description="Have the server send the events of loaded sessions instead of asking for them. That attaches "
-            "to them without a trace, but a session that its owner has closed ends only when the exporter hangs up."
+        setting(
+            "true: the server sends the events of loaded sessions; false: the exporter asks for them. With true the "
+            "exporter attaches to these sessions, which leaves no trace in them; but a session that its owner has "
+            "closed ends only when the exporter disconnects."
         ),
     ] = False
 
 
 class Limits(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How much the exporter uses at most."""
+    """Upper limits of what the exporter uses."""
 
     max_line_bytes: Annotated[
-        int, Meta(description="Longer lines of a session file go to quarantine.", ge=64 * KIB, le=256 * MIB)
+        int, setting("Longer lines of a session file are quarantined.", ge=64 * KIB, le=256 * MIB)
     ] = 16 * MIB
-    open_files: Annotated[int, Meta(description="Session files held open at the same time.", ge=1, le=65_536)] = 64
+    open_files: Annotated[int, setting("Number of session files that are open at the same time.", ge=1, le=65_536)] = 64
     quarantine_bytes: Annotated[
-        int,
-        Meta(description="Size of the quarantine; when it is full the session stops.", ge=MIB, le=1024 * 1024 * MIB),
+        int, setting("Size of the quarantine. When it is full, the session stops.", ge=MIB, le=1024 * 1024 * MIB)
     ] = 256 * MIB
-    quarantine_days: Annotated[int, Meta(description="How long quarantined events are kept.", ge=1, le=3650)] = 30
+    quarantine_days: Annotated[int, setting("Days after which quarantined events are deleted.", ge=1, le=3650)] = 30
     keep_days: Annotated[
         int,
-        Meta(
-            description="Mission Control here forgets a session so long after its last event; 0: never.",
-            ge=0,
-            le=36_500,
+        setting(
+            "Days after its last event when the embedded Mission Control deletes a session; 0: never.", ge=0, le=36_500
         ),
     ] = 365
     keep_gb: Annotated[
-        int, Meta(description="When all take more gigabytes, the oldest sessions go too; 0: never.", ge=0, le=1_000_000)
+        int,
+        setting(
+            "Gigabytes of all sessions above which the embedded Mission Control deletes the oldest ones; 0: no limit.",
+            ge=0,
+            le=1_000_000,
+        ),
     ] = 20
     cache_bytes: Annotated[
         int,
-        Meta(
-            description="A sink further behind than this reads the file by itself instead of with the others.",
+        setting(
+            "A sink that is behind by more than this reads the file by itself and not with the others.",
             ge=64 * KIB,
             le=1024 * MIB,
         ),
     ] = 8 * MIB
     journal_bytes: Annotated[
         int,
-        Meta(
-            description="Size of the journals, which hold the events of sessions without a file until every sink has "
-            "them; when it is reached their source is not read on.",
+        setting(
+            "Size of the journals, which hold the events of sessions without a file until they are delivered to every "
+            "sink. At this size their source is paused.",
             ge=MIB,
             le=1024 * 1024 * MIB,
         ),
     ] = 256 * MIB
     poll_seconds: Annotated[
-        float,
-        Meta(description="How often files are looked at where the system cannot report changes.", ge=0.05, le=3600),
+        float, setting("Interval of checking files where the system cannot report changes.", ge=0.05, le=3600)
     ] = 1.0
     incomplete_line_seconds: Annotated[
-        float, Meta(description="A last line that stays incomplete for longer is reported.", ge=1, le=86_400)
+        float, setting("A last line that is incomplete for longer than this is reported.", ge=1, le=86_400)
     ] = 30.0
 
 
 class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Everything that can be set; paths are absolute once loaded."""
+    """All settings; paths are absolute once loaded."""
 
     copilot_home: Annotated[
-        str,
-        Meta(
-            description="The CLI's own directory; sessions are read from session-state in it, nothing is written.",
-            extra={"path": True},
-        ),
+        str, setting("Directory of the CLI. Sessions are read from session-state in it; nothing is written.", path=True)
     ] = "~/.copilot"
-    state_dir: Annotated[
-        str, Meta(description="Where marks, quarantine and the embedded store are kept.", extra={"path": True})
-    ] = "~/.local/state/exporter"
-    cache_dir: Annotated[str, Meta(description="Where compiled rules are kept.", extra={"path": True})] = (
-        "~/.cache/exporter"
+    state_dir: Annotated[str, setting("Directory of marks, quarantine and the embedded store.", path=True)] = (
+        "~/.local/state/exporter"
     )
+    cache_dir: Annotated[str, setting("Directory of the compiled rules.", path=True)] = "~/.cache/exporter"
     history_days: Annotated[
         int,
-        Meta(
-            description="Sessions that changed in the last days are delivered; older ones only by backfill.",
+        setting(
+            "Sessions that changed within this number of days are delivered; older ones only by backfill.",
             ge=0,
             le=36_500,
-            extra={"flag": "--days"},
+            flag="--days",
         ),
     ] = 7
     give_up_seconds: Annotated[
         float,
-        Meta(description="How long backfill and run --until-idle go on without an accepted request.", ge=0, le=86_400),
+        setting("Time without an accepted request after which backfill and run --until-idle end.", ge=0, le=86_400),
     ] = 60.0
-    drain_seconds: Annotated[float, Meta(description="How long a stop waits for what is being sent.", ge=0, le=60)] = (
-        1.5
-    )
+    drain_seconds: Annotated[float, setting("Time that a stop waits for requests in flight.", ge=0, le=60)] = 1.5
     port: Annotated[
-        int, Meta(description="Port of the embedded Mission Control on loopback; 0 takes any.", ge=0, le=65_535)
+        int, setting("Port of the embedded Mission Control on loopback; 0: any free port.", ge=0, le=65_535)
     ] = 8411
     host_name: Annotated[
-        Name | None,
-        Meta(
-            description="Name of this machine in reports, instead of its own.",
-            examples=["laptop"],
-        ),
+        Name | None, setting("Name of this machine in reports, instead of its host name.", "laptop")
     ] = None
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], Meta(description="What is logged.")] = "info"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], setting("Lowest level that is logged.")] = "info"
     source: Annotated[
         tuple[Source, ...],
         Meta(description="Where events come from besides the CLI's files; nothing is connected to unless it is named."),

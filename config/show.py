@@ -1,4 +1,4 @@
-"""The settings in force as rows for people."""
+"""The settings in force as rows of text."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ NOT_SET = "(not set)"
 
 
 class SettingRow(NamedTuple):
-    """One setting: its dotted path, its value as TOML (secrets masked) and where that came from."""
+    """One setting: its dotted path, its value as TOML with secrets masked, and its origin."""
 
     path: str
     value: str

@@ -1,4 +1,4 @@
-"""Checks of a sink as a whole: which settings exclude each other, and where a secret may go."""
+"""Checks of a sink as a whole: settings that exclude each other, and whether a secret may be sent to its address."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,20 +11,20 @@ from config.given.layer import Given
 from config.otel import Otel
 from config.settings import MissionControl
 from config.token import headers_fault, read_headers, read_token, token_fault
-from config.url import has_credentials, is_plain
+from config.url import has_credentials, is_unencrypted
 
 
 def check_sink(sink: msgspec.Struct, found: Mapping[str, Given]) -> None:
-    """Raises ConfigError if the settings of this sink do not go together; `found` says where each was given."""
+    """Raise ConfigError if the settings of this sink contradict each other; `found` holds where each was given."""
     _check_one_of_two(sink, found)
     match sink:
         case MissionControl():
             _check_token(sink, found)
             _check_certificate(sink, found)
-            _check_way(sink.url, found["url"], sink.allow_http, secret=_first(found, "token", "token_file"))
+            _check_transport(sink.url, found["url"], sink.allow_http, secret=_first(found, "token", "token_file"))
         case Otel():
             _check_headers(sink, found)
-            _check_way(
+            _check_transport(
                 sink.endpoint, found["endpoint"], sink.allow_http, secret=_first(found, "headers", "headers_file")
             )
             _check_otel(sink, found)
@@ -34,12 +34,8 @@ def _check_one_of_two(sink: msgspec.Struct, found: Mapping[str, Given]) -> None:
     for name, given in found.items():
         other = fields(type(sink))[name].instead_of
         if other in found:
-            raise ConfigError(
-                f"expected one of {given.key} and {other}, given both",
-                hint=f"remove one; {other} is at {found[other].where}",
-                where=given.where,
-                key=given.key,
-            )
+            hint = f"remove one; {other} is at {found[other].where}"
+            raise given.error(f"expected one of {given.key} and {other}, given both", hint)
 
 
 def _check_token(sink: MissionControl, found: Mapping[str, Given]) -> None:
@@ -47,16 +43,16 @@ def _check_token(sink: MissionControl, found: Mapping[str, Given]) -> None:
         fault = token_fault(sink.token)
         if fault:
             given = found["token"]
-            raise ConfigError(f"expected {given.key} to be a token, {fault}", where=given.where, key=given.key)
+            raise given.error(f"expected {given.key} to be a token, {fault}")
     if sink.token_file is not None:
-        _read(lambda: read_token(sink), found["token_file"])
+        check_secret_file(lambda: read_token(sink), found["token_file"])
 
 
 def _check_certificate(sink: MissionControl, found: Mapping[str, Given]) -> None:
-    """One that cannot be used is reported at start: without it no request would ever arrive."""
+    """Report an unusable certificate file at start; with it every request would fail."""
     if sink.certificate_file is None:
         return
-    import ssl  # which takes milliseconds that only this setting need cost
+    import ssl  # takes milliseconds, which only this setting needs
 
     given = found["certificate_file"]
     try:
@@ -70,7 +66,7 @@ def _check_certificate(sink: MissionControl, found: Mapping[str, Given]) -> None
         hint = "check that the file is there and that you may read it"
     else:
         return
-    raise ConfigError(message, hint=hint, where=given.where, key=given.key)
+    raise given.error(message, hint)
 
 
 def _check_headers(sink: Otel, found: Mapping[str, Given]) -> None:
@@ -78,21 +74,19 @@ def _check_headers(sink: Otel, found: Mapping[str, Given]) -> None:
         fault = headers_fault(sink.headers)
         if fault:
             given = found["headers"]
-            raise ConfigError(f"expected {given.key} to be headers, {fault}", where=given.where, key=given.key)
+            raise given.error(f"expected {given.key} to be headers, {fault}")
     if sink.headers_file is not None:
-        _read(lambda: read_headers(sink), found["headers_file"])
+        check_secret_file(lambda: read_headers(sink), found["headers_file"])
 
 
-def _check_way(address: str, given: Given, allow_http: bool, *, secret: Given | None) -> None:
-    """A secret goes over http:// only to this machine, unless the person says otherwise."""
-    if allow_http or not is_plain(address) or not (secret or has_credentials(address)):
+def _check_transport(address: str, given: Given, allow_http: bool, *, secret: Given | None) -> None:
+    """A secret is sent over http:// only to this machine, unless the settings allow it."""
+    if allow_http or not is_unencrypted(address) or not (secret or has_credentials(address)):
         return
     what = secret.key if secret else "the password in it"
-    raise ConfigError(
+    raise given.error(
         f"{given.key} is an http:// address that is not loopback, so anybody on the way could read {what}",
-        hint="use https://, or, if the network is yours, put the sink into the settings file with allow_http = true",
-        where=given.where,
-        key=given.key,
+        "use https://, or, if the network is yours, put the sink into the settings file with allow_http = true",
     )
 
 
@@ -100,21 +94,18 @@ def _check_otel(sink: Otel, found: Mapping[str, Given]) -> None:
     if not sink.append_path and len(sink.signals) != 1:
         given = found["append_path"]
         message = f"expected one of the signals beside {given.key} = false, given {len(sink.signals)}"
-        raise ConfigError(message, hint='for example signals = ["traces"]', where=given.where, key=given.key)
+        raise given.error(message, 'for example signals = ["traces"]')
     one = _first(found, "client_certificate_file", "client_key_file")
     if one and (sink.client_certificate_file is None or sink.client_key_file is None):
-        message = "expected client_certificate_file and client_key_file together, given one of them"
-        raise ConfigError(message, where=one.where, key=one.key)
+        raise one.error("expected client_certificate_file and client_key_file together, given one of them")
 
 
-def _read(read: Callable[[], object], given: Given) -> None:
-    """Reads a file of secrets once, so that one that cannot be used is reported at start, with where it was named."""
+def check_secret_file(read: Callable[[], object], given: Given) -> None:
+    """Read a file of secrets once, so that an unusable one is reported at start, with the place that names it."""
     try:
         read()
     except ConfigError as error:
-        raise ConfigError(
-            f"{error.message} ({error.where})", hint=error.hint, where=given.where, key=given.key
-        ) from None
+        raise given.error(f"{error.message} ({error.where})", error.hint) from None
 
 
 def _first(found: Mapping[str, Given], *names: str) -> Given | None:

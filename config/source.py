@@ -1,4 +1,4 @@
-"""What a source is, from the address it is given as: the CLI's files, the extension tap, a CLI server or agent host."""
+"""The kinds of sources, by their addresses: files of the CLI, the extension tap, a CLI server, an agent host."""
 
 import re
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ _PATH: Final = re.compile(r"/[A-Za-z0-9._~%/+-]*")
 
 @dataclass(frozen=True, slots=True)
 class FileAddress:
-    """The CLI's own files, which are followed in any case."""
+    """The files of the CLI, which are always followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TapAddress:
-    """What extensions of the CLI show us."""
+    """What the extension of the CLI shows live."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class RpcAddress:
 
     @property
     def name(self) -> str:
-        """What it is called in the status; nothing of it is secret."""
+        """Its name in the status, without secrets."""
         return f"rpc://{_authority(self.host, self.port)}"
 
 
 @dataclass(frozen=True, slots=True)
 class AhpAddress:
-    """An agent host, such as VS Code's, which is spoken to over a WebSocket. `token_file` is as it was written."""
+    """An agent host, such as that of VS Code, over a WebSocket. `token_file` is as it was written."""
 
     host: str
     port: int
@@ -52,7 +52,7 @@ class AhpAddress:
 
     @property
     def name(self) -> str:
-        """What it is called in the status; nothing of it is secret."""
+        """Its name in the status, without secrets."""
         return f"ahp+{self.socket}"
 
     @property
@@ -65,7 +65,7 @@ Address: TypeAlias = FileAddress | TapAddress | RpcAddress | AhpAddress
 
 
 def address_of(source: Source) -> Address:
-    """Return what a source is. Raises ValueError, which repeats nothing of the address, where it is none."""
+    """Return the address of a source. Raises ValueError, which repeats nothing of the address, if it is invalid."""
     if source.url == FILE:
         return FileAddress()
     if source.url == TAP:
@@ -84,9 +84,9 @@ def address_of(source: Source) -> Address:
     if parts.path and not (is_ahp and _PATH.fullmatch(parts.path)):
         raise ValueError(_EXPECTED)
     if "@" in parts.netloc or any(name in ("tkn", "token") for name, _ in query):
-        raise ValueError("a token does not belong into the address; name the file that holds it as token_file")
+        raise ValueError("the address must not contain a token; put it into a file and name that as token_file")
     if any(name != "token_file" or not value for name, value in query) or len(query) > 1:
-        raise ValueError("token_file=FILE is all that may stand behind the question mark")
+        raise ValueError("only token_file=FILE may follow the question mark")
     if query and source.token_file:
         raise ValueError("token_file is given in the address and beside it; remove one")
     token_file = query[0][1] if query else source.token_file
@@ -96,7 +96,7 @@ def address_of(source: Source) -> Address:
 
 
 def check_source(address: Address, source: Source) -> None:
-    """Raise ValueError where the settings of a source do not go together."""
+    """Raise ValueError if the settings of a source contradict each other."""
     if source.push and not isinstance(address, RpcAddress):
         raise ValueError("push is for rpc:// only")
     if not isinstance(address, RpcAddress | AhpAddress):
@@ -107,7 +107,7 @@ def check_source(address: Address, source: Source) -> None:
     if address.token_file and not is_encrypted and not is_loopback(address.name):
         way = "use ahp+wss://, or " if isinstance(address, AhpAddress) else ""
         raise ValueError(
-            "its token would cross the network readable, because this protocol is not encrypted; "
+            "its token would be sent without encryption; "
             f"{way}reach the server through a tunnel to this machine (ssh -L)"
         )
 

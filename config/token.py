@@ -1,4 +1,4 @@
-"""Secrets that are sent with requests, read when they are needed, so that a changed file is picked up."""
+"""Tokens and headers that are sent with requests; they are read when they are needed, so that a file may change."""
 
 import re
 from pathlib import Path
@@ -43,19 +43,19 @@ def read_headers(otel: Otel) -> dict[str, str]:
 
 
 def token_fault(token: str) -> str:
-    """Why this cannot be sent as a token, without any part of it, or an empty text."""
+    """Why this cannot be sent as a token, or an empty text; never a part of the token."""
     if not token:
         return "given nothing"
     return "" if _TOKEN.fullmatch(token) else "given a text with spaces, line ends or characters other than ASCII"
 
 
 def headers_fault(headers: dict[str, str]) -> str:
-    """Why these cannot be sent as headers, without any of their values, or an empty text."""
+    """Why these cannot be sent as headers, or an empty text; never a value."""
     if not headers:
         return "given nothing"
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name):
-            return "given a name that no header can have"
+            return "given an invalid name of a header"
         if not _HEADER_VALUE.fullmatch(value):
             return f"given a value of {name} with line ends or characters other than ASCII"
     return ""

@@ -1,4 +1,4 @@
-"""Addresses of sinks: what is a sound one, and which never leave this machine."""
+"""Addresses of sinks: which are valid, which stay on this machine, and how they are shown."""
 
 import ipaddress
 import re
@@ -6,6 +6,11 @@ from urllib.parse import urlsplit
 
 _NOT_IN_ADDRESS = re.compile(r"[\x00-\x20\x7f\\]")
 _HOST = re.compile(r"[^\s/?#@<>^`{|}%]+")
+
+MASK = "******"
+
+_CREDENTIALS = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@", re.DOTALL)
+_PARAMETERS = re.compile(r"[?#].*$", re.DOTALL)
 
 
 def fault(url: str) -> str:
@@ -27,7 +32,7 @@ def fault(url: str) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether what is sent to this address stays on this machine: 127.0.0.0/8, ::1 and localhost, no other name."""
+    """Whether requests to this address stay on this machine: 127.0.0.0/8, ::1 and localhost, no other name."""
     host = urlsplit(url).hostname or ""
     if host == "localhost":
         return True
@@ -38,11 +43,17 @@ def is_loopback(url: str) -> bool:
     return address == ipaddress.IPv6Address("::1") or (address.version == 4 and address.is_loopback)
 
 
-def is_plain(url: str) -> bool:
-    """Whether everybody on the way can read what is sent to this address."""
+def is_unencrypted(url: str) -> bool:
+    """Whether requests to this address leave this machine without encryption."""
     return urlsplit(url).scheme == "http" and not is_loopback(url)
 
 
 def has_credentials(url: str) -> bool:
-    """Whether a user or password is in the address itself."""
+    """Whether the address contains a user or password."""
     return "@" in urlsplit(url).netloc
+
+
+def mask_url(url: str) -> str:
+    """The address with its user, password and parameters masked; it may be malformed."""
+    without = _CREDENTIALS.sub(lambda found: f"{found[1] or ''}{MASK}@", url)
+    return _PARAMETERS.sub(lambda found: found[0][0] + MASK, without)

@@ -1,11 +1,12 @@
 """Takes secrets out of event lines, texts and streams of text; the one interface that callers of this package need.
 
-A line is read once, as raw bytes, by all rules together. One without a hit is given back untouched: it is never
-decoded. Around a hit the rule that has it looks closer, and only the secrets' own bytes are replaced, so everything
-else stays as it was recorded. Whatever goes wrong, the line is refused, never passed.
+All rules together read a line once, as raw bytes. A line without a hit is returned untouched and never decoded.
+Around a hit the rule that owns it extracts the secret, and only the bytes of secrets are replaced; all else stays as it
+was recorded. Whatever goes wrong, the line is refused and never passed.
 """
 
 import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -13,17 +14,16 @@ from pathlib import Path
 from time import perf_counter
 from typing import Literal, Protocol, TypeAlias
 
-from redaction.baseline import harmless
-from redaction.deadline import Deadline, OutOfTimeError
+from redaction.allowlist import Allowed, audited_digests
+from redaction.errors import InvalidJsonError, OutOfTimeError, TooManyHitsError
 from redaction.known import KnownValues
-from redaction.prefilter.gate import EngineName, TooManyHitsError, best_engine
+from redaction.prefilter.gate import EngineName, best_engine
 from redaction.rules.rule import Certainty, Rule
 from redaction.rules.rule_set import OPAQUE_RULE, all_rules
-from redaction.search import Allowed, SecretSearch
+from redaction.search import Deadline, SecretSearch
+from redaction.spans import Part, masked, parts_of
 from redaction.stream import DeltaStream
-from redaction.text.json_strings import NotJsonError, check, paths, pointer
-from redaction.text.spans import masked
-from redaction.text.string_parts import Part, parts_of
+from redaction.text.json_strings import check, paths, pointer
 from redaction.text.views import plain
 
 FAILED_TEXT = "[REDACTED:redactor-failed:00000000]"
@@ -42,7 +42,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """Nothing to mask: the line is to be used byte for byte."""
+    """Nothing to mask: the line is used byte for byte."""
 
 
 CLEAN = Clean()
@@ -62,7 +62,7 @@ class Masked:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Where each secret was; worked out when it is first asked for."""
+        """Where each secret was; computed on first use."""
         if self._findings is None:
             self._findings = self._find()
         return self._findings
@@ -73,7 +73,7 @@ class Masked:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The line must not be passed on: `not_json`, `time_budget` or `redactor_failed`; the reason holds no content."""
+    """The line must not be passed on. The reason is `not_json`, `time_budget` or `redactor_failed`."""
 
     reason: str
 
@@ -85,11 +85,11 @@ class Redactor(Protocol):
     """What callers rely on; one instance per thread."""
 
     def redact(self, line: bytes, budget_ms: float) -> Redaction:
-        """The line as it may leave; takes about `budget_ms` at most and never raises."""
+        """The redacted line; takes about `budget_ms` at most and never raises."""
         ...
 
     def redact_text(self, text: str) -> str:
-        """The text as it may leave."""
+        """The redacted text; never raises."""
         ...
 
     def stream(self, key: str) -> DeltaStream:
@@ -98,14 +98,14 @@ class Redactor(Protocol):
 
 
 class Engine:
-    """All rules in one pass over the bytes.
+    """A redactor with the built-in rules and those of the user.
 
-    `key` makes the tags of the markers recognisable between runs (without one they are not); `known_values` are
-    masked wherever they stand; `allowed` is never masked. `rule_files` are tables of formats like ours, `plugins` and
-    `baselines` detect-secrets' own: what was audited there as no secret is not masked, known values excepted. A bad
-    file raises `RuleError`. `cache_dir` keeps the compiled rules. `marker` says
-    what stands for a secret: its rule and tag, or stars. `opaque` says what becomes of fields that only work whole.
-    `engine` names another than the fastest that is installed.
+    `key`: with the same key the same secret has the same tag in every run; without one the tags are random.
+    `known_values` are masked wherever they occur; what `allowed` matches is never masked.
+    `rule_files` are tables of formats like ours; `plugins` are plugins and `baselines` are baselines of detect-secrets:
+    what was audited there as no secret is not masked, unless it is a known value. A bad file raises `RuleError`.
+    `cache_dir` holds the compiled rules. `marker`: rule and tag, or stars, replace a secret. `opaque`: whether opaque
+    fields pass or are dropped. `engine`: another engine than the fastest that is installed.
     """
 
     __slots__ = ("_search", "engine", "version")
@@ -129,36 +129,36 @@ class Engine:
         self._search = SecretSearch(
             rules,
             KnownValues(known_values, self.engine),
-            [*allowed, Allowed(digests=harmless(baselines))] if baselines else allowed,
+            [*allowed, Allowed(digests=audited_digests(baselines))] if baselines else allowed,
             key,
             stars=marker == "stars",
             cache_dir=cache_dir,
             engine=self.engine,
         )
 
-    def knowing(self, known_values: Iterable[bytes | str]) -> "Engine":
-        """The same engine with other known values, for any one thread; it costs little more than those."""
+    def with_known_values(self, known_values: Iterable[bytes | str]) -> "Engine":
+        """The same engine with other known values, for any one thread; no rule is compiled again."""
         other = copy(self)
-        other._search = self._search.another(KnownValues(known_values, self.engine))
+        other._search = self._search.with_known_values(KnownValues(known_values, self.engine))
         return other
 
     def redact(self, line: bytes, budget_ms: float) -> Redaction:
-        """The line as it may leave; whatever goes wrong is a refusal, never an exception and never the raw line."""
+        """The redacted line; whatever goes wrong is a refusal, never an exception and never the raw line."""
         try:
             began = perf_counter()
             search = self._search
             hits = search.hits(line)
-            if not hits and (search.knows_nothing or search.is_unknown(line)):
+            if not hits and (not search.has_known_values or not search.known.hits(line)):
                 return CLEAN
             spans = search.spans_of(line, hits, Deadline(began + budget_ms / 1000))
             if not spans:
                 return CLEAN
             check(line)
-            parts = [part for part in parts_of(line, spans) if self._is_ours(part)]
+            parts = [part for part in parts_of(line, spans) if _may_be_masked(part)]
             return self._masked(line, parts) if parts else CLEAN
         except (OutOfTimeError, TooManyHitsError):
             return Refused("time_budget")
-        except NotJsonError:
+        except InvalidJsonError:
             return Refused("not_json")
         except Exception:
             return Refused("redactor_failed")
@@ -167,7 +167,7 @@ class Engine:
         """The text with its secrets masked; if that fails, a marker instead of the text."""
         try:
             data = text.encode("utf-8", "surrogatepass")
-            spans = self._search.spans(data, Deadline.after(float("inf")))
+            spans = self._search.spans(data, Deadline(math.inf))
             if not spans:
                 return text
             return masked(data, self._search.replacements(data, spans)).decode("utf-8", "surrogatepass")
@@ -182,9 +182,6 @@ class Engine:
         """Every rule in force."""
         return self._search.rules
 
-    def _is_ours(self, part: Part) -> bool:
-        return part.is_opaque if part.rule is OPAQUE_RULE else not part.is_protected
-
     def _masked(self, line: bytes, parts: Sequence[Part]) -> Masked:
         marker = self._search.marker
         replaced = [(part.start, part.end, marker(line[part.start : part.end], part.rule)) for part in parts]
@@ -193,35 +190,38 @@ class Engine:
         )
 
 
+def _may_be_masked(part: Part) -> bool:
+    return part.is_opaque if part.rule is OPAQUE_RULE else not part.is_protected
+
+
 def _findings(line: bytes, parts: Sequence[Part], replaced: Sequence[tuple[int, int, bytes]]) -> tuple[Finding, ...]:
-    places = paths(line, {part.string.start for part in parts})
-    shown = _shown_keys(line, parts, replaced)
+    string_paths = paths(line, {part.string.start for part in parts})
+    masked_keys = _masked_keys(line, parts, replaced)
     findings = []
-    place, begun, position, length = "", -1, 0, 0
+    path, string_start, position, length = "", -1, 0, 0
     for part in parts:
-        if part.string.start != begun:
-            begun = position = part.string.start
-            place, length = pointer(places[begun], shown), 0
+        if part.string.start != string_start:
+            string_start = position = part.string.start
+            path, length = pointer(string_paths[string_start], masked_keys), 0
         start = length + _length(line[position : part.start])
         length = start + _length(line[part.start : part.end])
         position = part.end
         certainty = part.rule.certainty_of(plain(line[part.start : part.end]))
-        findings.append(Finding(part.rule.id, place, start, length, certainty))
+        findings.append(Finding(part.rule.id, path, start, length, certainty))
     return tuple(findings)
 
 
-def _shown_keys(line: bytes, parts: Sequence[Part], replaced: Sequence[tuple[int, int, bytes]]) -> dict[int, str]:
-    """The keys with something masked in them, as they are shown, by where they begin."""
-    inside: dict[int, list[tuple[int, int, bytes]]] = {}
+def _masked_keys(line: bytes, parts: Sequence[Part], replaced: Sequence[tuple[int, int, bytes]]) -> dict[int, str]:
+    """The keys in which something is masked, by where they begin."""
+    changes: dict[int, list[tuple[int, int, bytes]]] = {}
     ends: dict[int, int] = {}
     for part, (start, end, new) in zip(parts, replaced, strict=True):
         if part.string.is_key and part.string.end is not None:
-            begun = part.string.start
-            inside.setdefault(begun, []).append((start - begun, end - begun, new))
-            ends[begun] = part.string.end
+            key_start = part.string.start
+            changes.setdefault(key_start, []).append((start - key_start, end - key_start, new))
+            ends[key_start] = part.string.end
     return {
-        begun: masked(line[begun : ends[begun]], changes).decode("utf-8", "replace")
-        for begun, changes in inside.items()
+        start: masked(line[start : ends[start]], inside).decode("utf-8", "replace") for start, inside in changes.items()
     }
 
 

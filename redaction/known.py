@@ -1,5 +1,4 @@
-"""Values known to be secret: gathered from an environment and from files, and found in every form they are written
-in."""
+"""Values known to be secret, from the environment and from files, found in every form in which they are written."""
 
 import base64
 import html
@@ -18,7 +17,7 @@ LENGTH_MIN: Final = 8
 FILE_SIZE_MAX: Final = 64 * 1024
 DEPTH_MAX: Final = 4
 _WORD_ONLY: Final = re.compile(r"[A-Za-z]+(?:[-_. ][A-Za-z]+)*")
-_MADE: Final = re.compile(
+_HARMLESS: Final = re.compile(
     r"""(?ix)
       [$%<{(\[].*                                # a variable, a template
     | .*(?:\$\{|\{\{|your|example|placeholder|changeme|redacted).*
@@ -54,18 +53,18 @@ def from_files(paths: Iterable[Path]) -> list[str]:
     return [value for value in values if value]
 
 
-def is_worth_knowing(value: str) -> bool:
-    """Whether masking this value everywhere can do no harm: long enough, and no number, path, placeholder or common
-    word."""
+def is_worth_masking(value: str) -> bool:
+    """Whether the value can be masked everywhere without harm: it is long enough, and no number, path, placeholder or
+    common word."""
     if len(value) < LENGTH_MIN or len(set(value)) < 4 or value.lower() in _COMMON or "\0" in value or "\n" in value:
         return False
     if _WORD_ONLY.fullmatch(value) and (value.islower() or value.istitle()) and len(value) < 2 * LENGTH_MIN:
         return False
-    return _MADE.fullmatch(value) is None
+    return _HARMLESS.fullmatch(value) is None
 
 
 def _base64_cores(value: bytes) -> Iterator[bytes]:
-    """What is always there when the value stands somewhere inside text that was base64 encoded."""
+    """The base64 that any text with this value in it has once it is encoded."""
     for shift in range(3):
         encoded = base64.b64encode(b"\0" * shift + value).rstrip(b"=")
         skipped = (shift * 8 + 5) // 6
@@ -76,12 +75,12 @@ def _base64_cores(value: bytes) -> Iterator[bytes]:
 
 
 def _written(value: str) -> Iterator[str]:
-    """The value as it is, and as it is written in JSON (at any depth), in addresses and in HTML."""
-    for kept_ascii in (False, True):
+    """The value as it is, and as JSON (at several depths), URLs and HTML write it."""
+    for ensure_ascii in (False, True):
         form = value
         for _ in range(DEPTH_MAX):
             yield form
-            form = json.dumps(form, ensure_ascii=kept_ascii)[1:-1]
+            form = json.dumps(form, ensure_ascii=ensure_ascii)[1:-1]
     for safe in ("", "/"):
         quoted = quote(value.encode("utf-8", "surrogateescape"), safe=safe)
         yield quoted
@@ -90,7 +89,7 @@ def _written(value: str) -> Iterator[str]:
 
 
 def _forms(values: Iterable[str]) -> tuple[list[bytes], set[bytes]]:
-    """All forms, and those of them that are base64."""
+    """All forms of the values, and those of them that are base64."""
     forms: dict[bytes, None] = {}
     cores: dict[bytes, None] = {}
     for value in values:
@@ -100,33 +99,33 @@ def _forms(values: Iterable[str]) -> tuple[list[bytes], set[bytes]]:
 
 
 class KnownValues:
-    """The values worth knowing, ready to be looked for."""
+    """The known values that are worth masking, compiled."""
 
     __slots__ = ("_base64", "_forms", "_gate", "_spaced")
 
     def __init__(self, values: Iterable[bytes | str], engine: EngineName | None = None) -> None:
         texts = {value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value for value in values}
-        self._forms, self._base64 = _forms(sorted(filter(is_worth_knowing, texts)))
+        self._forms, self._base64 = _forms(sorted(filter(is_worth_masking, texts)))
         self._spaced = [form for form in self._forms if any(byte in b" \t\r" for byte in form)]
-        # Kept in memory only: the compiled form holds the values.
+        # In memory only, and never in the cache: the compiled form holds the values.
         self._gate: PatternGate | None = make_gate(self._forms, engine=engine, literal=True) if self._forms else None
 
     def __bool__(self) -> bool:
         return self._gate is not None
 
     def hits(self, data: bytes) -> Sequence[Hit]:
-        """The ends of all known values in the data; what they are is for `find`."""
+        """The ends of all known values in the data."""
         return self._gate.hits(data) if self._gate is not None else ()
 
     def find(self, data: bytes) -> Iterator[tuple[int, int]]:
-        """Where a known value stands in the data, in any of its forms."""
+        """The spans of known values in the data, in any of their forms."""
         for number, to in self.hits(data):
             form = self._forms[number]
             edge = _BASE64_EDGE.match(data, to) if form in self._base64 else None
             yield to - len(form), edge.end() if edge is not None else to
 
     def safe_length(self, data: bytes) -> int:
-        """The length of the data without the beginning of a known value that it may end with."""
+        """The length of the data without the beginning of a known value that the data may end with."""
         longest = max(map(len, self._spaced), default=0)
         for start in range(max(0, len(data) - longest), len(data)):
             if any(form.startswith(data[start:]) for form in self._spaced):

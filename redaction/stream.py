@@ -1,5 +1,4 @@
-"""Text that arrives in pieces: what may be the beginning of a secret is held back until it is known to be one or
-not."""
+"""Text that arrives in pieces: what may be the beginning of a secret is held back until that is decided."""
 
 import math
 import re
@@ -7,13 +6,12 @@ import string
 from collections.abc import Sequence
 from typing import Final
 
-from redaction.deadline import Deadline
-from redaction.search import SecretSearch
-from redaction.text.spans import SecretSpan, masked
+from redaction.search import Deadline, SecretSearch
+from redaction.spans import SecretSpan, masked
 
 WINDOW: Final = 4096
-# What is held: the last word, and before it whatever gives a word after it its meaning: a name that is assigned, what
-# stands in the quotes that it is given and that are not closed yet, a header, an option, a key's BEGIN.
+# Held back: the last word, and before it whatever decides what the next word means: a name that is assigned to, an open
+# quote after it, a header, an option, the BEGIN of a key.
 _CONTEXT: Final = re.compile(
     rb"""(?ix)
     (?: (?:pass|pwd|secret|key|token|bearer|basic|auth|credential|login|user|cookie)[^\s]{0,128}[\ \t=:>"']{0,16}\S*+
@@ -26,7 +24,7 @@ _CONTEXT: Final = re.compile(
       | BEGIN[A-Z\ 0-9]{0,40}
     )\Z"""
 )
-# Without any of these there is none, which is mostly so and known at a tenth of the cost.
+# Every match of `_CONTEXT` holds one of these; most texts do not, and this check costs a tenth.
 _CONTEXT_SIGN: Final = re.compile(
     rb"(?i)pass|pwd|secret|key|token|bearer|basic|auth|credential|login|user|cookie|aws|BEGIN|[=:-]"
 )
@@ -38,19 +36,19 @@ _KEY_BEGIN: Final = re.compile(rb"BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY|PuTT
 _KEY_END: Final = re.compile(
     rb"END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?(?: ?-{2,5})?|Private-MAC: [0-9a-f]{8,}+"
 )
-# With less of its dashes, the END is none yet for who looks for the whole key.
+# Until these dashes have come the END does not count: the rule for whole keys would not see it.
 _KEY_CLOSED: Final = re.compile(rb"END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)? ?-{2}|Private-MAC: [0-9a-f]{8,}+")
 _KEY_MATERIAL: Final = re.compile(rb"[A-Za-z0-9+/=]{16}")
-_KEY_PROOF_LENGTH: Final = 400  # after so many characters without key material a BEGIN is mere talk
+_KEY_PROOF_LENGTH: Final = 400  # a BEGIN that this many characters without key material follow is no key
 _KEY_END_LENGTH: Final = 64
 _NEVER: Final = Deadline(math.inf)
 
 
 class DeltaStream:
-    """One text in pieces; what `feed` and `flush` return is, joined, the text with its secrets masked.
+    """One text in pieces; all that `feed` and `flush` return, joined, is the text with its secrets masked.
 
-    At most a few kilobytes are held back. A secret longer than that is masked by what was seen of it and the rest
-    is swallowed.
+    At most a few kilobytes are held back. Of a secret longer than that the part that was seen is masked, and the rest
+    is dropped.
     """
 
     __slots__ = ("_held", "_past", "_rest", "_search", "key")
@@ -59,13 +57,11 @@ class DeltaStream:
         self.key = key
         self._search = search
         self._held = b""
-        self._past = b""  # what was shown last, as it came: it may give what follows its meaning
-        self._rest: re.Pattern[bytes] | None = (
-            None  # what is swallowed: to the end of a token, or up to the END of a key
-        )
+        self._past = b""  # the input that was released last: the context of what follows
+        self._rest: re.Pattern[bytes] | None = None  # what is dropped: up to the end of a token or the END of a key
 
     def feed(self, text: str) -> str:
-        """The part of the text so far that is safe to show now."""
+        """The part of the text so far that can be released now."""
         self._held = self._without_rest(self._held + text.encode("utf-8", "surrogatepass"))
         if not self._held:
             return ""
@@ -73,7 +69,7 @@ class DeltaStream:
         cut = self._safe_length()
         for span in reversed(spans):  # each may move the place to cut into the one before it
             if span.end > cut or span.end == len(self._held):
-                # What made it a secret stays with it, else the next look would not know it again.
+                # The context that made it a secret is held with it, so that the next search finds it again.
                 line = self._held.rfind(b"\n", 0, span.start) + 1
                 cut = min(cut, max(line, span.start - _SPAN_CONTEXT_LENGTH))
         if len(self._held) - cut > WINDOW:
@@ -81,14 +77,14 @@ class DeltaStream:
         return self._release(cut, spans)
 
     def flush(self) -> str:
-        """The rest; the stream is empty afterwards and can be used again."""
+        """The rest of the text; the stream is empty afterwards and can be used again."""
         data, self._held, self._rest = self._held, b"", None
         shown = self._shown(data, self._spans(data))
         self._past = b""
         return shown
 
     def _spans(self, data: bytes) -> list[SecretSpan]:
-        """The secrets in the data, read behind what was shown before it."""
+        """The secrets in the data, searched with the input before it as context."""
         base = len(self._past)
         return [
             SecretSpan(max(span.start - base, 0), span.end - base, span.rule)
@@ -107,11 +103,11 @@ class DeltaStream:
         return masked(data, self._search.replacements(data, spans)).decode("utf-8", "surrogatepass")
 
     def _safe_length(self) -> int:
-        """Up to where no secret can have begun that is not yet whole."""
+        """The length up to which no unfinished secret can begin."""
         held = self._held
         begin = max(_KEY_BEGIN.finditer(held), key=lambda match: match.start(), default=None)
-        if begin is not None and _KEY_CLOSED.search(held, begin.end()) is None and self._may_go_on(begin.end()):
-            # What a key is glued to is known for what it is only once the key is.
+        if begin is not None and _KEY_CLOSED.search(held, begin.end()) is None and self._may_continue(begin.end()):
+            # Text right before a key is decided together with the key.
             held = held[: begin.start()].rstrip(b"- ")
         cut = max(held.rfind(blank) for blank in (b" ", b"\n", b"\r", b"\t")) + 1
         start = max(0, len(held) - _CONTEXT_LENGTH)
@@ -121,12 +117,12 @@ class DeltaStream:
             cut = min(cut, max(word, context.start() - _CONTEXT_LENGTH))
         return min(cut, self._search.known.safe_length(self._held))
 
-    def _may_go_on(self, key_begin_end: int) -> bool:
+    def _may_continue(self, key_begin_end: int) -> bool:
         rest = self._held[key_begin_end:]
         return len(rest) < _KEY_PROOF_LENGTH or _KEY_MATERIAL.search(rest) is not None
 
     def _forced(self, spans: Sequence[SecretSpan]) -> int:
-        """A place to cut although something may go on there; what goes on is swallowed."""
+        """A place to cut although a secret may continue there; the continuation is dropped."""
         least = len(self._held) - WINDOW // 2
         for span in spans:
             if span.start < least < span.end or span.end == len(self._held):

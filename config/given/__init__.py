@@ -1,5 +1,7 @@
-"""Where settings come from: the file, environment variables, and variables of other programs.
+"""The places that settings come from, each read into a layer: settings by path.
 
-layer           what one place gives, by path; file, environment and fallbacks are such places
-toml, text      how values are written in each
+layer           a layer, and one given value with its place
+file            the settings file; `toml` finds the lines of its keys
+environment     variables of ours; `text` reads values that are written as one text
+fallbacks       variables of the CLI and of OpenTelemetry
 """

@@ -13,9 +13,9 @@ _JOINT = "__"
 
 
 def read_environment(environ: Mapping[str, str], lower: Iterable[SettingPath]) -> tuple[Layer, list[str]]:
-    """What the variables give, and a note for each that looks like a setting and is none; an empty one is not set.
+    """The layer of the variables, and a note for each that only looks like a setting; an empty variable is not set.
 
-    `lower` is what the file gives: a variable cannot spell `my-team`, so MY_TEAM means the sink the file calls that.
+    `lower` are the paths of the file: a variable cannot be named `my-team`, so MY_TEAM means that sink of the file.
     """
     layer: Layer = {}
     notes: list[str] = []
@@ -39,7 +39,7 @@ def read_environment(environ: Mapping[str, str], lower: Iterable[SettingPath]) -
 
 
 def variable_of(path: SettingPath) -> str:
-    """The variable that gives the setting of this path."""
+    """The variable of the setting at this path."""
     parts = path[:1] + path[2:] if path[1:2] == (DEFAULT_SINK,) else path
     return PREFIX + _JOINT.join(parts).upper().replace("-", "_")
 

@@ -1,7 +1,7 @@
-"""Variables that people have set already for the CLI and for OpenTelemetry, used where no setting of ours is given.
+"""Environment variables of the CLI and of OpenTelemetry, used if no setting of ours is given.
 
-They come in families, and a family is used as a whole or not at all: its secrets go only to its own address. As soon
-as one setting of ours says anything about that kind of sink, the family is left alone.
+A family of variables is used as a whole or not at all, so that its secrets are sent only to its own address. If any
+setting of ours concerns that kind of sink, the family is not used.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -40,7 +40,7 @@ def found_in(environ: Mapping[str, str]) -> list[str]:
 
 
 def read_fallbacks(environ: Mapping[str, str], given: Layer) -> tuple[Layer, set[str]]:
-    """What the families give, and the names of the variables that were used; `given` is what our settings say."""
+    """The layer of both families, and the names of the variables that were used; `given` are our own settings."""
     said = {path[0] for path in given}
     layer: Layer = {}
     used: set[str] = set()
@@ -72,7 +72,7 @@ def _mission_control(environ: Mapping[str, str], used: set[str]) -> Layer:
 
 
 def _otel(environ: Mapping[str, str], used: set[str]) -> Layer:
-    """One sink for the common endpoint, and one for each signal that has an endpoint or anything else of its own."""
+    """One sink for the common endpoint, and one for each signal with an endpoint or another setting of its own."""
     layer: Layer = {}
     common: list[str] = []
     for signal in _SIGNALS:
@@ -111,7 +111,7 @@ def _otel_sink(environ: Mapping[str, str], used: set[str], signals: Collection[s
 
 
 def _endpoint(family: "_Family", sink: tuple[str, str], infix: str) -> Layer:
-    """The address and the protocol; a signal's own address over HTTP is the whole one, of which we append a part."""
+    """The address and the protocol; over HTTP the address of a single signal is complete, and its end is split off."""
     layer: Layer = {}
     protocol = family.first((f"{_OTLP}{infix}PROTOCOL", f"{_OTLP}PROTOCOL"))
     is_grpc = False
@@ -157,6 +157,6 @@ class _Family:
         return {(*sink, field.name): self.given(found.where, from_text(field, str(found.value)))}
 
     def given(self, variable: str, value: object) -> Given:
-        """A value that this variable gives."""
+        """The value of this variable, which is used now."""
         self._used.add(variable)
         return Given(value, f"fallback {variable}", variable, variable)

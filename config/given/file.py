@@ -19,9 +19,9 @@ _NAMED_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 
 
 def read_file(path: Path) -> tuple[Layer, list[str]]:
-    """What the file gives, and notes on it.
+    """The layer of the file, and notes on it.
 
-    Raises ConfigError if it cannot be read, is not TOML, or has keys that are no settings.
+    Raises ConfigError if it cannot be read, is not TOML, or has unknown keys.
     """
     content, mode = _read(path)
     layer = _Reading(path, _text(path, content)).layer
@@ -71,7 +71,7 @@ class _Reading:
                     raise unknown(name, members(Settings), where=self._where((name,)))
 
     def _parsed(self, text: str) -> tuple[dict[str, Any], dict[Place, int]]:
-        # tomllib reads CR LF as LF; a lone CR is not TOML, so lines are what ends in LF in both.
+        # tomllib reads CR LF as LF, and a lone CR is not TOML: in both a line ends with LF.
         try:
             return tomllib.loads(text), key_lines(text)
         except tomllib.TOMLDecodeError as error:

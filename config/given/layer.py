@@ -1,4 +1,4 @@
-"""What one place (the file, the environment, the command line) gives: settings by path, each with where it stands."""
+"""A layer: the settings that one place (file, environment, command line) gives, by path, each with its place."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -20,11 +20,11 @@ _SINK_NAME = re.compile(r"[a-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value that somebody gave, not yet checked.
+    """A given value, not yet checked.
 
     `origin` is what `config show --origin` says; `where` and `key` are what an error names. `relative_to` is the
-    directory that a relative path in the value is relative to, if there is one. `inside` has the places of an array's
-    elements and of their keys, where those are known.
+    directory that a relative path in the value is relative to, if there is one. `inside` has the places of the
+    elements of an array and of their keys, if they are known.
     """
 
     value: object = field(repr=False)
@@ -34,20 +34,29 @@ class Given:
     relative_to: Path | None = None
     inside: Mapping[tuple[str | int, ...], str] = field(default_factory=dict)
 
+    def element(self, index: int, value: object, name: str = "") -> "Given":
+        """An element of an array that was given, or with a name the member of a table in an array."""
+        where = self.inside.get((index, name)) or self.inside.get((index,), self.where)
+        return Given(value, self.origin, where, f"{self.key}.{name}" if name else self.key, self.relative_to)
+
+    def error(self, message: str, hint: str = "") -> ConfigError:
+        """An error about this value."""
+        return ConfigError(message, hint=hint, where=self.where, key=self.key)
+
 
 Layer: TypeAlias = dict[SettingPath, Given]
 """Settings by path: `("port",)`, `("limits", "open_files")`, `("otel", NAME, "endpoint")`. A path `("otel", NAME)`
-holds no value and says that the table of that sink stands there."""
+holds no value: it is the place of the table of that sink."""
 
 
 def over(lower: Layer, upper: Layer) -> Layer:
-    """Both, where the upper one wins; `token` in the upper one also displaces `token_file` in the lower one."""
+    """Both layers; the upper one wins, and its `token` also displaces `token_file` of the lower one."""
     displaced = {_other(path) for path in upper}
     return {path: given for path, given in lower.items() if path not in displaced} | upper
 
 
 def field_at(path: SettingPath) -> Field:
-    """The field of a path that is known to lead to one."""
+    """The field at a path that has one."""
     member: Member = members(Settings)[path[0]]
     if isinstance(member, Field):
         return member
@@ -55,7 +64,7 @@ def field_at(path: SettingPath) -> Field:
 
 
 def check_sink_name(group: Sinks, name: str, *, where: str) -> None:
-    """Raises if a sink cannot be called that."""
+    """Raise ConfigError if this cannot be the name of a sink."""
     if not _SINK_NAME.fullmatch(name):
         raise ConfigError(
             f'expected a name of a-z, 0-9, "_" and "-" after {group.name}, given "{name}"',
@@ -66,7 +75,7 @@ def check_sink_name(group: Sinks, name: str, *, where: str) -> None:
 
 
 def unknown(key: str, known: Iterable[str], *, where: str, prefix: str = "") -> ConfigError:
-    """The error for a key that is none of the known ones."""
+    """The error for an unknown key."""
     known = list(known)
     last = key.removeprefix(prefix).rpartition(".")[2]
     hint = nearest(last, known, prefix=prefix) or f"expected one of {', '.join(known)}"

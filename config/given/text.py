@@ -1,4 +1,4 @@
-"""Values written as one text, as variables and flags give them."""
+"""Values of variables and flags, which are written as one text."""
 
 import json
 import re
@@ -13,14 +13,14 @@ _TRUTH = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0":
 
 
 def from_text(field: Field, text: str) -> object:
-    """What the text means for this field; the text itself if it means nothing, so that the check can refuse it."""
+    """The value that the text has for this field; an invalid text itself, which the check refuses."""
     return text if field.kind == "text" else _READERS[field.kind](text.strip())
 
 
 def pairs(text: str) -> object:
-    """`name=value,name=value` with values that may be percent-encoded, as OTEL_EXPORTER_OTLP_HEADERS has it.
+    """The pairs of `name=value,name=value`, perhaps percent-encoded, as in OTEL_EXPORTER_OTLP_HEADERS.
 
-    The text itself if it is something else.
+    An invalid text itself.
     """
     found: dict[str, str] = {}
     for part in text.replace("\n", ",").split(","):

@@ -1,4 +1,4 @@
-"""TOML as text: on which line each key is, which tomllib does not tell, and how a value is written."""
+"""TOML as text: the line of each key, which tomllib does not report, and values in TOML syntax."""
 
 import bisect
 import json
@@ -46,14 +46,14 @@ def _written_key(name: str) -> str:
 
 
 class _Lines:
-    """One pass over a sound document. It skips values and never judges them: tomllib has done that."""
+    """One pass over a valid document. It skips values without checking them, which tomllib has done."""
 
     def __init__(self, text: str) -> None:
         self.found: dict[Place, int] = {}
         self._text = text
         self._at = 0
         self._line_ends = [found.start() for found in re.finditer("\n", text)]
-        self._elements: dict[Place, int] = {}  # how many tables an array of tables has so far
+        self._elements: dict[Place, int] = {}  # the number of tables of an array of tables so far
         table: Place = ()
         self._skip_space()
         while self._at < len(text):
@@ -83,7 +83,7 @@ class _Lines:
         return element
 
     def _inside(self, keys: Sequence[str], line: int) -> Place:
-        """Where these keys lead: through an array of tables always into its latest table."""
+        """The place of these keys; in an array of tables they lead into its latest table."""
         place: Place = ()
         for key in keys:
             place = (*place, key)

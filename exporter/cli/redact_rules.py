@@ -59,7 +59,7 @@ LEAVES = {
     "redact rules": Leaf(
         description=(
             "Every rule: id, provider, name, confidence, a made-up example, and the pack that it comes from with its "
-            "version; your own (redaction.extra_rules) too. Last comes what searches for them: hyperscan, re2 or re."
+            "version; your own (redaction.extra_rules) too. Last comes what searches for them: hyperscan or re."
         ),
         examples=(
             Example("exporter redact rules", "all of them"),

@@ -17,8 +17,8 @@ from exporter.errors import SettingsError
 from exporter.state.redaction_key import existing_key, has_key, redaction_key
 from exporter.wiring.known_values import changing_values, known_values, may_change
 from redaction import engine as results
+from redaction.allowlist import Allowed
 from redaction.errors import RuleError
-from redaction.search import Allowed
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -63,9 +63,9 @@ def make_redactor(settings: "Settings", key: bytes | None) -> "Redactor":
 def _wrapped(settings: "Settings", engine: results.Engine) -> "Redactor":
     """Return a redactor of one thread that has the engine's rules and knows what must never leave."""
     values = known_values(settings)
-    redactor: Redactor = engine.knowing(values)
+    redactor: Redactor = engine.with_known_values(values)
     if may_change(settings):
-        redactor = _Learning(redactor, values, look=lambda: changing_values(settings), make=engine.knowing)
+        redactor = _Learning(redactor, values, look=lambda: changing_values(settings), make=engine.with_known_values)
     if patterns := [str(Path(one.path).expanduser()) for one in settings.redaction.allow if one.path]:
         redactor = _Exempting(redactor, ExemptFiles(patterns))
     return redactor

@@ -7,9 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from redaction.rules.built_in import built_in_pack
 from redaction.rules.examples import expanded
-from redaction.rules.formats import read_table
+from redaction.rules.formats import built_in_pack, read_table
 
 if TYPE_CHECKING:
     from redaction.engine import Engine
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 BUILT_IN: Final = "built-in"
 DETECT_SECRETS: Final = "detect-secrets"
-_DISTRIBUTIONS: Final = {"re2": "google-re2"}
 _PYTHONS_OWN: Final = "re"
 
 _Pack: TypeAlias = tuple[str, str]
@@ -41,14 +39,14 @@ def described(engine: "Engine", rule_files: Iterable[str]) -> dict[str, Any]:
 def _pack_of_code(rule: "Rule", ours: _Pack, theirs: _Pack) -> _Pack:
     if rule.id.startswith("plugin."):
         return rule.provider, ""
-    return theirs if rule.is_borrowed else ours
+    return theirs if rule.is_from_detect_secrets else ours
 
 
 def _version_of(name: str) -> str:
     if name == _PYTHONS_OWN:
         return platform.python_version()
     try:
-        return version(_DISTRIBUTIONS.get(name, name))
+        return version(name)
     except PackageNotFoundError:
         return ""
 

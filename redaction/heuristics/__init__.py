@@ -1,5 +1,9 @@
-"""Is this value a secret? Decisions about one value, without its position.
+"""Is this value a secret? Decisions about one value and its name, not about its place in a line.
 
-secrecy         the decision; plain, words, placeholders, samples and digests are the reasons for No
-names           what a name demands of its value; values where a value ends; cut tokens that the end of a text cut off
+names           what a name demands of its value
+secrecy         the decision: is this value random enough, and nothing else?
+placeholders    templates, dummies, samples: values that stand for a secret
+words           how much of a value is words; `words.toml` holds the word lists
+quick_checks    cheap reasons against, before the decision
+values          the decision for a value in a line, where it ends, and whether it was cut off
 """

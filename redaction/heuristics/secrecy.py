@@ -1,7 +1,7 @@
-"""Is a value that stands where a secret would stand a secret: or a variable, a placeholder, a word, a piece of code?
+"""Is a value at the place of a secret a secret, or a variable, a placeholder, a word or code?
 
-A value must have no other explanation and must look made: digits among letters, symbols, or letters that form no
-words. How much of that is asked depends on what the value's name demands.
+A secret has no other explanation and looks random: digits among letters, symbols, or letters that form no words. How
+random it must look depends on what its name demands.
 """
 
 import re
@@ -9,28 +9,35 @@ from enum import Enum
 from functools import lru_cache
 
 from redaction.heuristics.names import Demand
-from redaction.heuristics.placeholders import DUMMIES, only_dummies, stands_in
-from redaction.heuristics.samples import is_documented, is_mashed, is_monotonous, is_sequence_of_bases
-from redaction.heuristics.words import NEITHER, is_foreign, is_word, segments, share_of_words, words_of
+from redaction.heuristics.placeholders import (
+    DUMMIES,
+    is_documented,
+    is_mashed,
+    is_monotonous,
+    is_placeholder,
+    is_sequence_of_bases,
+    only_dummies,
+)
+from redaction.heuristics.words import NEITHER, is_foreign, is_word, segments, share_of_words, word_list
 
 
-class Stand(Enum):
-    """How a value stands in its text: in quotes, as the rest of its line, or in the middle of something."""
+class Placement(Enum):
+    """Where a value is in its text: in quotes, as the rest of its line, or in the middle of a line."""
 
     QUOTED = "quoted"
     LINE = "line"
     BARE = "bare"
 
 
-# The same value stands again and again in a session, and in a flood. Only here, as some of what is kept is secret.
-_DECISIONS_KEPT = 512
+# The same values recur in a session and in a flood. Cached here only, because some of them are secret.
+_CACHE_SIZE = 512
 LENGTH_MIN = {Demand.WEAK: 16, Demand.TOKEN: 12, Demand.KEY: 8, Demand.SECRET: 7, Demand.PASSWORD: 6}
 LENGTH_MAX = 4096
 WORDS_SHARE_MAX = {Demand.WEAK: 0.42, Demand.TOKEN: 0.5, Demand.KEY: 0.62, Demand.SECRET: 0.62, Demand.PASSWORD: 0.62}
 LETTERS_ONLY_MIN = {Demand.WEAK: 24, Demand.TOKEN: 16, Demand.KEY: 12, Demand.SECRET: 12, Demand.PASSWORD: 12}
-SCATTERED_MIN = 3  # runs of digits: no name has so many
+SCATTERED_MIN = 3  # runs of digits; no name has as many
 SCATTERED_SHARE_MAX = 0.8
-MIXED_LENGTH_MIN = 8  # letters alone, if upper and lower case follow each other as no name has them
+MIXED_LENGTH_MIN = 8  # letters only, whose case changes more often than in any name
 
 LABEL_ENDS = re.compile(r"[-_.:/]")
 LABEL_PARTS_MIN = 3
@@ -85,7 +92,7 @@ PLAIN = re.compile(r"[\w+/=.~:%-]+")
 HEX = re.compile(r"[0-9a-fA-F]+")
 SEPARATED = re.compile(r"[A-Za-z0-9]*(?:[-_.:/|,;=+ ][A-Za-z0-9]*)+")
 DIGITS = re.compile(r"[0-9]+")
-# No counter, time, amount or id has so many digits: 2 to the power of 64 has twenty, the ids of chains have more.
+# No counter, time, amount or id has as many digits: 2 to the power of 64 has twenty, ids of chains have more.
 _LONG_NUMBER = re.compile(r"[0-9]{30,64}")
 HAS_DIGIT = re.compile(r"[0-9]")
 HAS_LETTER = re.compile(r"[^\W\d_]")
@@ -99,16 +106,14 @@ WORDS_AND_NUMBER = re.compile(
     r"(?:[A-Z][a-z]{2,}){2,5}\d{2,6}([_.!@#$%&*?~^+-]{0,2})|[A-Z][a-z]{3,}\d{3,6}([_.!@#$%&*?~^+-]{1,2})"
 )
 _JOINED_WORDS = re.compile(r"[A-Za-z]{3,12}(?:[_.][A-Za-z]{3,12}){1,4}[_.]\d{3,6}")
-SIZED = words_of(
-    "sha hmac aes rsa utf int uint float base md bit bits byte bytes pbkdf pkcs argon win version random curve"
-)
+SIZED = word_list("sized")
 ELLIPSIS = re.compile(r"\.{3,}|…")
 CUT_LENGTH_MIN = 12
 CUT_POOR_LENGTH_MIN = 16  # of lower case or upper case only
 
 
 def is_words_and_number(value: str) -> bool:
-    """Whether people make such passwords, and programs no such names: words, a number, perhaps a symbol."""
+    """Whether the value is a typical password and no name of a program: words, a number, perhaps a symbol."""
     if WORDS_AND_NUMBER.fullmatch(value) is None or any(noun in value.lower() for noun in NOUNS):
         return False
     words = {segment.lower() for segment in segments(value)}
@@ -116,7 +121,7 @@ def is_words_and_number(value: str) -> bool:
 
 
 def is_joined_words(value: str) -> bool:
-    """Whether people make such passwords: words and a number put together, none of them a word of programs."""
+    """Whether the value is a typical password: joined words and a number, none of them a word of programs."""
     if _JOINED_WORDS.fullmatch(value) is None:
         return False
     words = {segment.lower() for segment in segments(value)}
@@ -124,7 +129,7 @@ def is_joined_words(value: str) -> bool:
 
 
 def _is_cut(value: str, demand: Demand) -> bool:
-    """Whether the value ends with dots for what was left out, and what is left was drawn at random."""
+    """Whether the value ends with an ellipsis and what comes before that is random."""
     head = ELLIPSIS.split(value, maxsplit=1)[0]
     if not value.endswith(("...", "…")) or len(head) < CUT_LENGTH_MIN or head.startswith("eyJ"):
         return False
@@ -145,13 +150,13 @@ def _has_other_form(value: str, demand: Demand, share: float) -> bool:
     return PATH.fullmatch(value) is not None and share >= 0.4
 
 
-def _is_code(value: str, share: float, stand: Stand) -> bool:
+def _is_code(value: str, share: float, placement: Placement) -> bool:
     """Whether a value without quotes is an expression."""
-    if stand is Stand.QUOTED or (stand is Stand.LINE and WORD_AND_DIGITS.fullmatch(value)):
+    if placement is Placement.QUOTED or (placement is Placement.LINE and WORD_AND_DIGITS.fullmatch(value)):
         return False
     if value[0] in BRACKETED:
         return True
-    if stand is Stand.BARE and (EXPRESSION.search(value) or _is_argument(value)):
+    if placement is Placement.BARE and (EXPRESSION.search(value) or _is_argument(value)):
         return True
     if MEMBER.match(value) or (CALLED.match(value) and (value.endswith("(") or "_" in value)):
         return True
@@ -161,7 +166,7 @@ def _is_code(value: str, share: float, stand: Stand) -> bool:
 
 
 def _is_argument(value: str) -> bool:
-    """Whether this is an argument of a call, with its name."""
+    """Whether this is a named argument of a call."""
     argument = ARGUMENT.match(value)
     return argument is not None and share_of_words(argument[1]) >= ARGUMENT_WORDS_SHARE_MIN
 
@@ -178,13 +183,13 @@ def _is_phrase_secret(value: str) -> bool:
 
 
 def _is_label(value: str) -> bool:
-    """Whether the value is short words and numbers put together."""
+    """Whether the value is joined short words and numbers."""
     parts = LABEL_ENDS.split(value)
     mixed = sum(not (part.isalpha() or part.isdigit()) for part in parts)
     return len(parts) >= LABEL_PARTS_MIN and mixed <= 1 and max(map(len, parts)) <= LABEL_PART_LENGTH_MAX
 
 
-def _letters_look_made(value: str, demand: Demand, share: float) -> bool:
+def _letters_look_random(value: str, demand: Demand, share: float) -> bool:
     """Whether a value without digits and symbols is random letters."""
     if any(noun in value.lower() for noun in NOUNS) or _is_foreign(value):
         return False
@@ -217,14 +222,14 @@ def _is_name(value: str) -> bool:
     return sum(map(str.isdigit, value)) <= CONSTANT_DIGITS_SHARE_MAX * len(value)
 
 
-def _looks_made(value: str, demand: Demand, share: float) -> bool:
+def _looks_random(value: str, demand: Demand, share: float) -> bool:
     has_digits = HAS_DIGIT.search(value) is not None
     has_symbols = (demand >= Demand.SECRET or share < 0.4) and HAS_SYMBOL.search(value) is not None
     has_symbols = has_symbols or (demand == Demand.PASSWORD and LAST_SYMBOL.search(value) is not None)
     if HAS_LETTER.search(value) is None:
         return has_digits and (has_symbols or _LONG_NUMBER.fullmatch(value) is not None)
     if not has_digits and not has_symbols:
-        return _letters_look_made(value, demand, share)
+        return _letters_look_random(value, demand, share)
     if ((share > 0.2 or len(value) < 12) and only_dummies(value)) or _is_name(value):
         return False
     if share <= WORDS_SHARE_MAX[demand]:
@@ -233,7 +238,7 @@ def _looks_made(value: str, demand: Demand, share: float) -> bool:
         return value.isalnum()
     if demand < Demand.SECRET or any(noun in value.lower() for noun in NOUNS):
         return False
-    # Words with digits or symbols: a poor password, unless it is put together as names are.
+    # Words with digits or symbols: a poor password, unless they are joined as names are.
     if POOR.fullmatch(value):
         return demand == Demand.PASSWORD
     if SEPARATED.fullmatch(value):
@@ -241,23 +246,27 @@ def _looks_made(value: str, demand: Demand, share: float) -> bool:
     return True
 
 
-@lru_cache(_DECISIONS_KEPT)
-def is_secret(value: str, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
-    """Whether the decoded value is to be masked, given what its name demands and how it stands in the text."""
+@lru_cache(_CACHE_SIZE)
+def is_secret(value: str, demand: Demand, placement: Placement = Placement.QUOTED) -> bool:
+    """Whether the decoded value is to be masked, by what its name demands and by its placement in the text."""
     if len(value) > PHRASE_LENGTH_MAX and " " in value:
         return False
     if demand == Demand.NONE or not LENGTH_MIN[demand] <= len(value) <= LENGTH_MAX or UNPRINTABLE.search(value):
         return False
-    if stands_in(value):
+    if is_placeholder(value):
         return demand >= Demand.TOKEN and _is_cut(value, demand)
-    if demand >= Demand.SECRET and is_words_and_number(value) and (stand is not Stand.BARE or not value.isalnum()):
+    if (
+        demand >= Demand.SECRET
+        and is_words_and_number(value)
+        and (placement is not Placement.BARE or not value.isalnum())
+    ):
         return True
-    if demand == Demand.PASSWORD and stand is not Stand.BARE and is_joined_words(value):
+    if demand == Demand.PASSWORD and placement is not Placement.BARE and is_joined_words(value):
         return True
     if " " in value:
         return demand >= Demand.SECRET and _is_phrase_secret(value)
     share = share_of_words(value)
-    if _has_other_form(value, demand, share) or _is_code(value, share, stand):
+    if _has_other_form(value, demand, share) or _is_code(value, share, placement):
         return False
     if demand == Demand.WEAK and PLAIN.fullmatch(value) is None:
         return False
@@ -265,7 +274,7 @@ def is_secret(value: str, demand: Demand, stand: Stand = Stand.QUOTED) -> bool:
         return False
     if demand <= Demand.TOKEN and _is_label(value):
         return False
-    return _looks_made(value, demand, share) and not _is_sample(value, demand)
+    return _looks_random(value, demand, share) and not _is_sample(value, demand)
 
 
 def _is_sample(value: str, demand: Demand) -> bool:

@@ -1,6 +1,6 @@
 """Where may a secret be? One pass over the raw bytes for all rules.
 
-gate            the compiled patterns; cache keeps them on disk
-prefilter       which rules look where, in two readings of a line
-ended           names that nothing is given to, dismissed early
+gate            compiled expressions: Hyperscan or, without it, `re`
+cache           compiled rules on disk
+prefilter       which rules run at which hits, in two readings of a line
 """

@@ -1,4 +1,4 @@
-"""Compiled expressions kept in a directory, so that the next start need not compile them.
+"""Compiled rules on disk, so that the next start need not compile them.
 
 A compiled database is trusted like code: it is loaded only from a file and a directory that nobody else can write.
 """
@@ -13,25 +13,25 @@ from pathlib import Path
 from typing import Any, Final
 
 _OTHERS: Final = 0o077
-_KEPT_MAX: Final = 8
+_FILES_MAX: Final = 8
 
 
-def cached(expressions: Sequence[bytes], directory: Path, compile_all: Callable[[], Any]) -> Any:
-    """The database of these expressions, from the cache or compiled and kept there. One that fails costs time only."""
+def cached_database(expressions: Sequence[bytes], directory: Path, compile_all: Callable[[], Any]) -> Any:
+    """The database of these expressions, from the cache or compiled and stored there. A failure costs time only."""
     import hyperscan
 
     path = directory / f"rules-{_key(expressions)}.hsdb"
-    body = kept(path)
+    body = load(path)
     if body is not None:
         with contextlib.suppress(hyperscan.HyperscanError):
             return hyperscan.loadb(body, hyperscan.HS_MODE_BLOCK)
     database = compile_all()
-    keep(path, hyperscan.dumpb(database))
+    store(path, hyperscan.dumpb(database))
     return database
 
 
-def kept(path: Path) -> bytes | None:
-    """What was kept under this path, if it is whole and only this user can have written it."""
+def load(path: Path) -> bytes | None:
+    """The content that was stored under this path, if it is whole and only this user can have written it."""
     try:
         if not _is_ours(path.parent.stat()):
             return None
@@ -46,8 +46,8 @@ def kept(path: Path) -> bytes | None:
     return body if hashlib.sha256(body).digest() == digest else None
 
 
-def keep(path: Path, body: bytes) -> None:
-    """Keep it for this user alone, and no more than a few of its kind; where that fails nothing is kept."""
+def store(path: Path, body: bytes) -> None:
+    """Store it for this user alone, and delete all but the latest files of its kind; a failure is ignored."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_ours(path.parent.stat()):
@@ -61,12 +61,12 @@ def keep(path: Path, body: bytes) -> None:
             Path(name).unlink(missing_ok=True)
             raise
         alike = path.parent.glob(f"*{path.suffix}")
-        for old in sorted(alike, key=lambda one: one.stat().st_mtime)[:-_KEPT_MAX]:
+        for old in sorted(alike, key=lambda one: one.stat().st_mtime)[:-_FILES_MAX]:
             old.unlink(missing_ok=True)
 
 
 def _key(expressions: Sequence[bytes]) -> str:
-    """What the compiled form depends on: the expressions, the library and what it was made for."""
+    """A digest of all that the compiled form depends on: the expressions, the library and the machine."""
     import hyperscan
 
     digest = hashlib.sha256(

@@ -1,7 +1,7 @@
-"""Where in a line may a secret end? Answered for all rules in one pass over the raw bytes.
+"""Finds where in a line a secret may end, for all rules in one pass over the raw bytes.
 
-Hyperscan does it at some hundred megabytes a second. Where no wheel of it exists, the same expressions run on RE2
-(which says which of them match) and `re` (which says where), slower, and with the same results.
+Hyperscan does it at some hundred megabytes a second. Where it has no wheel, the same expressions run on Python's `re`,
+hundreds of times slower and with the same results.
 """
 
 import importlib.util
@@ -12,37 +12,32 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from redaction.prefilter.cache import cached
+from redaction.errors import TooManyHitsError
+from redaction.prefilter.cache import cached_database
 
-EngineName: TypeAlias = Literal["hyperscan", "re2", "re"]
+EngineName: TypeAlias = Literal["hyperscan", "re"]
 # The number of the expression, and where its match ends.
 Hit: TypeAlias = tuple[int, int]
-# No line of a session has more; one that does is refused.
+# No line of a session has as many; a line with more is refused.
 HITS_MAX: Final = 1_000_000
 _ENDS_AROUND: Final = 32
 
 
-class TooManyHitsError(Exception):
-    """A line in which more seems to be a secret than can be looked at."""
-
-
 class PatternGate(Protocol):
-    """What every gate promises; one per thread."""
+    """Compiled expressions; one per thread."""
 
     def hits(self, line: bytes) -> Sequence[Hit]:
-        """The ends of all expressions' matches, in order for each expression."""
+        """The ends of all matches, in order for each expression."""
         ...
 
-    def another(self) -> "PatternGate":
-        """The same gate for another thread; nothing is compiled again."""
+    def for_thread(self) -> "PatternGate":
+        """The same gate for one other thread; nothing is compiled again."""
         ...
 
 
 def best_engine() -> EngineName:
     """The fastest engine that is installed."""
-    if importlib.util.find_spec("hyperscan") is not None:
-        return "hyperscan"
-    return "re2" if importlib.util.find_spec("re2") is not None else "re"
+    return "hyperscan" if importlib.util.find_spec("hyperscan") is not None else "re"
 
 
 def make_gate(
@@ -58,7 +53,7 @@ def make_gate(
         return HyperscanGate(expressions, cache_dir, literal=literal)
     if literal:
         expressions = [re.escape(expression) for expression in expressions]
-    return SlowGate(expressions, use_re2=name == "re2")
+    return SlowGate(expressions)
 
 
 def _note(number: int, _start: int, to: int, _flags: int, hits: list[Hit]) -> bool:
@@ -80,22 +75,22 @@ class HyperscanGate:
             database.compile(expressions=list(expressions), ids=numbers, flags=[0] * len(numbers), literal=literal)
             return database
 
-        self._database = cached(expressions, cache_dir, compiled) if cache_dir is not None else compiled()
+        self._database = cached_database(expressions, cache_dir, compiled) if cache_dir is not None else compiled()
         self._scan = self._database.scan
         self._scratch = hyperscan.Scratch(self._database)
         self._terminated = hyperscan.ScanTerminated
 
     def hits(self, line: bytes) -> Sequence[Hit]:
-        """The ends of all expressions' matches."""
+        """The ends of all matches."""
         hits: list[Hit] = []
         try:
-            # By place: names of arguments take longer than the rest of the call does for a short line.
+            # Positional arguments: for a short line keyword arguments would take longer than the rest of the call.
             self._scan(line, _note, 0, hits, self._scratch)
         except self._terminated as error:
             raise TooManyHitsError from error
         return hits
 
-    def another(self) -> "HyperscanGate":
+    def for_thread(self) -> "HyperscanGate":
         """The same database with working memory of its own."""
         other = copy(self)
         other._scratch = type(self._scratch)(self._database)
@@ -103,7 +98,7 @@ class HyperscanGate:
 
 
 def _ends(pattern: re.Pattern[bytes], line: bytes, found: re.Match[bytes]) -> Iterator[int]:
-    """Where else a match that begins there may end, which `re` does not say by itself."""
+    """All ends near the end of this match; `re` itself reports only one end for each beginning."""
     start, end = found.span()
     for to in range(max(start + 1, end - _ENDS_AROUND), min(len(line), end + _ENDS_AROUND) + 1):
         if to == end or pattern.fullmatch(line, start, to) is not None:
@@ -111,44 +106,21 @@ def _ends(pattern: re.Pattern[bytes], line: bytes, found: re.Match[bytes]) -> It
 
 
 class SlowGate:
-    """The expressions one by one, after RE2 said which of them match at all."""
+    """The expressions one by one, with Python's `re`."""
 
-    __slots__ = ("_always", "_compiled", "_expressions", "_in_set", "_set")
+    __slots__ = ("_compiled", "_expressions")
 
-    def __init__(self, expressions: Sequence[bytes], *, use_re2: bool) -> None:
+    def __init__(self, expressions: Sequence[bytes]) -> None:
         self._expressions = tuple(expressions)
         self._compiled: dict[int, re.Pattern[bytes]] = {}
-        self._set: Any = None
-        self._in_set: list[int] = []
-        # Without RE2 all, else those that it cannot hold: its counts end at a thousand.
-        self._always: list[int] = [] if use_re2 else list(range(len(expressions)))
-        if use_re2:
-            self._make_set()
-
-    def _make_set(self) -> None:
-        import re2  # type: ignore[import-untyped]
-
-        options = re2.Options()
-        options.encoding = re2.Options.Encoding.LATIN1
-        options.max_mem = 256 << 20
-        options.log_errors = False
-        self._set = re2.Set.SearchSet(options)
-        for number, expression in enumerate(self._expressions):
-            try:
-                self._set.Add(expression)
-                self._in_set.append(number)
-            except re2.error:
-                self._always.append(number)
-        self._set.Add(b"")
-        self._set.Compile()
 
     def hits(self, line: bytes) -> Sequence[Hit]:
-        """The ends of all expressions' matches; of those that begin at the same place only what lies close together."""
+        """The ends of all matches; of those that begin at the same place only the ends that lie close together."""
         hits: list[Hit] = []
-        for number in self._matching(line):
+        for number, expression in enumerate(self._expressions):
             pattern = self._compiled.get(number)
             if pattern is None:
-                pattern = self._compiled[number] = re.compile(self._expressions[number])
+                pattern = self._compiled[number] = re.compile(expression)
             found = pattern.search(line)
             while found is not None:
                 for to in _ends(pattern, line, found):
@@ -157,16 +129,6 @@ class SlowGate:
                 found = pattern.search(line, found.start() + 1)
         return sorted(hits, key=itemgetter(1))
 
-    def _matching(self, line: bytes) -> Sequence[int]:
-        if self._set is None:
-            return self._always
-        found = self._set.Match(line)
-        if not found:
-            # The empty expression matches whatever there is, so RE2 gave up.
-            return range(len(self._expressions))
-        empty = len(self._in_set)
-        return sorted((*self._always, *(self._in_set[number] for number in found if number != empty)))
-
-    def another(self) -> "SlowGate":
-        """This one: it keeps nothing of a line."""
+    def for_thread(self) -> "SlowGate":
+        """This gate itself, which holds no state of a line."""
         return self

@@ -1,26 +1,38 @@
-"""Which rules are to look where: the gates of all of them, in two readings of a line.
+"""Which rules run where: the gates of all rules, in two readings of a line.
 
-The first reading is cheap, and for nearly every line the only one. Rules whose gates are costly say what else is in
-every line that concerns them; only around such places a line is read a second time.
+The first reading is cheap, and for nearly every line the only one. A rule with costly gates names triggers, one of
+which is in every line that concerns it; only around triggers a line is read a second time.
+
+Prose and programs speak of passwords and keys far more often than they hold one, so a trigger that is a name without a
+value is dismissed: at the end of its line, unless a word such as `value` follows below, and as a quoted subscript.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from redaction.prefilter.ended import is_ended
 from redaction.prefilter.gate import EngineName, Hit, PatternGate, best_engine, make_gate
 from redaction.rules.rule import AROUND, OPENED_REACH, Family, Reach, Rule
 
 Owner: TypeAlias = Rule | Family
 _NOBODY: Final[tuple[Owner, ...]] = ()
+# No gate matches a word that introduces a value farther away than this.
+_BELOW_LENGTH: Final = 200
+# Each name of `pairs.VALUE_NAMES` contains one of these.
+VALUE_WORDS: Final = (b"val", b"default", b"content", b"string")
+_SUBSCRIPT: Final = re.compile(rb"\[\\{0,15}[\"'][\w.\-]{1,60}\\{0,15}[\"']\]")
+_SUBSCRIPT_LENGTH: Final = 80
+_BACKSLASH: Final = 0x5C
+_NEWLINES: Final = frozenset(b"nr")
+_QUOTES: Final = frozenset(b"\"'")
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    """A second reading: of what, around which hits of the first, and from which number on its own hits count."""
+class _SecondReading:
+    """A second reading around some hits of the first one; its own hits are numbered from `offset` on."""
 
     gate: PatternGate
     triggers: frozenset[int]
@@ -28,11 +40,11 @@ class _Reading:
     offset: int
 
     def hits(self, data: bytes, first: Sequence[Hit]) -> Iterator[Hit]:
-        """The numbers and ends of all matches around those hits of the first reading that ask for it."""
+        """The numbers and ends of all matches around the triggers among the hits of the first reading."""
         triggers = self.triggers
         ends = [to for number, to in first if number in triggers]
         if ends and self.reach == AROUND:
-            ends = [to for to in ends if not is_ended(data, to)]
+            ends = [to for to in ends if not has_no_value(data, to)]
         if not ends:
             return
         ends.sort()
@@ -44,7 +56,7 @@ class _Reading:
 class Prefilter:
     """The gates of all rules, compiled; one per thread."""
 
-    __slots__ = ("_first", "_readings", "_triggers", "owners")
+    __slots__ = ("_first", "_first_trigger", "_second_readings", "owners")
 
     def __init__(
         self,
@@ -54,7 +66,7 @@ class Prefilter:
         cache_dir: Path | None = None,
         engine: EngineName | None = None,
     ) -> None:
-        """`own` are expressions that are nobody's; their hits have the numbers from 0 on."""
+        """`own` are expressions without an owner; their hits have the numbers from 0 on."""
         engine = engine or best_engine()
         first: dict[str, list[Owner]] = {gate: [] for gate in own}
         second: dict[Reach, list[Owner]] = {}
@@ -65,28 +77,30 @@ class Prefilter:
             else:
                 _own(first, rule)
         numbers = {gate: number for number, gate in enumerate(first)}
-        self._triggers = len(numbers)
+        self._first_trigger = len(numbers)
         for gate in (gate for rules_of_one in second.values() for rule in rules_of_one for gate in rule.when):
             numbers.setdefault(gate, len(numbers))
         self.owners = [tuple(owners) for owners in first.values()] + [_NOBODY] * (len(numbers) - len(first))
-        """Who is to look at a hit, by its number."""
+        """The rules that a hit belongs to, by its number."""
         self._first = make_gate([gate.encode() for gate in numbers], cache_dir=cache_dir, engine=engine)
-        readings: list[_Reading] = []
+        readings: list[_SecondReading] = []
         for reach, again in second.items():
             gates: dict[str, list[Owner]] = {}
             for rule in again:
                 _own(gates, rule)
             compiled = make_gate([gate.encode() for gate in gates], cache_dir=cache_dir, engine=engine)
             triggers = frozenset(numbers[trigger] for rule in again for trigger in rule.when)
-            readings.append(_Reading(compiled, triggers, reach, len(self.owners)))
+            readings.append(_SecondReading(compiled, triggers, reach, len(self.owners)))
             self.owners += map(tuple, gates.values())
-        self._readings = tuple(readings)
+        self._second_readings = tuple(readings)
 
-    def another(self) -> "Prefilter":
-        """The same for any one other thread; nothing is compiled."""
+    def for_thread(self) -> "Prefilter":
+        """The same for any one other thread; nothing is compiled again."""
         other = copy(self)
-        other._first = self._first.another()
-        other._readings = tuple(replace(reading, gate=reading.gate.another()) for reading in self._readings)
+        other._first = self._first.for_thread()
+        other._second_readings = tuple(
+            replace(reading, gate=reading.gate.for_thread()) for reading in self._second_readings
+        )
         return other
 
     def hits(self, data: bytes) -> Sequence[Hit]:
@@ -94,10 +108,10 @@ class Prefilter:
         hits = self._first.hits(data)
         if not hits:
             return hits
-        triggers = self._triggers
-        found = [hit for hit in hits if hit[0] < triggers]
+        first_trigger = self._first_trigger
+        found = [hit for hit in hits if hit[0] < first_trigger]
         if len(found) < len(hits):
-            for reading in self._readings:
+            for reading in self._second_readings:
                 found += reading.hits(data, hits)
         return found
 
@@ -108,7 +122,7 @@ def _own(gates: dict[str, list[Owner]], rule: Owner) -> None:
 
 
 def _windows(ends: Sequence[int], reach: Reach) -> Iterator[tuple[int, int]]:
-    """What lies around these places, without overlaps; they are in order."""
+    """The windows around these places, which are in order; they do not overlap."""
     before, after = reach
     start, end = max(0, ends[0] - before), ends[0] + after
     for to in ends:
@@ -117,3 +131,28 @@ def _windows(ends: Sequence[int], reach: Reach) -> Iterator[tuple[int, int]]:
             start = to - before
         end = to + after
     yield start, end
+
+
+def has_no_value(data: bytes, to: int) -> bool:
+    """Whether the name whose continuation begins right before `to` cannot be followed by a value."""
+    last = data[to - 1]
+    if last == _BACKSLASH:
+        after = data[to : to + 1]
+        if after in (b"n", b"r"):
+            return _has_nothing_below(data, to + 1)
+        return after in (b'"', b"'", b"\\") and _is_subscript(data, to)
+    if last in _NEWLINES:
+        return data[to - 2] == _BACKSLASH and data[to - 3] != _BACKSLASH and _has_nothing_below(data, to)
+    return last in _QUOTES and _is_subscript(data, to)
+
+
+def _has_nothing_below(data: bytes, start: int) -> bool:
+    """Whether none of the words that introduce a value is near below."""
+    below = data[start : start + _BELOW_LENGTH].lower()
+    return not any(word in below for word in VALUE_WORDS)
+
+
+def _is_subscript(data: bytes, to: int) -> bool:
+    opened = data.rfind(b"[", max(0, to - _SUBSCRIPT_LENGTH), to)
+    found = _SUBSCRIPT.match(data, opened) if opened >= 0 else None
+    return found is not None and found.end() >= to

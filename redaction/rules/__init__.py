@@ -1,7 +1,11 @@
 """What is a secret, as rules.
 
-rule, rule_set  one rule; all rules. trial tests the rules of users
-built_in, formats, shape, token_reader, steps, checks, examples   token formats as rows of `tables/*.toml`
-named, detectors   formats that need their name; the patterns of detect-secrets
-context         rules that tell a secret by what stands around it, a module per family
+rule            what a rule is: gates, a function that extracts secrets, an example and a counter-example
+rule_set        all rules: built in, of detect-secrets and of users; `trial` tries those of users
+formats         token formats as rows of `tables/*.toml`, made into rules
+shape           the pattern language of formats; `examples` expands their templates
+token_reader    reads a token at a place; `checks` tests its structure
+named           formats that count only after one of their names
+detectors       rules from the detectors of detect-secrets
+context         rules that tell a secret by what is around it, one module for each family
 """

@@ -1,6 +1,6 @@
 """Structure that proves a token: checksums and decodable parts.
 
-A failed check makes a finding less sure; only where a format says that it must pass, it makes it none.
+A failed check makes a finding less sure; if the format says that the check must pass, there is no finding.
 """
 
 import base64
@@ -12,7 +12,7 @@ from typing import Final
 
 _BASE62: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _CHECKSUM_LENGTH: Final = 6
-_ORDINARY: Final = bytes.maketrans(b"-_", b"+/")  # from base64 for addresses
+_ORDINARY: Final = bytes.maketrans(b"-_", b"+/")  # from base64 for URLs
 
 
 def base62_crc32(data: bytes) -> bytes:
@@ -26,7 +26,7 @@ def base62_crc32(data: bytes) -> bytes:
 
 
 def ends_with_crc32(token: bytes) -> bool:
-    """Whether what follows the last underscore ends with its own checksum."""
+    """Whether the part after the last underscore ends with its own checksum."""
     body = token.rpartition(b"_")[2]
     return base62_crc32(body[:-_CHECKSUM_LENGTH]) == body[-_CHECKSUM_LENGTH:]
 
@@ -42,7 +42,7 @@ def is_base64(text: bytes) -> bool:
 
 
 def decoded_base64(text: bytes) -> bytes | None:
-    """What base64 of either alphabet, padded or not, stands for; None if it is no base64."""
+    """The bytes that base64 of either alphabet, padded or not, encodes; None if it is not base64."""
     body = text.rstrip(b"=").translate(_ORDINARY)
     try:
         return base64.b64decode(body + b"=" * (-len(body) % 4), validate=True)
@@ -61,7 +61,7 @@ def is_web_token(token: bytes) -> bool:
 
 
 def passes_luhn(number: bytes) -> bool:
-    """Whether the digits' check digit is right."""
+    """Whether the check digit is right."""
     digits = [byte - 48 for byte in number if 48 <= byte <= 57]
     odd, even = digits[-1::-2], digits[-2::-2]
     return len(digits) > 1 and (sum(odd) + sum(sum(divmod(2 * digit, 10)) for digit in even)) % 10 == 0
@@ -76,4 +76,4 @@ CHECKS: Final[Mapping[str, Callable[[bytes], bool]]] = {
 """The checks that formats can name."""
 
 PROOFS: Final = frozenset(("crc32", "jwt"))
-"""Those that no text passes by chance."""
+"""The checks that no text passes by chance."""

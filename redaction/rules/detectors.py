@@ -1,8 +1,8 @@
-"""detect-secrets' own patterns with our spans, so that nothing its regex detectors find is left.
+"""Rules from the regex detectors of detect-secrets, so that everything that these find is masked.
 
-Only the compiled patterns are read. Nothing that analyses, verifies or connects is ever called, and `secret_value`,
-which for some detectors is a mere prefix of the secret, is not used. Importing a detector imports `requests`, so
-this happens when a line first passes one of the gates.
+Only their compiled patterns are used, with spans of our own. Nothing that analyses, verifies or connects is called, nor
+is `secret_value`, which for some detectors is only a prefix of the secret. Importing a detector imports `requests`,
+so this happens when a line first passes one of the gates.
 """
 
 import importlib
@@ -16,29 +16,26 @@ from typing import Any, Final
 
 from redaction.errors import RuleError
 from redaction.heuristics.names import Demand
-from redaction.heuristics.samples import is_monotonous, is_sequence_of_bases
+from redaction.heuristics.placeholders import is_monotonous, is_sequence_of_bases
 from redaction.heuristics.values import is_value
 from redaction.heuristics.words import share_of_words
-from redaction.rules.rule import Look, Rule, Spans
+from redaction.rules.rule import Extract, Extraction, Rule
 from redaction.text.escapes import starts_word
 from redaction.text.views import unescaped
 
-# Around the end of a gate's match, in raw bytes.
+# The window around the end of a match of a gate, in raw bytes.
 _BEFORE: Final = 200
 _AFTER: Final = 300
 _DEPTH: Final = 4
-# A value of twenty-four characters or more behind one of their names.
+# A value of twenty-four characters or more after one of their names.
 _ASSIGNED: Final = (r"""(?i:key|pw|pwd|pass|password|token)["'\\\]]*[ =:>]+["'\\]*[A-Za-z0-9_-]{24}""",)
-# Detector, whether its group 1 is the secret, what ends in every text that it finds, and what is there besides. Left
-# out are public addresses, which are no secrets, keys' BEGIN lines, which are none either, and JSON web tokens, which a
-# rule of ours confirms as it does; a test proves that nothing is lost.
+_ARTIFACTORY: Final = r"A(?:KC|P[0-9A-F])[A-Za-z0-9]{8}"
+_PYPI_REST: Final = r"[A-Za-z0-9_-]{70}"
+# Detector, whether its group 1 is the secret, the gates, and a hint that every text it finds contains. Left out are
+# public IP addresses and BEGIN lines of keys, which are not secret, and JSON web tokens, which a rule of ours confirms
+# as well; a test proves that nothing is lost.
 _DETECTORS: Final[tuple[tuple[str, bool, tuple[str, ...], str], ...]] = (
-    (
-        "artifactory",
-        False,
-        (r"[\s=:\"^]A(?:KC|P[0-9A-F])[A-Za-z0-9]{8}", r"\\[nrt]A(?:KC|P[0-9A-F])[A-Za-z0-9]{8}"),
-        "",
-    ),
+    ("artifactory", False, (rf"[\s=:\"^]{_ARTIFACTORY}", rf"\\[nrt]{_ARTIFACTORY}"), ""),
     (
         "aws",
         True,
@@ -56,12 +53,7 @@ _DETECTORS: Final[tuple[tuple[str, bool, tuple[str, ...], str], ...]] = (
     ("mailchimp", False, (r"[0-9a-z]{32}-us[0-9]",), ""),
     ("npm", True, (r":_authToken=",), ""),
     ("openai", False, (r"[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}",), ""),
-    (
-        "pypi_token",
-        False,
-        (r"pypi-AgEIcHlwaS5vcmc[A-Za-z0-9_-]{70}", r"pypi-AgENdGVzdC5weXBpLm9yZw[A-Za-z0-9_-]{70}"),
-        "",
-    ),
+    ("pypi_token", False, (rf"pypi-AgEIcHlwaS5vcmc{_PYPI_REST}", rf"pypi-AgENdGVzdC5weXBpLm9yZw{_PYPI_REST}"), ""),
     ("sendgrid", False, (r"SG\.[a-zA-Z0-9_-]{22}\.[a-zA-Z0-9_-]{43}",), ""),
     ("slack", False, (r"(?i:xox[abposr]-)[0-9]", r"(?i:hooks\.slack\.com/services/T)"), ""),
     ("softlayer", True, (*_ASSIGNED, r"(?i:softlayer[^\n]com/soap/v3)"), r"(?i)[a-z0-9]{64}"),
@@ -70,23 +62,22 @@ _DETECTORS: Final[tuple[tuple[str, bool, tuple[str, ...], str], ...]] = (
     ("telegram_token", False, (r"[0-9]{8,10}:[0-9A-Za-z_-]{35}",), ""),
     ("twilio", False, (r"(?:AC|SK)[a-z0-9]{32}",), ""),
 )
-# What is in all that these find, where their gates begin with counts that would be costly in every line.
+# Triggers of detectors whose gates begin with counts that would be costly in every line.
 _WHEN: Final = {
     "discord": (r"[A-Za-z0-9_-]{24}\.[A-Za-z0-9_-]{6}\.",),
     "telegram_token": (r"[0-9]{8}:[0-9A-Za-z_-]{8}",),
 }
-# Where a value is whose first twenty-four characters end at a gate.
+# The extent of a value whose first twenty-four characters end at the gate.
 _VALUE_BEFORE: Final = 25
 _VALUE_AFTER: Final = 72
-# What they find within a word is chance.
+# A match of these within a word is chance.
 _WHOLE_WORDS: Final = frozenset(("aws", "telegram_token", "twilio"))
-# What one of these finds is short, or has a name: it is judged as what we find.
-_JUDGED: Final = {"basic_auth": Demand.PASSWORD, "cloudant": Demand.KEY, "ibm_cloud_iam": Demand.WEAK}
+# Matches of these are short or have a name, so the heuristics decide as for rules of ours.
+_DEMANDS: Final = {"basic_auth": Demand.PASSWORD, "cloudant": Demand.KEY, "ibm_cloud_iam": Demand.WEAK}
 _PREFIX: Final = re.compile(rb"[a-zA-Z]{2,12}(?:_[a-z]{3,8}_|[_-])|SG\.")
 _RANDOM_MIN: Final = 20
 _WORDS_SHARE_MAX: Final = 0.5
-# Three unbounded runs of spaces one after the other take cubic time; the same language, written so that it takes
-# linear time.
+# Three unbounded runs of spaces in a row take cubic time; the second form matches the same in linear time.
 _THEIR_SPACING: Final = r"(?: *)(?:=|:|:=|=>| +|::)(?: *)"
 _LINEAR: Final = r"(?:(?: *+)(?:=>|:=|::|=|:)(?: *+)| ++)"
 _DELIMITERS: Final = b" \t\r\n\v\f\"'=:"
@@ -101,7 +92,7 @@ def detector_rules() -> tuple[Rule, ...]:
             "detect-secrets",
             f"its detector {name}",
             gates,
-            _look(name, hint, in_group=in_group),
+            _extractor(name, hint, in_group=in_group),
             "medium",
             when=_WHEN.get(name, ()),
         )
@@ -130,11 +121,11 @@ def _plugin_rule(file: Path, detector: Any, pattern: re.Pattern[str]) -> Rule:
     name = re.sub(r"[^a-z0-9]+", "-", str(detector.secret_type).lower()).strip("-")[:30]
     linear = _linear(pattern)
 
-    def look(line: bytes, to: int) -> tuple[Spans, int]:
-        return _around(line, to, (linear,), in_group=bool(linear.groups))
+    def extract(line: bytes, to: int) -> Extraction:
+        return _extract_around(line, to, (linear,), in_group=bool(linear.groups))
 
     gate = pattern.pattern if not pattern.flags & re.IGNORECASE else f"(?i){pattern.pattern}"
-    return Rule(f"plugin.{name}", file.name, str(detector.secret_type), (gate,), look, "medium")
+    return Rule(f"plugin.{name}", file.name, str(detector.secret_type), (gate,), extract, "medium")
 
 
 @cache
@@ -159,25 +150,25 @@ def _linear(pattern: re.Pattern[str]) -> re.Pattern[bytes]:
     return re.compile(source.encode(), pattern.flags & ~re.UNICODE)
 
 
-def _look(name: str, hint: str, *, in_group: bool) -> Look:
+def _extractor(name: str, hint: str, *, in_group: bool) -> Extract:
     pattern = re.compile(hint.encode())
 
-    def look(line: bytes, to: int) -> tuple[Spans, int]:
+    def extract(line: bytes, to: int) -> Extraction:
         if hint and pattern.search(line, max(0, to - _VALUE_BEFORE), to + _VALUE_AFTER) is None:
             return (), to
-        spans, seen = _around(line, to, _patterns(name), in_group=in_group)
+        spans, seen = _extract_around(line, to, _patterns(name), in_group=in_group)
         return [span for span in spans if is_credible(name, line, *span)], seen
 
-    return look
+    return extract
 
 
 def is_credible(name: str, line: bytes, start: int, end: int) -> bool:
-    """Whether what that detector finds there can be a secret: no placeholder, no DNA, no part of a word."""
+    """Whether this finding of the detector can be a secret: no placeholder, no DNA, no part of a word."""
     if name in _WHOLE_WORDS and not starts_word(line, start):
         return False
     value = line[start:end]
-    if name in _JUDGED:
-        return is_value(value, _JUDGED[name])
+    if name in _DEMANDS:
+        return is_value(value, _DEMANDS[name])
     prefix = _PREFIX.match(value)
     text = value[prefix.end() if prefix else 0 :].decode("latin-1")
     if len(text) >= _RANDOM_MIN and name != "twilio" and is_monotonous(text):
@@ -187,7 +178,7 @@ def is_credible(name: str, line: bytes, start: int, end: int) -> bool:
     return not is_sequence_of_bases(text)
 
 
-def _around(line: bytes, to: int, patterns: Iterable[re.Pattern[bytes]], *, in_group: bool) -> tuple[Spans, int]:
+def _extract_around(line: bytes, to: int, patterns: Iterable[re.Pattern[bytes]], *, in_group: bool) -> Extraction:
     first = max(0, to - _BEFORE)
     last = min(len(line), to + _AFTER)
     found: dict[tuple[int, int], None] = {}
@@ -200,7 +191,7 @@ def _around(line: bytes, to: int, patterns: Iterable[re.Pattern[bytes]], *, in_g
 
 
 def _spans(pattern: re.Pattern[bytes], data: bytes, *, in_group: bool) -> Iterator[tuple[int, int]]:
-    # Matches within what the last one was widened to say nothing new, and widening each would take quadratic time.
+    # Matches within the widened last one add nothing, and widening each of them would take quadratic time.
     covered = 0
     for match in pattern.finditer(data):
         if match.end() <= covered:

@@ -1,6 +1,6 @@
-"""Templates of tokens made into texts, so that nothing that looks like a secret is kept in a file.
+"""Expands templates of tokens, so that no file holds anything that looks like a secret.
 
-`<base62:30>` stands for thirty characters of that alphabet. They follow from the template and a seed alone.
+`<base62:30>` stands for thirty characters of that alphabet, which depend on the template and a seed only.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ _TOKEN_TAIL: Final = re.compile(r"[0-9A-Za-z]*\Z")
 
 
 class _Source:
-    """Numbers that look random and follow from a seed."""
+    """Pseudo-random numbers from a seed."""
 
     def __init__(self, seed: str) -> None:
         self._seed = seed
@@ -51,7 +51,7 @@ class _Source:
                 return value % limit
 
     def text(self, alphabet: str, length: int) -> str:
-        """So many characters of the alphabet."""
+        """A text of this many characters of the alphabet."""
         return "".join(alphabet[self.below(len(alphabet))] for _ in range(length))
 
 

@@ -1,4 +1,4 @@
-"""What a rule is: where a secret of its kind may be, and how to tell its extent there."""
+"""What a rule is: gates that say where a secret of its kind may be, and a function that extracts it there."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -6,15 +6,17 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias, TypeVar
 
 Confidence: TypeAlias = Literal["high", "medium", "low"]
-# How sure a single finding is: a proof says more than any shape.
+# How sure a single finding is; a proof is surer than any pattern.
 Certainty: TypeAlias = Literal["proven", "high", "medium", "low"]
 Spans: TypeAlias = Sequence[tuple[int, int]]
-# Where the secrets are, and up to where the rule need not look again.
-Look: TypeAlias = Callable[[bytes, int], tuple[Spans, int]]
-# How many bytes before and behind the end of what is in every line that concerns a rule its gates may begin and end.
+# The spans of secrets, and the place up to which hits hold nothing new for the rule.
+Extraction: TypeAlias = tuple[Spans, int]
+# Extracts the secrets at a hit: the line, and where the match of the gate ends.
+Extract: TypeAlias = Callable[[bytes, int], Extraction]
+# How many bytes before and after the end of a trigger the gates of its rule may match.
 Reach: TypeAlias = tuple[int, int]
 AROUND: Final[Reach] = (160, 400)
-# Of gates that are looked for with open counts first: no match of one is longer.
+# Of gates that are searched with open counts first: no match of one is longer.
 OPENED_REACH: Final[Reach] = (256, 0)
 _COUNT: Final = re.compile(r"\{([01]),\d+\}")
 
@@ -24,7 +26,7 @@ _RAISED: Final[Mapping[Confidence, Confidence]] = {"high": "high", "medium": "hi
 
 @dataclass(frozen=True, slots=True)
 class TokenCheck:
-    """A structure that secrets of a kind have; `proves` where no other text has it by chance."""
+    """A structure of secrets of a kind; `proves` if no other text has it by chance."""
 
     passes: Callable[[bytes], bool]
     proves: bool
@@ -34,33 +36,33 @@ class TokenCheck:
 class Rule:
     """One kind of secret.
 
-    `gates` are expressions that Hyperscan, RE2 and `re` understand alike; one of them ends somewhere in every secret
-    of this kind or shortly before it. `look(line, to)` is asked about each such end and answers with the spans of
-    secrets in the raw line (escapes not resolved) and with `seen`: ends up to there hold nothing new. `example` and
-    `counter` are templates of a text that must be found and of one that must not. A rule with costly gates says in
-    `when` what one of is in every line that concerns it: only within `reach` of there the gates are tried. `check`
-    says how sure a finding is, not whether it is one.
+    `gates` are expressions that Hyperscan and `re` understand alike; in every secret of this kind, or shortly before
+    it, a match of one of them ends. `extract(line, to)` is called for each such end and returns the spans of secrets in
+    the raw line (escapes not resolved) and the place up to which further ends hold nothing new. `example` and `counter`
+    are templates of a text that must be found and of one that must not. A rule with costly gates has triggers (`when`),
+    of which one is in every line that concerns it: the gates are tried only within `reach` of a trigger. `check` says
+    how sure a finding is, not whether it is one.
     """
 
     id: str
     provider: str
     name: str
     gates: tuple[str, ...]
-    look: Look
+    extract: Extract
     confidence: Confidence = "high"
     example: str = ""
     counter: str = ""
     when: tuple[str, ...] = ()
     reach: Reach = AROUND
     check: TokenCheck | None = None
-    is_borrowed: bool = field(init=False)
-    """It is detect-secrets': a rule of ours says better what a secret is."""
+    is_from_detect_secrets: bool = field(init=False)
+    """The rule is a detector of detect-secrets; the rules of ours are more precise."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "is_borrowed", self.id.startswith("detect-secrets."))
+        object.__setattr__(self, "is_from_detect_secrets", self.id.startswith("detect-secrets."))
 
     def certainty_of(self, secret: bytes) -> Certainty:
-        """How sure it is that this (escapes resolved) is such a secret: the rule's confidence, unless a check knows."""
+        """How sure a finding of this secret (without escapes) is: as sure as the rule, unless a check says more."""
         if self.check is None:
             return self.confidence
         if not self.check.passes(secret):
@@ -68,17 +70,17 @@ class Rule:
         return "proven" if self.check.proves else _RAISED[self.confidence]
 
 
-# A span, and the rule that it is of.
+# A span and its rule.
 RuleSpan: TypeAlias = tuple[int, int, Rule]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Family:
-    """Rules that share a gate, so that one look decides for all of them."""
+    """Rules that share a gate, so that one function extracts the secrets of all of them."""
 
     rules: tuple[Rule, ...]
     gates: tuple[str, ...]
-    look: Callable[[bytes, int], tuple[Sequence[RuleSpan], int]]
+    extract: Callable[[bytes, int], tuple[Sequence[RuleSpan], int]]
     when: tuple[str, ...] = ()
     reach: Reach = AROUND
 
@@ -86,10 +88,10 @@ class Family:
 _Owner = TypeVar("_Owner", Rule, Family)
 
 
-def opened(rule: _Owner) -> _Owner:
-    """The rule with its gates looked for with open counts first, which Hyperscan is much faster with.
+def with_open_counts(rule: _Owner) -> _Owner:
+    """The rule with its gates searched with open counts first, with which Hyperscan is much faster.
 
-    What a gate matches its open form matches, too. None of the gates may match more than the reach says.
+    The open form matches whatever the gate matches. No gate may match more than the reach.
     """
     counts = (_COUNT.sub(lambda count: "*" if count[1] == "0" else "+", gate) for gate in rule.gates)
     return replace(rule, when=tuple(counts), reach=OPENED_REACH)

@@ -1,64 +1,40 @@
-"""All rules in one place: ours, detect-secrets' and users'."""
+"""All rules in one place: ours, those of detect-secrets and those of users."""
 
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from redaction.errors import RuleError
+from redaction.errors import InvalidJsonError, RuleError
 from redaction.protected import is_opaque, type_of
-from redaction.rules.built_in import built_in_pack
 from redaction.rules.context import (
     addresses,
     assignments,
-    blocks,
-    commands,
+    command_line,
     credential_files,
-    encoded_keys,
-    flags,
     headers,
-    layouts,
-    local_secrets,
+    keys,
     pairs,
-    positions,
-    private_keys,
-    secret_manifests,
-    web_tokens,
+    products,
 )
 from redaction.rules.detectors import detector_rules, plugin_rules
-from redaction.rules.formats import Format, FormatTable, checked, read_table, rules_of
-from redaction.rules.rule import Family, Rule, Spans
+from redaction.rules.formats import Format, FormatTable, built_in_pack, checked, read_table, rules_of
+from redaction.rules.rule import Extraction, Family, Rule
 from redaction.rules.shape import Shape
-from redaction.text.json_strings import NotJsonError, paths
+from redaction.text.json_strings import paths
 
-_MODULES: Final = (
-    addresses,
-    assignments,
-    blocks,
-    commands,
-    credential_files,
-    encoded_keys,
-    flags,
-    headers,
-    layouts,
-    local_secrets,
-    pairs,
-    positions,
-    private_keys,
-    secret_manifests,
-    web_tokens,
-)
+_FAMILIES: Final = (addresses, assignments, command_line, credential_files, headers, keys, pairs, products)
 _OPAQUE_FIELD: Final = r'"(?:encryptedContent|reasoningOpaque)"[ \t\r\n]{0,4}:[ \t\r\n]{0,4}"'
-# No line of JSON has a bare line feed in a string; one stands for what is masked already.
+# Strings of JSON have no bare line feed; one marks what is masked already.
 _OPAQUE_VALUE: Final = re.compile(_OPAQUE_FIELD.encode() + rb'((?!\n)[^"\\]*+(?:\\.[^"\\]*+)*+)(?=")', re.DOTALL)
 
 
-def _opaque_values(line: bytes, _to: int) -> tuple[Spans, int]:
-    """All at once. Elsewhere the names are a user's; what secrets are in such fields is for other rules to say."""
+def _opaque_values(line: bytes, _to: int) -> Extraction:
+    """All opaque values of the line at once. Elsewhere these names are those of a user, and other rules apply."""
     spans = {value.start(1): value.span(1) for value in _OPAQUE_VALUE.finditer(line)}
     try:
         places = paths(line, spans)
-    except NotJsonError:
+    except InvalidJsonError:
         return (), len(line)
     event_type = type_of(line)
     opaque = (start for start, path in places.items() if is_opaque(event_type, [step.name for step in path]))
@@ -77,10 +53,10 @@ OPAQUE_RULE: Final = Rule(
 def all_rules(
     rule_files: Sequence[Path], plugins: Sequence[Path], *, drop_opaque: bool, cache_dir: Path | None = None
 ) -> tuple[tuple[Rule | Family, ...], str]:
-    """Every rule and the versions of their packs; raises `RuleError` for one that cannot be used."""
+    """Every rule, and the versions of the tables; raises `RuleError` for a rule that cannot be used."""
     built_in = built_in_pack(cache_dir)
     users = [(path.name, read_table(path)) for path in rule_files]
-    own = [rule for module in _MODULES for rule in module.rules()]
+    own = [rule for family in _FAMILIES for rule in family.RULES]
     rows = [*built_in.rows, *_users_rows(users, {rule.id for rule in own}.union(row.id for row, _ in built_in.rows))]
     rules = [*own, *rules_of(rows), *detector_rules(), *plugin_rules(plugins)]
     if drop_opaque:
@@ -90,7 +66,7 @@ def all_rules(
 
 
 def _users_rows(tables: Sequence[tuple[str, FormatTable]], known: set[str]) -> Iterator[tuple[Format, Shape]]:
-    """Users' rows, each tried; raises `RuleError` for a bad one."""
+    """The rows of users, each of them tried; raises `RuleError` for a bad one."""
     for file, table in tables:
         from redaction.rules.trial import check_rule
 

@@ -1,7 +1,6 @@
-"""The small language in which formats are written: understood alike by Hyperscan, RE2 and `re`, and by people.
+"""The small pattern language of formats, which Hyperscan, `re` and people understand alike.
 
-Characters, classes, groups, alternatives and counted repeats; nothing that looks around or repeats without end, except
-as the last item.
+Characters, classes, groups, alternatives and counted repeats; no lookaround, and no open count except as the last item.
 """
 
 import re
@@ -15,21 +14,21 @@ _LITERALS: Final = frozenset(string.ascii_letters + string.digits + " _-/:=.,;@!
 _NEED_ESCAPE: Final = frozenset(".$+*?()[]{}|^")
 _COUNT: Final = re.compile(r"\{(\d{1,4})(?:(,)(\d{0,4}))?\}")
 UNBOUNDED: Final = 1 << 20
-# So much of a token is enough where the text ends in the middle of it, if so many characters say what it is.
+# This much of a token is enough if the text ends in the middle of it, after this many characters that identify it.
 CUT_RANDOM: Final = 12
 CUT_TELLING: Final = 4  # a character that is no letter or digit counts twice
 CUT_SHORT_MAX: Final = 4
-# So much of the run at its end is enough for a gate; Hyperscan counts longer ones at many times the cost.
+# This much of the run at its end is enough for a gate; longer counts cost Hyperscan many times more.
 GATE_RUN_MAX: Final = 14
 
 
 class ShapeError(ValueError):
-    """The pattern is not of the language; the message says what is wrong and where."""
+    """The pattern is not of this language; the message says what is wrong and where."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A checked pattern: the lengths of what it matches, and where it may be cut."""
+    """A checked pattern: the lengths of its matches, and where it may be cut."""
 
     pattern: str
     shortest: int
@@ -37,17 +36,17 @@ class Shape:
     gate: str
     """The pattern cut so that it ends once."""
     last_class: str | None
-    """The class at its end, of which a longer secret would have more."""
+    """The class at its end, of which a longer secret has more characters."""
     prefix: str
     """The characters that every match begins with."""
     cut: str | None
-    """The pattern up to where it is certain, to find a token that was cut off; None where it never is."""
+    """The pattern up to where it is certain, to find a token that was cut off; None if it never is."""
     reach: int
-    """The longest that `cut`, or without it `gate`, matches."""
+    """The length of the longest match of `cut` or, without it, of `gate`."""
 
 
 class _Chooser(Protocol):
-    """Whatever chooses, such as `random.Random`."""
+    """A source of choices, such as `random.Random`."""
 
     def choice(self, of: str, /) -> str: ...
 
@@ -63,7 +62,7 @@ class _Item:
     least: int
     most: int
     source: str
-    """The class or character as it is written; of a group, what opens it."""
+    """The class or character as it is written; of a group its opening."""
 
 
 def parsed(pattern: str) -> Shape:
@@ -79,7 +78,7 @@ def parsed(pattern: str) -> Shape:
 
 
 def _gate(items: tuple[_Item, ...]) -> str:
-    """The expression of the items, with letters for hexadecimal digits: Hyperscan is faster with the larger class."""
+    """The expression of the items. Hexadecimal digits become all letters: Hyperscan is faster with the larger class."""
     return "".join(map(_written, items)).replace("[0-9a-f]", "[0-9a-z]")
 
 
@@ -92,7 +91,7 @@ def _written(item: _Item) -> str:
 
 
 def _cut_short(items: tuple[_Item, ...]) -> tuple[_Item, ...]:
-    """The items without what may be missing at their end."""
+    """The items without optional ones at the end."""
     while items and not items[-1].least:
         items = items[:-1]
     if not items:
@@ -118,14 +117,14 @@ def _prefix(items: tuple[_Item, ...]) -> str:
 
 
 class _Cutter:
-    """Takes the items that have enough telling and then enough random characters."""
+    """Takes items until enough characters identify the token and enough random ones follow."""
 
     def __init__(self) -> None:
-        self._telling = self._drawn = 0
-        self.told: set[str] = set()
+        self._telling = self._random = 0
+        self.distinct: set[str] = set()
 
     def of(self, items: tuple[_Item, ...]) -> tuple[_Item, ...] | None:
-        """The items up to where they are enough; None if they never are."""
+        """The items up to where that is enough; None if it never is."""
         kept: list[_Item] = []
         for item in items:
             if item.source == "(":
@@ -133,22 +132,22 @@ class _Cutter:
                 return inside and (*kept, replace(item, alternatives=(inside,)))
             if not self._counts(item):
                 return None
-            if self._drawn >= CUT_RANDOM:
-                most = item.least - (self._drawn - CUT_RANDOM)
+            if self._random >= CUT_RANDOM:
+                most = item.least - (self._random - CUT_RANDOM)
                 return (*kept, replace(item, least=most, most=most))
             kept.append(item)
         return None
 
     def _counts(self, item: _Item) -> bool:
-        """Count the item's characters; whether the items can still be enough."""
+        """Count the characters of the item; return whether the items can still be enough."""
         if item.alternatives:
             self._telling += _lengths(item.alternatives)[0] * item.least
-            self.told.update(item.source, "|")
+            self.distinct.update(item.source, "|")
         elif len(item.characters) <= 2:
-            self.told.update(item.characters)
+            self.distinct.update(item.characters)
             self._telling += item.least * (2 if not item.characters.isalnum() else 1)
         elif self._telling >= CUT_TELLING:
-            self._drawn += item.least
+            self._random += item.least
         else:
             return item.most <= CUT_SHORT_MAX
         return True
@@ -157,8 +156,8 @@ class _Cutter:
 def _cut_off(items: tuple[_Item, ...]) -> tuple[_Item, ...] | None:
     cutter = _Cutter()
     cut = cutter.of(items)
-    # What many addresses and all zeros in base64 begin with says nothing.
-    return cut if cut and len(cutter.told) > 1 and _prefix(items) != "http" else None
+    # The start of many URLs, and of zeros in base64, identifies nothing.
+    return cut if cut and len(cutter.distinct) > 1 and _prefix(items) != "http" else None
 
 
 def sample(pattern: str, chooser: _Chooser) -> str:

@@ -1,4 +1,4 @@
-"""Tries a user's rule before it is used: on its own examples, and on text made to be slow for it."""
+"""Tries a rule of a user before it is used: on its own examples, and on hostile text."""
 
 import re
 import time
@@ -13,11 +13,11 @@ from redaction.rules.shape import Shape, sample
 
 _SIZES: Final = (1_000, 4_000, 16_000, 64_000)
 _BYTES_PER_SECOND_MIN: Final = 2_000_000
-_SECONDS_GRANTED: Final = 0.02  # a busy machine is not the rule's fault
+_SECONDS_GRANTED: Final = 0.02  # for a busy machine
 
 
 class _Shortest:
-    """Chooses the least of everything, and the last character of a class."""
+    """Chooses the smallest number and the last character of a class."""
 
     def choice(self, of: str, /) -> str:
         """The last one."""
@@ -29,20 +29,20 @@ class _Shortest:
 
 
 def check_rule(row: Format, shape: Shape, file: str) -> None:
-    """Raise `RuleError` for a row that does not do what it says, or takes too long."""
-    lookers = list(rules_of([(row, shape)]))
+    """Raise `RuleError` for a row that fails its own examples or takes too long."""
+    rules = list(rules_of([(row, shape)]))
     try:
-        gates = [make_gate([one.encode() for one in looker.gates]) for looker in lookers]
+        gates = [make_gate([one.encode() for one in rule.gates]) for rule in rules]
     except Exception as error:
         raise RuleError(file, row.id, f"it does not compile: {error}") from error
 
     def found(data: bytes) -> bool:
         seen = 0
         any_found = False
-        for looker, gate in zip(lookers, gates, strict=True):
+        for rule, gate in zip(rules, gates, strict=True):
             for _, to in gate.hits(data):
                 if to > seen:
-                    spans, seen = looker.look(data, to)
+                    spans, seen = rule.extract(data, to)
                     any_found = any_found or bool(spans)
             seen = 0
         return any_found
@@ -68,7 +68,7 @@ def check_rule(row: Format, shape: Shape, file: str) -> None:
 
 
 def _floods(row: Format) -> Iterator[bytes]:
-    """Texts that nearly match again and again."""
+    """Hostile texts, which nearly match again and again."""
     secret = sample(row.pattern, _Shortest())
     name = f"{row.near[0]}=" if row.near else ""
     prefix = re.match(r"[^\[({?]+", row.pattern)

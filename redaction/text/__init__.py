@@ -1,6 +1,7 @@
-"""Texts inside raw bytes: escapes, JSON strings, other spellings, spans.
+"""Reading raw bytes as text, without decoding a line. Nothing here knows rules.
 
-json_strings    the strings of a JSON line by their places; string_parts which of them a span touches
-escapes, extent quotes and newlines at any depth of escapes; where a value begins and ends
-views, percent  the same bytes without escapes, colours or percent-encoding; spans merges and replaces
+escapes         quotes, newlines and words at any depth of escapes
+extent          where a value ends
+views           the same bytes without escapes, colours or percent-encoding, with the way back to the original
+json_strings    the strings of a JSON line by their places, and the paths to them
 """

@@ -1,49 +1,60 @@
-"""Reading the raw bytes of a line, in which the same quote or newline may be written at any depth of escapes.
+"""Quotes, newlines and words in raw bytes, where each may be written at any depth of escapes.
 
-Nothing here decodes a line. The fragments are parts of expressions for gates and looks.
+Nothing here decodes a line. The constants are parts of the expressions of rules.
 """
 
 import re
 
-# One quote of any kind; at depth n it has 2^n - 1 backslashes before it.
+# A quote of any kind; at depth n it has 2^n - 1 backslashes before it.
 QUOTE = r"""\\{0,15}["'`]"""
-# One that strings of data have.
+# A quote that strings of data have.
 STRING_QUOTE = r"\\{0,15}[\"']"
 BLANK = r"(?:[ \t]|\\{1,15}t)"
 NEWLINE = r"(?:[\r\n]|\\{1,15}[rn])"
 
 _WORD = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
-_NOT_OF_THE_WORD = re.compile(
+_ESCAPE_BEFORE = re.compile(
     rb"(?:\\[nrtbfav]|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9A-Fa-f]{2}|\[[0-9;?]{0,16}[A-Za-z])\Z"
 )
 _OPENING = re.compile(rb"(\\*)([\"'`])\Z")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SIMPLE = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 DEPTH_MAX = 4
+_ESCAPE_LETTERS = re.compile(rb"[nrtbf]|u[0-9a-fA-F]{4}")
 
 
 def starts_word(line: bytes, start: int) -> bool:
-    """Whether a word may begin here: no letter or digit stands before, except as the end of an escape."""
+    """Whether a word may begin here: no letter or digit comes before, except as the end of an escape."""
     if start == 0 or line[start - 1] not in _WORD:
         return True
-    return _NOT_OF_THE_WORD.search(line, max(0, start - 20), start) is not None
+    return _ESCAPE_BEFORE.search(line, max(0, start - 20), start) is not None
+
+
+def after_escape(line: bytes, start: int) -> int:
+    """`start`, or the end of the escape that the byte there is part of."""
+    if line[start - 2 : start] == b"\\u":
+        start -= 1
+    if line[start - 1 : start] != b"\\":
+        return start
+    escape = _ESCAPE_LETTERS.match(line, start)
+    return escape.end() if escape else start
 
 
 def opening_quote(line: bytes, start: int) -> bytes:
-    """The quote that ends right before `start`, with its backslashes; empty where there is none."""
+    """The quote that ends right before `start`, with its backslashes; empty if there is none."""
     match = _OPENING.search(line, max(0, start - 16), start)
     return match.group() if match else b""
 
 
 def closing_quote(line: bytes, start: int, quote: bytes, limit: int) -> int:
-    """Where the same quote stands again at the same depth, from `start` on and before `limit`; -1 if nowhere."""
+    """The place of the same quote at the same depth between `start` and `limit`; -1 if there is none."""
     at = line.find(quote, start, limit)
     while at > start and line[at - 1] == 0x5C:
         run = at
         while run > start and line[run - 1] == 0x5C:
             run -= 1
-        # An even number of backslashes of the text itself (each is as long as the quote) does not escape it. Of the
-        # other quotes the depth is not known, as JSON leaves them alone.
+        # An even number of backslashes of the text itself (each is as long as the quote) does not escape it. The depth
+        # of other quotes is not known, because JSON does not escape them.
         if quote.endswith(b'"') and (at - run) % (2 * len(quote)) == 0:
             return at
         at = line.find(quote, at + len(quote), limit)
@@ -51,7 +62,7 @@ def closing_quote(line: bytes, start: int, quote: bytes, limit: int) -> int:
 
 
 def unescaped(raw: bytes) -> str:
-    """The text without the escapes of any depth, for looking at."""
+    """The text without the escapes of any depth, to be examined only."""
     text = raw.decode("utf-8", "replace")
     for _ in range(DEPTH_MAX):
         if "\\" not in text:

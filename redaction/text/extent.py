@@ -1,4 +1,4 @@
-"""Where a value in a raw line begins and ends, whatever it is quoted with and however deeply it is escaped."""
+"""Where a value in a raw line ends, whatever quotes it has and however deeply it is escaped."""
 
 import re
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ PLAIN_LENGTH_MAX = 4096
 PLAIN_LENGTH_SHORT = 160
 AFTER_LENGTH_MAX = 64
 BACKSLASH = 0x5C
-# An escape ends a value without quotes; a backslash before anything else, and an escaped slash, belong to it.
+# An escape ends a value without quotes. An escaped slash and a backslash before any other character are part of it.
 PLAIN = re.compile(rb"(?:[^\s\"'`\\<>\x00-\x1f]|\\{1,15}/|\\{2,15}(?![\\nrtbfu/\"'`\s]))++")
-# What follows a value without quotes in the middle of something longer.
+# What ends a value without quotes in the middle of something longer.
 FOLLOWED = re.compile(
     rb"[,;&](?:[\w.$-]{1,40}[=:]|[ \t]|amp;|\Z)|,\[?\{?\Z|\}[,;)\]}]|\$\{|\)[;,.{)\]]|[|](?:\Z|[ \t|])|#\{|[;,]\Z"
 )
@@ -32,7 +32,7 @@ class Extent:
 
 
 def _line_end(line: bytes, start: int, end: int, depth: int) -> int:
-    """Where the text's own line ends within the quotes, given the number of backslashes before its quotes."""
+    """Where the line of the text ends within the quotes, given the number of backslashes before the quotes."""
     at = line.find(b"\n", start, end)
     end = at if at >= 0 else end
     if not depth:
@@ -60,13 +60,13 @@ def _outer_quote(line: bytes, start: int, end: int, depth: int) -> int:
 
 
 def _quoted(line: bytes, start: int, quote: bytes) -> int:
-    """The end of a value behind this quote; where it was cut off, the end of what is left."""
+    """The end of a value after this quote; if it was cut off, the end of what is left."""
     limit = min(len(line), start + QUOTED_LENGTH_MAX)
     end = closing_quote(line, start, quote, limit)
     reach = limit if end < 0 else end
     is_double = quote.endswith(b'"')
     if quote != b'"' and line.startswith((b"{", b"[", b'"')):
-        # The strings that all this stands in end at their own quotes, which have fewer backslashes.
+        # The strings around the value end at their own quotes, which have fewer backslashes.
         outer = _outer_quote(line, start, reach, len(quote) - 1 if is_double else DEPTH_MAX)
         if outer >= 0 and (is_double or end < 0 or BLANK.search(line, outer, min(reach, outer + AFTER_LENGTH_MAX))):
             reach = outer
@@ -82,7 +82,7 @@ def _run_end(line: bytes, start: int, length: int) -> int:
 
 
 def _plain(line: bytes, start: int) -> int:
-    # Most values end soon; the whole of a long run is read only if nothing ends them before.
+    # Most values are short; a long run is read in full only if nothing ends it earlier.
     end = _run_end(line, start, PLAIN_LENGTH_SHORT)
     if end > start + PLAIN_LENGTH_SHORT - AFTER_LENGTH_MAX:
         end = _run_end(line, start, PLAIN_LENGTH_MAX)
@@ -92,12 +92,12 @@ def _plain(line: bytes, start: int) -> int:
 
 
 def extent(line: bytes, start: int, quote: bytes) -> Extent:
-    """The value that begins at `start`, after the quote that stands there (empty: none)."""
+    """The value that begins at `start`, after this quote (empty: none)."""
     if not quote:
         return Extent(start, _plain(line, start), False)
     end = _quoted(line, start, quote)
     tail = end
     while tail > start and line[tail - 1] == BACKSLASH:
         tail -= 1
-    # What was cut off may end within an escape.
+    # A value that was cut off may end within an escape.
     return Extent(start, end - (end - tail) % 2 if line[end : end + 1] not in b"\"'`" else end, True)

@@ -1,5 +1,9 @@
-"""The strings of a JSON line by their places in its bytes, and the paths to those that matter; nothing is ever
-re-serialised."""
+"""A strict scanner for the strings of a JSON line: their places and paths. Nothing is ever serialised again.
+
+Two readings: `string_around` and `strings` look near a span and need a line that `check` has accepted; `paths` scans
+the whole line and is itself strict. `exporter.core.events.json_scanner` scans for other results (spans of values,
+bounded steps), and neither package may import the other.
+"""
 
 import json
 import re
@@ -9,14 +13,16 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-# A string and, for a member's key, its colon. An unterminated one ends with the line, so that a flood of quotes is
-# read once.
+from redaction.errors import InvalidJsonError
+
+# A string and, of a key, its colon. A string without an end reaches to the end of the line, so that a flood of quotes
+# is read once.
 _STRING: Final = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)("(?:[ \t\r\n]*+:)?|\\?\Z)', re.DOTALL)
 _QUOTE: Final = b'"'
-# Of a string that ended.
+# What follows the quote that closes a string.
 _CLOSED: Final = re.compile(rb"[ \t\r\n]*+(?:[,\]}:]|\Z)")
 _KEY_LENGTH: Final = 160
-# A quote that no backslash makes part of a text, read backwards.
+# A quote that is not escaped, read backwards.
 _UNESCAPED: Final = re.compile(rb'"(?=((?:\\\\)*+)(?!\\))')
 _NEAR_LENGTH: Final = 1024
 _QUOTES_TRIED: Final = 64
@@ -25,15 +31,8 @@ _TOKEN: Final = re.compile(
     rb'[ \t\r\n]*+(?:("(?:[^"\\]*+(?:\\.[^"\\]*+)*+)")|([{}\[\],:])|([^\s{}\[\],:"]++))', re.DOTALL
 )
 # What may come next.
-VALUE, VALUE_OR_END, KEY, KEY_OR_END, COLON, COMMA, END = (
-    "value",
-    "value or end",
-    "key",
-    "key or end",
-    "colon",
-    "comma",
-    "end",
-)
+VALUE, VALUE_OR_END, KEY, KEY_OR_END = "value", "value or end", "key", "key or end"
+COLON, COMMA, END = "colon", "comma", "end"
 VALUE_STATES = frozenset({VALUE, VALUE_OR_END})
 KEY_STATES = frozenset({KEY, KEY_OR_END})
 _SCALAR: Final = re.compile(rb"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?|true|false|null")
@@ -41,14 +40,10 @@ _ESCAPES: Final = re.compile(rb'[^\\]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^\\]
 _VALIDATOR: Final = msgspec.json.Decoder(msgspec.Raw)
 
 
-class NotJsonError(Exception):
-    """The line is not one JSON value."""
-
-
 class String(NamedTuple):  # made in half the time of a frozen dataclass
-    """Where a string's text begins and ends in the line, and the key it is the direct value of, if any.
+    """Where the text of a string begins and ends in the line, and the key whose direct value it is, if any.
 
-    The end is None where nobody had to look for it, which is never so of a key.
+    The end is None if it was not needed; of a key it is always known.
     """
 
     start: int
@@ -67,24 +62,24 @@ class PathStep:
 
 
 def decoded(raw: bytes) -> str:
-    """The raw text of a JSON string, decoded; raises `NotJsonError` for an escape that JSON does not have."""
+    """The raw text of a JSON string, decoded; raises `InvalidJsonError` for an escape that JSON does not have."""
     if b"\\" not in raw:
         return raw.decode("utf-8", "replace")
     try:
         return str(json.loads(b'"%b"' % raw, strict=False))
     except ValueError as error:
-        raise NotJsonError from error
+        raise InvalidJsonError from error
 
 
 def check(line: bytes) -> None:
-    """Raise `NotJsonError` unless the line is exactly one JSON value in UTF-8."""
+    """Raise `InvalidJsonError` unless the line is exactly one JSON value in UTF-8."""
     try:
         text = line.decode()
-        if b"\\" in line and _ESCAPES.fullmatch(line) is None:  # the validator does not read what it skips
-            raise NotJsonError
+        if b"\\" in line and _ESCAPES.fullmatch(line) is None:  # the validator does not check strings that it skips
+            raise InvalidJsonError
         _VALIDATOR.decode(line)
     except UnicodeDecodeError as error:
-        raise NotJsonError from error
+        raise InvalidJsonError from error
     except msgspec.DecodeError:
         _check_again(line, text)
     except RecursionError:
@@ -92,17 +87,17 @@ def check(line: bytes) -> None:
 
 
 def _check_again(line: bytes, text: str) -> None:
-    """The same with a parser that is more tolerant: lone surrogates, numbers of any size; and any depth."""
+    """The same with a parser that accepts lone surrogates, numbers of any size, and any depth."""
     try:
         _TOLERANT.decode(text)
     except RecursionError:
         paths(line, ())
     except ValueError as error:
-        raise NotJsonError from error
+        raise InvalidJsonError from error
 
 
 def _refuse(_name: str) -> None:
-    """NaN and Infinity are no JSON."""
+    """NaN and Infinity are not JSON."""
     raise ValueError
 
 
@@ -110,7 +105,7 @@ _TOLERANT: Final = json.JSONDecoder(parse_float=len, parse_int=len, parse_consta
 
 
 def string_around(line: bytes, start: int, end: int) -> String | None:
-    """The string of a checked line that a span lies in, where it is easily told to be a member's value."""
+    """The string of a checked line that holds a span, if the bytes near it show that it is the value of a member."""
     if line.find(_QUOTE, start, end) >= 0:
         return None
     begin, key = _near(line, start)
@@ -118,7 +113,7 @@ def string_around(line: bytes, start: int, end: int) -> String | None:
 
 
 def text_of(line: bytes, string: String) -> bytes:
-    """The text of a string of a checked line, as it stands there."""
+    """The raw text of a string of a checked line."""
     if string.end is not None:
         return line[string.start : string.end]
     found = _STRING.match(line, string.start - 1)
@@ -126,8 +121,10 @@ def text_of(line: bytes, string: String) -> bytes:
 
 
 def strings(line: bytes, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[String, int, int]]:
-    """The strings of a checked line that overlap a span, with their ends and the number of the first such span; spans
-    are in order and apart."""
+    """The strings of a checked line that overlap a span, with their ends and the number of the first such span.
+
+    The spans are in order and do not overlap.
+    """
     number = 0
     begin, key = _near(line, spans[0][0]) if spans else (0, None)
     before: re.Match[bytes] | None = None
@@ -146,7 +143,7 @@ def strings(line: bytes, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[Str
 
 
 def _near(line: bytes, place: int) -> tuple[int, bytes | None]:
-    """Where the string begins that holds this place, and its key; the line's beginning if that is not easily told."""
+    """Where the string begins that holds this place, and its key; the beginning of the line if that is not clear."""
     at = _quote_before(line, place)
     # A quote that cannot close a string opens one.
     if at < 0 or _CLOSED.match(line, at + 1):
@@ -159,7 +156,7 @@ def _near(line: bytes, place: int) -> tuple[int, bytes | None]:
 
 
 def _quote_before(line: bytes, place: int) -> int:
-    """Where the next unescaped quote stands before this place; -1 if there is none or that is not easily told."""
+    """The place of the last unescaped quote before this place; -1 if there is none near enough."""
     lowest = max(0, place - _NEAR_LENGTH)
     found = _UNESCAPED.search(line[lowest:place][::-1])
     if found is not None and (lowest == 0 or found.end(1) < place - lowest):
@@ -177,7 +174,7 @@ def _quote_before(line: bytes, place: int) -> int:
 
 
 def _last_string(head: bytes) -> bytes | None:
-    """The text of the string at the end, where nothing in it is escaped."""
+    """The text of the string at the end, unless something in it is escaped."""
     opened = head.rfind(_QUOTE, 0, -1)
     if opened < 0 or not head.endswith(_QUOTE) or (opened and head[opened - 1] == _BACKSLASH):
         return None
@@ -200,7 +197,7 @@ def pointer(path: Sequence[PathStep], shown: Mapping[int, str]) -> str:
 def paths(line: bytes, wanted: Collection[int]) -> dict[int, tuple[PathStep, ...]]:
     """The path to each wanted string (by where its text begins); a key's path ends with its own name.
 
-    Raises `NotJsonError` unless the line is exactly one JSON value. Depth is bounded by memory only.
+    Raises `InvalidJsonError` unless the line is exactly one JSON value. Depth is bounded by memory only.
     """
     found: dict[int, tuple[PathStep, ...]] = {}
     stack: list[PathStep] = []
@@ -209,7 +206,7 @@ def paths(line: bytes, wanted: Collection[int]) -> dict[int, tuple[PathStep, ...
     while position < length:
         match = _TOKEN.match(line, position)
         if match is None:
-            raise NotJsonError
+            raise InvalidJsonError
         position = match.end()
         string, mark, scalar = match.groups()
         if string is not None:
@@ -224,9 +221,9 @@ def paths(line: bytes, wanted: Collection[int]) -> dict[int, tuple[PathStep, ...
         elif state in VALUE_STATES and _SCALAR.fullmatch(scalar):
             state = _after_value(stack)
         else:
-            raise NotJsonError
+            raise InvalidJsonError
     if state != END:
-        raise NotJsonError
+        raise InvalidJsonError
     return found
 
 
@@ -239,7 +236,7 @@ def _after_string(state: str, stack: list[PathStep]) -> str:
         return COLON
     if state in VALUE_STATES:
         return _after_value(stack)
-    raise NotJsonError
+    raise InvalidJsonError
 
 
 def _after_mark(state: str, stack: list[PathStep], mark: bytes) -> str:
@@ -249,13 +246,13 @@ def _after_mark(state: str, stack: list[PathStep], mark: bytes) -> str:
     if mark == b":" and state == COLON:
         return VALUE
     if not stack:
-        raise NotJsonError
+        raise InvalidJsonError
     top = stack[-1]
     if mark == (b"}" if top.is_object else b"]") and state in (COMMA, KEY_OR_END, VALUE_OR_END):
         stack.pop()
         return _after_value(stack)
     if mark != b"," or state != COMMA:
-        raise NotJsonError
+        raise InvalidJsonError
     if top.is_object:
         return KEY
     stack[-1] = PathStep(False, int(top.name) + 1)

@@ -1,4 +1,4 @@
-"""Bytes seen without escapes, colours or hidden characters, with every position traceable to the original."""
+"""Views of raw bytes without escapes, colours or percent-encoding; every position maps back to the original."""
 
 import re
 from bisect import bisect_right
@@ -9,21 +9,29 @@ from redaction.text.escapes import unescaped as raw_unescaped
 
 Replacement: TypeAlias = tuple[int, int, bytes]
 
-# One level of backslash escapes as JSON has them; any other escaped character stands for itself.
+# One level of backslash escapes of JSON; any other escaped character means itself.
 _ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SIMPLE: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
 _ESCAPE_CHARACTER: Final = rb"(?:\x1b|\\{1,15}(?:u001[bB]|x1[bB]|033|e))"
-# Terminal control sequences, the escape character itself or as JSON, shells and sources spell it; printable
-# characters that are spelled as numbers.
+# Terminal control sequences, with the escape character itself or as JSON, shells and programs write it; printable
+# characters that are written as numbers.
 _HIDDEN: Final = re.compile(
     _ESCAPE_CHARACTER + rb"(?:\[[0-9;:?]{0,24}[A-Za-z]|\][^\x07\x1b\\\n]{0,256}\x07)|\\{1,15}u00([2-7][0-9a-fA-F])"
 )
 HIDDEN_GATES: Final = (r"\\u00(?:1[bB]|[2-7][0-9a-fA-F])", r"\x1b[\[\]]", r"\\(?:x1[bB]|033|e)\[")
-"""Expressions of which one ends in every line that `revealed` changes."""
+"""Expressions of which one matches in every line that `revealed` changes."""
+
+_PERCENT_CODE: Final = re.compile(rb"%(?:25)?([0-7][0-9A-Fa-f])|\\{1,15}/(?=[0-9A-Za-z+=\\])")
+PERCENT_GATES: Final = (
+    r"%(?:25)?(?:3[aAdD]|22|2[bBfF6]|20|0[aA])[0-9A-Za-z%+/]",
+    r"[0-9A-Za-z+]{4}\\{1,15}/[0-9A-Za-z+]{4}",
+    r"[0-9]\\{1,15}/(?:\\{1,15}/)?[0-9A-Za-z]{4}",
+)
+"""Expressions of which one matches in every line with a percent-encoded name, separator or value."""
 
 
 class View:
-    """Bytes in which parts of an original were replaced; `origin` answers where a span came from."""
+    """Bytes in which parts of an original were replaced; `origin` maps a span back."""
 
     __slots__ = ("_at", "_end", "_parent", "_source", "data")
 
@@ -32,7 +40,7 @@ class View:
         pieces: list[bytes] = []
         self._at: list[int] = []
         self._source: list[int] = []
-        self._end: list[int] = []  # 0 where the segment is copied one to one
+        self._end: list[int] = []  # 0 if the piece is copied unchanged
         self._parent = parent
         length = position = 0
         for start, end, new in replacements:
@@ -55,7 +63,7 @@ class View:
         self._end.append(end)
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """The span of the outermost original that became `start:end` here (not empty)."""
+        """The span of the outermost original that became `start:end` here, which is not empty."""
         first = bisect_right(self._at, start) - 1
         last = bisect_right(self._at, end - 1) - 1
         source_start = self._source[first] + (0 if self._end[first] else start - self._at[first])
@@ -66,7 +74,7 @@ class View:
 
 
 def revealed(line: bytes) -> View:
-    """The line without colours and with characters that were spelled as numbers; for looking at only."""
+    """The line without colours and with the characters that were written as numbers; to be examined only."""
     return View(
         line,
         (
@@ -76,15 +84,26 @@ def revealed(line: bytes) -> View:
     )
 
 
+def percent_revealed(line: bytes) -> View:
+    """The line with characters in place of percent codes and escaped slashes; to be examined only."""
+    return View(
+        line,
+        (
+            (found.start(), found.end(), bytes((int(found[1], 16),)) if found[1] else b"/")
+            for found in _PERCENT_CODE.finditer(line)
+        ),
+    )
+
+
 def plain(raw: bytes) -> bytes:
-    """A secret as its owner knows it: without the escapes and colours that the line has."""
+    """A secret as its owner knows it, without the escapes and colours of the line."""
     if b"\\" not in raw and b"\x1b" not in raw:
         return raw
     return raw_unescaped(revealed(raw).data).encode("utf-8", "surrogatepass")
 
 
 def unescaped(data: bytes, depth: int) -> Iterator[View]:
-    """The data as it is and, while there is something to resolve, with up to `depth` levels of escapes fewer."""
+    """The data as it is and then, while it has escapes, with one level of escapes less, at most `depth` times."""
     view = View(data, ())
     yield view
     for _ in range(depth):
@@ -102,7 +121,7 @@ def _resolved(data: bytes) -> Iterator[Replacement]:
 
 
 def snapped(line: bytes, start: int, end: int) -> tuple[int, int]:
-    """The span widened at its start and narrowed at its end so that no escape of the line is cut in two."""
+    """The span, wider at its start and narrower at its end where it would cut an escape of the line in two."""
     slash = line.rfind(b"\\", max(0, start - 6), start)
     if slash >= 0:
         run = slash

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 
-from redaction.rules.built_in import built_in_pack
 from redaction.rules.examples import expanded
+from redaction.rules.formats import built_in_pack
 from tests.bench import generate
 from tests.bench.generate import EventStream, cache_directory
 

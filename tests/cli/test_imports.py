@@ -10,7 +10,7 @@ from tests.cli.program import ROOT, TIMEOUT_SECONDS, environment, up
 
 HEAVY = {
     *("httpx", "rich", "opentelemetry", "starlette", "uvicorn", "grpc", "tenacity"),
-    *("detect_secrets", "hyperscan", "re2", "redaction"),
+    *("detect_secrets", "hyperscan", "redaction"),
 }
 RUNNER = """
 import io, json, sys

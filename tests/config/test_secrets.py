@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from config.errors import ConfigError
 from config.load import Loaded
-from config.masking import mask_url
 from config.otel import Otel
 from config.settings import MissionControl
 from config.show import rows
 from config.token import read_headers, read_token
+from config.url import mask_url
 from tests.config.loading import Loading
 
 SECRET = "s3cr3t-v4lu3"

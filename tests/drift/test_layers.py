@@ -18,7 +18,7 @@ FUNCTION_LINES_MAX: Final = 40
 MODULES_MAX: Final = 32
 SAME_CONCEPT: Final = {"Entry", "LostError", "Masked", "NoAnswerError", "NotJsonError", "Refused"}
 """Public classes that two packages name alike by design, because they do not know each other."""
-DISTRIBUTION_OF: Final = {"google": "googleapis-common-protos", "grpc": "grpcio", "re2": "google-re2", "yaml": "pyyaml"}
+DISTRIBUTION_OF: Final = {"google": "googleapis-common-protos", "grpc": "grpcio", "yaml": "pyyaml"}
 """Import names that are not the distribution's own."""
 
 

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from redaction.engine import CLEAN, FAILED_TEXT, Engine, Masked, Refused
 from redaction.protected import is_protected, type_of
-from redaction.rules.built_in import built_in_pack
 from redaction.rules.examples import expanded
+from redaction.rules.formats import built_in_pack
 from tests.redaction.events import EVENT, SESSION
 from tests.redaction.made_up import KINDS, make
 from tests.shared import CACHE

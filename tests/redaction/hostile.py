@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from redaction.rules.built_in import built_in_pack
 from redaction.rules.examples import expanded
+from redaction.rules.formats import built_in_pack
 from tests.redaction.events import event
 from tests.shared import CACHE
 

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from redaction.rules.context import assignments, blocks, pairs
+from redaction.rules.context import assignments, pairs
 from redaction.rules.examples import expanded
 from redaction.rules.rule import Rule
-from tests.redaction.looking import DEPTHS, masked, spans
+from tests.redaction.extracting import DEPTHS, masked, spans
 from tests.rows import each
 
-RULES: tuple[Rule, ...] = assignments.rules() + blocks.rules() + pairs.rules()
+RULES: tuple[Rule, ...] = (*assignments.RULES, *pairs.RULES)
 HIDDEN = (
     '{{"user":"bob","password":"{}","x":1}}',
     '{{\n  "clientSecret": "{}",\n  "x": 1\n}}',

@@ -19,10 +19,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from redaction.allowlist import Allowed
 from redaction.engine import CLEAN, Engine, Masked, Redactor, Refused
-from redaction.known import is_worth_knowing
+from redaction.known import is_worth_masking
 from redaction.rules.detectors import is_credible
-from redaction.search import Allowed
 from tests.redaction.contract import BUDGET_MS, RedactorContract
 from tests.redaction.events import content_of, event
 from tests.redaction.made_up import KINDS, MadeUp, make, survivors
@@ -38,7 +38,7 @@ class TestEngine(RedactorContract):
 
     def make_redactor(self, known_values: Sequence[str] = ()) -> Redactor:
         """Compiled once, unless it has values to know."""
-        return ENGINE.knowing(known_values) if known_values else ENGINE
+        return ENGINE.with_known_values(known_values) if known_values else ENGINE
 
 
 def _coloured(text: str) -> str:
@@ -162,13 +162,13 @@ def test_everything_that_detect_secrets_matches_is_masked(number: int) -> None:
 @settings(max_examples=500)
 @given(
     value=st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF), min_size=8, max_size=90).filter(
-        is_worth_knowing
+        is_worth_masking
     ),
     before=st.binary(max_size=7),
     form=st.sampled_from(("plain", "JSON", "address", "base64", "address-safe base64")),
 )
 def test_known_values_are_found_whatever_they_are_made_of(value: str, before: bytes, form: str) -> None:
-    engine = ENGINE.knowing([value])
+    engine = ENGINE.with_known_values([value])
     data = before + value.encode() + b"after"
     written = {
         "plain": value,

@@ -10,10 +10,9 @@ import pytest
 
 from redaction.engine import Engine, Masked
 from redaction.errors import RuleError
-from redaction.rules.built_in import built_in_pack
 from redaction.rules.checks import CHECKS
 from redaction.rules.examples import expanded
-from redaction.rules.formats import Format, checked, read_table, rules_of
+from redaction.rules.formats import Format, built_in_pack, checked, read_table, rules_of
 from redaction.rules.shape import ShapeError, parsed, sample
 from tests.redaction.events import content_of, event
 from tests.rows import each
@@ -51,10 +50,10 @@ def found_by(row: Format, text: str) -> list[str]:
     """What the row alone finds in the text."""
     data = text.encode()
     found: set[str] = set()
-    for looker in rules_of([(row, checked(row, "built-in"))]):
-        for gate in looker.gates:
+    for rule in rules_of([(row, checked(row, "built-in"))]):
+        for gate in rule.gates:
             for match in re.finditer(gate.encode(), data):
-                spans, _ = looker.look(data, match.end())
+                spans, _ = rule.extract(data, match.end())
                 found.update(data[span[0] : span[1]].decode() for span in spans)
     return sorted(found)
 

@@ -1,4 +1,4 @@
-"""The three engines behind the gate say the same, and compiled rules are kept only where nobody else can write."""
+"""The two engines behind the gate say the same, and compiled rules are kept only where nobody else can write."""
 
 import os
 import random
@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from redaction.prefilter.gate import EngineName, TooManyHitsError, make_gate
+from redaction.errors import TooManyHitsError
+from redaction.prefilter.gate import EngineName, make_gate
 
-ENGINES: tuple[EngineName, ...] = ("hyperscan", "re2", "re")
+ENGINES: tuple[EngineName, ...] = ("hyperscan", "re")
 EXPRESSIONS = [
     b"ab[0-9]{3}",
     rb"(?i:pass)[\w-]{0,8}[=:][^\s]{4}",
@@ -34,7 +35,6 @@ def test_all_engines_find_the_same_first_ends(seed: int) -> None:
         for name in ENGINES
     }
 
-    assert ends["re2"] == ends["re"]
     for number, expression in enumerate(EXPRESSIONS):
         assert ends["re"][number] <= ends["hyperscan"][number]
         for to in ends["hyperscan"][number]:
@@ -110,7 +110,7 @@ def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
     assert make_gate(EXPRESSIONS, cache_dir=tmp_path / "file" / "cache").hits(b"ab123") == [(0, 5)]
 
 
-def test_re2_leaves_to_re_what_it_cannot_hold() -> None:
+def test_counts_above_a_thousand_are_matched() -> None:
     expressions = [b"a{3}", rb"x[0-9]{2,1200}\.y", b"b{3}"]
 
     for engine in ENGINES:

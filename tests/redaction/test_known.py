@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from redaction.known import KnownValues, from_environ, from_files, is_worth_knowing
+from redaction.known import KnownValues, from_environ, from_files, is_worth_masking
 
 GLOBS = ("*TOKEN*", "*SECRET*", "*_KEY")
 
@@ -54,7 +54,7 @@ def test_files_give_their_lines_and_missing_ones_nothing(tmp_path: Path) -> None
     ],
 )
 def test_values_that_would_blank_a_log_are_ignored(value: str) -> None:
-    assert not is_worth_knowing(value)
+    assert not is_worth_masking(value)
     assert not KnownValues([value])
 
 

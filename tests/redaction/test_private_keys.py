@@ -6,12 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from redaction.rules.context.encoded_keys import rules as encoded_rules
-from redaction.rules.context.private_keys import rules as plain_rules
+from redaction.rules.context.keys import RULES
 from redaction.rules.examples import expanded
-from tests.redaction.looking import DEPTHS, masked
+from tests.redaction.extracting import DEPTHS, masked
 
-RULES = (*plain_rules(), *encoded_rules())
 LINES = [expanded("<base64:64>", str(number)) for number in range(6)] + [expanded("<base64:23>") + "="]
 KINDS = ("PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "PGP PRIVATE KEY BLOCK")
 

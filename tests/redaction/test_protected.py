@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from redaction.engine import CLEAN, Engine, Masked
-from redaction.linkage import LINKAGE
-from redaction.protected import is_protected
+from redaction.protected import LINKAGE, is_protected
 from tests.redaction.contract import BUDGET_MS
 from tests.redaction.events import EVENT, SESSION, line
 from tests.redaction.made_up import make
@@ -23,7 +22,7 @@ SECRETS = (TOKEN, make("aws id", 3).text)
 UUID = "0b9e7a44-3d2c-4f5b-8a6e-7c1d2e3f4a5b"
 CALL = "call_0a1b2c3d4e5f60718293a4b5"
 ENGINE = Engine(b"a key of the tests", cache_dir=CACHE)
-KNOWING = ENGINE.knowing([EVENT, SESSION, UUID, CALL])
+KNOWING = ENGINE.with_known_values([EVENT, SESSION, UUID, CALL])
 DROPPING = Engine(b"a key of the tests", opaque="drop", cache_dir=CACHE)
 CAPTURES = Path(os.environ.get("EXPORTER_SHARED", Path(__file__).parents[3] / "shared")) / "real"
 TYPES = (*LINKAGE, "session.model_change", "session.custom_notification", "session.info", "brand.new", "")

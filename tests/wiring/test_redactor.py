@@ -19,12 +19,12 @@ from exporter.wiring import known_values
 from exporter.wiring import redactor as module
 from exporter.wiring.redactor import make_redaction, make_redaction_without_key, make_redactor
 from redaction import engine
+from redaction.allowlist import Allowed
 from redaction.engine import CLEAN, Refused
 from redaction.engine import Masked as MaskedLine
 from redaction.errors import RuleError
 from redaction.prefilter.gate import EngineName
 from redaction.rules.examples import expanded
-from redaction.search import Allowed
 from tests.core.events import event
 from tests.wiring.conftest import Configure
 

@@ -1,10 +1,10 @@
-"""Credentials in addresses: before the host, among the parameters, and as the signature that makes an address a key."""
+"""Credentials in URLs and connection strings: before the host, among the parameters, and as a signature."""
 
 import re
 
 from redaction.heuristics.names import Demand
 from redaction.heuristics.values import is_value
-from redaction.rules.rule import Look, Rule, Spans
+from redaction.rules.rule import Extract, Extraction, Rule
 
 USERINFO_MAX = 512
 TOKEN_MIN = 16
@@ -14,8 +14,8 @@ SIGNATURE_BYTES = 16
 # A password may hold an `@` or a `/` that should have been escaped; the host follows the last `@`.
 _MORE = re.compile(rb"[^\s\"'`\\<>/@]{1,64}@")
 _HOST = re.compile(rb"[A-Za-z0-9\[_.%$*{-]")
-_GEM_HOST = re.compile(rb"(?:gems|enterprise)\.contribsys\.com")  # user and password are both drawn at random
-# Where a user without a password may be a token; elsewhere it is the id of a message, a job or a machine.
+_GEM_HOST = re.compile(rb"(?:gems|enterprise)\.contribsys\.com")  # user and password are both random
+# Schemes in which a user without a password may be a token; in others it is the id of a message, job or machine.
 _TOKEN_SCHEME = re.compile(
     rb"(?i:https?|git(?:\+\w{3,5})?|rediss?|mongodb(?:\+srv)?|postgres(?:ql)?|mysql|mariadb|amqps?|libsql|nats|wss?)"
     rb":\\{0,8}/\\{0,8}/\Z"
@@ -37,7 +37,7 @@ _TOKEN_NAMES = (
 
 
 def _userinfo(line: bytes, to: int) -> tuple[int, int]:
-    """Where the user and password before the `@` that ends at `to` begin and end."""
+    """The span of the user and password before the `@` that ends at `to`."""
     start = line.rfind(b"/", max(0, to - USERINFO_MAX - 8), to - 1) + 1
     if start == 0:
         return to, to
@@ -47,7 +47,7 @@ def _userinfo(line: bytes, to: int) -> tuple[int, int]:
     return start, end - 1
 
 
-def find_userinfo(line: bytes, to: int) -> tuple[Spans, int]:
+def extract_userinfo(line: bytes, to: int) -> Extraction:
     """The password in `scheme://user:password@host`, or the token in `https://token@host`."""
     start, end = _userinfo(line, to)
     seen = max(to, end + 1)
@@ -66,7 +66,7 @@ def find_userinfo(line: bytes, to: int) -> tuple[Spans, int]:
     return (), seen
 
 
-def find_oracle_password(line: bytes, to: int) -> tuple[Spans, int]:
+def extract_oracle_password(line: bytes, to: int) -> Extraction:
     """The password in `user/password@host`."""
     found = _ORACLE.search(line[max(0, to - 70) : to])
     if found is None or not is_value(found[1], Demand.PASSWORD):
@@ -74,26 +74,22 @@ def find_oracle_password(line: bytes, to: int) -> tuple[Spans, int]:
     return ((to - 1 - len(found[1]), to - 1),), to
 
 
-def _value(line: bytes, start: int, value: re.Pattern[bytes], demand: Demand) -> tuple[Spans, int]:
-    found = value.match(line, start, min(len(line), start + VALUE_MAX))
-    if found is None:
-        return (), start
-    text = found.group().rstrip(b" .")
-    return (((start, start + len(text)),), found.end()) if is_value(text, demand) else ((), found.end())
+def _extract_parameter(length: int, value: re.Pattern[bytes], demand: Demand) -> Extract:
+    """Return what extracts a value that begins `length` bytes before the hit."""
+
+    def extract(line: bytes, to: int) -> Extraction:
+        start = to - length
+        found = value.match(line, start, min(len(line), start + VALUE_MAX))
+        if found is None:
+            return (), to
+        text = found.group().rstrip(b" .")
+        return ((start, start + len(text)),) if is_value(text, demand) else (), max(found.end(), to)
+
+    return extract
 
 
-def _look(length: int, value: re.Pattern[bytes], demand: Demand) -> Look:
-    """A look at a value that starts `length` bytes before the gate's end."""
-
-    def look(line: bytes, to: int) -> tuple[Spans, int]:
-        spans, seen = _value(line, to - length, value, demand)
-        return spans, max(seen, to)
-
-    return look
-
-
-def find_shared_access(line: bytes, to: int) -> tuple[Spans, int]:
-    """The signature of an Azure shared access address, told by the parameters beside it."""
+def extract_shared_access(line: bytes, to: int) -> Extraction:
+    """The signature of an Azure shared access URL, told by the parameters near it."""
     start = to - SIGNATURE_BYTES
     value = _SIGNATURE.match(line, start, start + 200)
     if value is None or not _BESIDE.search(line, max(0, start - 600), start + 600):
@@ -101,13 +97,13 @@ def find_shared_access(line: bytes, to: int) -> tuple[Spans, int]:
     return (value.span(),), value.end()
 
 
-_RULES = (
+RULES = (
     Rule(
         "url-userinfo",
         "URL",
         "password or token before the host",
         (r":\\{0,8}/\\{0,8}/[^\s\"'`\\<>/@]{3,512}@",),
-        find_userinfo,
+        extract_userinfo,
         example="https://someone:<base62:16>@host.example/path",
         counter="https://user:password@host.example/path",
     ),
@@ -116,7 +112,7 @@ _RULES = (
         "URL",
         "token among the parameters",
         (rf"[?&](?i:{_TOKEN_NAMES})=[A-Za-z0-9%._~+/-]{{8}}",),
-        _look(8, _PARAMETER, Demand.TOKEN),
+        _extract_parameter(8, _PARAMETER, Demand.TOKEN),
         "medium",
         example="https://host.example/?access_token=<base62:32>",
         counter="https://host.example/?access_token=your_token_here",
@@ -126,7 +122,7 @@ _RULES = (
         "connection string",
         "password",
         (r"[?&;] ?(?i:password|passwd|pwd|user ?pass) ?= ?(?:\\{0,15}[\"'])?[^\s\"'`\\;&<>$%{(]{3}",),
-        _look(3, _CONNECTION_VALUE, Demand.PASSWORD),
+        _extract_parameter(3, _CONNECTION_VALUE, Demand.PASSWORD),
         example="Server=db;User Id=app;Password=<base62:16>;Timeout=30",
         counter="Server=db;User Id=app;Password=password;Timeout=30",
     ),
@@ -135,7 +131,7 @@ _RULES = (
         "Oracle",
         "password before the host",
         (r"(?i:thin|sqlplus(?: -[a-z]{1,6}){0,3})[ :][A-Za-z0-9_]{1,30}/[^\s\"'`\\/@]{4,64}@",),
-        find_oracle_password,
+        extract_oracle_password,
         example="jdbc:oracle:thin:app/<base62:16>@db:1521/x",
         counter="jdbc:oracle:thin:scott/tiger@db:1521/x",
     ),
@@ -147,7 +143,7 @@ _RULES = (
             r"(?i:X-Amz-Signature|X-Goog-Signature|X-Amz-Security-Token|X-Amz-Credential)(?:=|%3D)[A-Za-z0-9%/+]{16}",
             r"[?&](?:Signature|OSSAccessKeyId|AWSAccessKeyId)=[A-Za-z0-9%/+~_-]{16}",
         ),
-        _look(16, _SIGNATURE_VALUE, Demand.TOKEN),
+        _extract_parameter(16, _SIGNATURE_VALUE, Demand.TOKEN),
         example="https://b.example/k?X-Amz-Signature=<hex:64>",
         counter="https://b.example/k?X-Amz-Signature=${SIGNATURE}",
     ),
@@ -156,13 +152,8 @@ _RULES = (
         "Azure",
         "shared access signature",
         (rf"(?i:[?&;]|amp;|u0026)sig=(?:[A-Za-z0-9+/=_%-]){{{SIGNATURE_BYTES}}}",),
-        find_shared_access,
+        extract_shared_access,
         example="https://a.example/c?sv=2022-11-02&se=2030-01-01&sr=c&sig=<base64:43>%3D",
         counter="https://a.example/c?sig=<base64:43>%3D",
     ),
 )
-
-
-def rules() -> tuple[Rule, ...]:
-    """The rules of this module."""
-    return _RULES

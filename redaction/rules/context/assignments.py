@@ -1,19 +1,17 @@
-"""Values that are secret because of the name they are given to, in any language that a session may hold.
+"""Values that are secret because of the name they are assigned to, in any language that a session may hold.
 
-A gate ends a fixed number of characters into the value. The look reads backwards from there: an opening quote, an
-operator, what closes the name, the name. Only if the name asks for a secret, the value's end is looked for, and only
-then the value is decoded and judged.
+A gate ends a fixed number of characters into the value. From there the line is read backwards: the opening quote, the
+operator, the end of the name, the name. Only if the name is that of a secret, the end of the value is searched for, and
+only then the value is decoded and the heuristics decide.
 """
 
 import re
 from functools import partial
 
-from redaction.heuristics.digests import is_digest, is_padding, is_salt
 from redaction.heuristics.names import Demand, demand_of
-from redaction.heuristics.plain import is_plain, is_plain_anyhow
-from redaction.heuristics.secrecy import Stand, is_secret
-from redaction.rules.context import passphrases
-from redaction.rules.rule import Rule, Spans, opened
+from redaction.heuristics.quick_checks import is_digest, is_padding, is_plain, is_plain_for_any_name, is_salt
+from redaction.heuristics.secrecy import Placement, is_secret
+from redaction.rules.rule import Extraction, Rule, with_open_counts
 from redaction.text.escapes import unescaped
 from redaction.text.extent import Extent, extent
 
@@ -28,41 +26,33 @@ OPENING = r"""(?:[rbufRBUFL@$&]{0,2}["'`\\]{1,24}|\[\[)"""
 CLOSING = r"""["'`\\\]\[)}*0-9]{0,17}[ \t.]{0,24}"""
 TYPE = r"(?::[ ]?[&'\w<>\[\].|?*][&'\w<>\[\].|?* ]{0,30}|[ ][\w<>\[\].|?*]{1,24}[ ]?)?"
 VALUE = r"""[^\s"'`\\]{6}"""
-# A quoted value may hold blanks and quotes, too.
+# A quoted value may contain blanks and quotes too.
 QUOTED_VALUE = r"""[^\s"'`\\,;:)}\]>][^\r\n\x00]{5}"""
 OPERATOR = r"(?:" + TYPE + r"(?:=>|[=!]==?|(?::{1,3}|[?|+])?=)|:-?|->|<-|\|\|?|\?\?|\xe2\x94\x82)[ \t]{0,12}"
-GIVEN = CLOSING + "(?:" + OPERATOR + "(?:" + CALL + OPENING + ")?|[,(][ ]{0,4}" + CALL + OPENING + ")"
-GIVEN_QUOTED = CLOSING + "(?:" + OPERATOR + "|[,(][ ]{0,4})" + CALL + OPENING
+ASSIGNED = CLOSING + "(?:" + OPERATOR + "(?:" + CALL + OPENING + ")?|[,(][ ]{0,4}" + CALL + OPENING + ")"
+ASSIGNED_QUOTED = CLOSING + "(?:" + OPERATOR + "|[,(][ ]{0,4})" + CALL + OPENING
 SECRET_NAMES = (
     r"(?:passw(?:or[dt]|d)?s?|passphrase|passcode|passkey|pwd|secrets?|kennwort|contrase|(?:api|access|account|auth|private"
     r"|client|service|storage|encrypt(?:ion)?"
     r"|signing|master|admin|shared|license|application|consumer|deploy|webhook)[_\-. ]?key)"
 )
 SECRET_GATE = (
-    "(?i)(?:"
-    + SECRET_NAMES
-    + r"[\w.\-]{0,24}|pass|pw|psw)(?:"
-    + GIVEN
-    + VALUE
-    + "|"
-    + GIVEN_QUOTED
-    + QUOTED_VALUE
-    + ")"
+    rf"(?i)(?:{SECRET_NAMES}[\w.\-]{{0,24}}|pass|pw|psw)(?:{ASSIGNED}{VALUE}|{ASSIGNED_QUOTED}"
+    rf"{QUOTED_VALUE})"
 )
 TOKEN_GATE = (
-    r"(?i)tokens?(?:[_\-.][\w.\-]{0,20}|value|string|secret|\d{1,2})?" + GIVEN + r"""[^\s"'`\\,;(){}\[\]<>]{12}"""
+    r"(?i)tokens?(?:[_\-.][\w.\-]{0,20}|value|string|secret|\d{1,2})?" + ASSIGNED + r"""[^\s"'`\\,;(){}\[\]<>]{12}"""
 )
 KEY_GATE = (
     r"(?i)(?:key|auth|credentials?|creds|pin|salt|cookies?|session|jwt|bearer|otp|sas|psk|pat)"
-    + GIVEN
-    + r"[\w+/=.~\-]{16}"
+    rf"{ASSIGNED}[\w+/=.~\-]{{16}}"
 )
-# An escaped slash near the value's beginning.
+# An escaped slash near the beginning of the value.
 SLASH = r"[\w+.~\-]{0,11}\\{1,15}/"
 ESCAPED_SLASH = re.compile(rb"(?<![\w+.~\\-])[\w+.~-]{0,11}\\{1,15}/(?:\\{1,15}/)*\Z")
-SECRET_SLASH_GATE = "(?i)" + SECRET_NAMES + r"[\w.\-]{0,24}" + GIVEN + SLASH
-TOKEN_SLASH_GATE = r"(?i)tokens?" + GIVEN + SLASH
-# Each ends so many bytes into a value.
+SECRET_SLASH_GATE = "(?i)" + SECRET_NAMES + r"[\w.\-]{0,24}" + ASSIGNED + SLASH
+TOKEN_SLASH_GATE = r"(?i)tokens?" + ASSIGNED + SLASH
+# Each gate ends this many bytes into a value.
 ASSIGNMENT_GATES = ((SECRET_GATE, SECRET_LENGTH), (TOKEN_GATE, TOKEN_LENGTH), (KEY_GATE, KEY_LENGTH))
 
 # All of this is read backwards, from the value towards the name.
@@ -83,26 +73,12 @@ ANNOTATED = re.compile(
     + rb"(?P<close>[\"'`?]{0,2})"
     + NAMED
 )
-BARE_OPERATORS = frozenset((b"=", b":", b"=>", b":=", b"::=", b":::=", b"?=", b":-", b"|", b"\xe2\x94\x82", b"+="))
-QUOTED_OPERATORS = BARE_OPERATORS | {
-    b"==",
-    b"===",
-    b"!=",
-    b"!==",
-    b"||",
-    b"??",
-    b"->",
-    b"<-",
-    b"(",
-    b",",
-    b"||=",
-    b"??=",
-    b"::",
-}
-# A name that stands after another string and a value that another item stands behind.
+BARE_OPERATORS = frozenset(b"= : => := ::= :::= ?= :- | \xe2\x94\x82 +=".split())
+QUOTED_OPERATORS = BARE_OPERATORS.union(b"== === != !== || ?? -> <- ( , ||= ??= ::".split())
+# Before a name: another string of a list; after a value: the next item.
 IN_LIST = re.compile(rb"[\"'`][ \t]{0,4},(?:[ \t]|\\{1,15}[nr]|[\r\n]){0,12}\\{0,15}[\"'`]\Z")
 LISTED_VALUE = re.compile(rb"[^\s\"'`\\]{1,80}\\{0,15}[\"'`][ \t]{0,4}[,\]]")
-# Of the functions whose names hold a secret's name, those that are given the secret.
+# Functions with the name of a secret in their name that take the secret as an argument.
 SETTER = re.compile(
     rb"(?:(?i:set|with|use|put|add|new|verify|check|validate|compare|encode|encrypt|hash|change|update|login)(?![a-z])"
     rb"|(?i:pass(?:word|wd|phrase)?|pwd|secret|token|api_?key|auth|access|client|bearer|basic))"
@@ -111,7 +87,7 @@ LINE_END = re.compile(
     rb" {0,2}\.?(?:[\r\n&\"'`]|\\{1,15}[nrt\"]|#|</|\Z|;[\w ]{1,30}=| \||\||\xe2\x94\x82)"
     rb"| (?=--?\w|[a-z]{2,12} |[a-z_]{2,20}=[^\s=])"
 )
-# Before a name: what makes it a type of a cloud's resources.
+# Before a name: makes it a resource type of a cloud.
 RESOURCE = re.compile(rb"[\"'`](?:[A-Z]\w{0,40}::(?:\w{1,60}::)*+|Microsoft\.\w{1,60}/(?:\w{1,60}/)*+)\Z")
 RESOURCE_LENGTH_MAX = 160
 # A tag of YAML.
@@ -119,7 +95,7 @@ TAGGED = re.compile(
     rb"!{1,2}(?:(?P<plain>unsafe|str|binary)|[A-Za-z][\w.:/-]{0,60})[ \t]{1,4}(?P<quote>\\{0,15}[\"'])?"
 )
 NOTHING_QUOTED = re.compile(rb"[,;:)}\]>|&?.+ \t\\\r\n]|\Z")
-# What stands before and after an item of a list that has a line for itself; the line may be numbered.
+# Around an item of a list with a line for itself; the line may be numbered.
 ITEM_BEGIN = re.compile(
     rb"(?:[\r\n]|\\{1,15}[nr])(?:[\w./-]{0,60}[-:]\d{1,6}[-:]|[ ]{0,8}\d{1,6}(?:\t|\\{1,15}t|[.:|] ?|  )|[+> -])?"
     rb"(?:[ \t]|\\{1,15}t){1,40}\Z"
@@ -133,15 +109,15 @@ QUOTES_OF_NOTHING = 2
 QUOTE_CHARACTERS = b"\"'`"
 
 
-def _name(found: re.Match[bytes], line: bytes, start: int) -> bytes:
-    """The name as it reads forwards, without the letter that belongs to an escape before it."""
+def name_before(found: re.Match[bytes], line: bytes, start: int) -> bytes:
+    """The group `name` of a match that reads backwards from `start`, without the letter of an escape before it."""
     name = found["name"][::-1]
     before = start - found.end("name") - 1
     return name[1:] if before >= 0 and line[before] == ESCAPED else name
 
 
 def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
-    name = _name(found, line, start)
+    name = name_before(found, line, start)
     demand = demand_of(name)
     if demand == Demand.NONE:
         return demand
@@ -152,7 +128,7 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
     if RESOURCE.search(line, max(0, before - RESOURCE_LENGTH_MAX), before + 1) and found["close"]:
         return Demand.NONE
     if operator.endswith(b"=") and not found["open"] and line[start : start + 1] == b"=":
-        return Demand.NONE  # the operator goes on
+        return Demand.NONE  # the operator continues
     if operator == b"=" and not found["close"] and is_padding(line, start):
         return Demand.NONE
     if operator == b"(" and not SETTER.match(name.rpartition(b".")[2]):
@@ -161,7 +137,7 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
     if operator == b":" and not found["open"] and (is_part or line[start : start + 1] == b":"):
         return Demand.NONE  # one of many parts, as in ARNs and in C++
     if operator == b":" and not found["open"] and line[start - 1 : start + 1] == b":-":
-        return Demand.NONE  # the operator goes on
+        return Demand.NONE  # the operator continues
     if operator == b"|" and line[start - 1] != BLANK:
         return Demand.NONE  # alternatives of a pattern
     if operator == b"," and not _is_pair(line, name, found["close"][:1], before, start):
@@ -172,7 +148,7 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
 
 
 def _is_pair(line: bytes, name: bytes, quote: bytes, before: int, start: int) -> bool:
-    """Whether this is `"NAME", "value"`: the name alone in quotes of the same kind, and no list."""
+    """Whether this is `"NAME", "value"`: the name alone in quotes of the same kind, and not in a list."""
     if not quote or quote not in QUOTE_CHARACTERS or line[before : before + 1] != quote:
         return False
     if name == b"password" and is_salt(line, start):
@@ -181,8 +157,8 @@ def _is_pair(line: bytes, name: bytes, quote: bytes, before: int, start: int) ->
     return name.startswith(b"-") or not is_listed
 
 
-def _given(line: bytes, start: int) -> tuple[Demand, bytes]:
-    """What the value at `start` is given to, and the quote before it."""
+def _name_demand(line: bytes, start: int) -> tuple[Demand, bytes]:
+    """What the name that the value at `start` is assigned to demands, and the quote before the value."""
     head = line[max(0, start - HEAD_LENGTH_MAX) : start][::-1]
     for form in (DIRECT, CALLING, ANNOTATED):
         found = form.match(head)
@@ -212,7 +188,7 @@ def _one_quote(quote: bytes) -> bytes:
 
 
 def _is_item(line: bytes, value: Extent, quote: bytes) -> bool:
-    """Whether the value has a line for itself that ends in a comma: an item of a list, which no name belongs to."""
+    """Whether the value has a line for itself that ends with a comma: an item of a list, which has no name."""
     start = value.start - len(quote)
     return (
         ITEM_END.match(line, value.end) is not None
@@ -220,69 +196,69 @@ def _is_item(line: bytes, value: Extent, quote: bytes) -> bool:
     )
 
 
-def judged(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> tuple[Spans, int]:
-    """The span of the value at `start`, if it is a secret, and up to where need not be looked again."""
-    if is_plain(line, start, demand, is_quoted=bool(quote)):
+def extract_assigned(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> Extraction:
+    """The value at `start`, after this quote, if it is the secret that its name demands."""
+    if demand == Demand.NONE or is_plain(line, start, demand, is_quoted=bool(quote)):
         return (), to
     if not quote and (tag := TAGGED.match(line, start)) is not None:
-        return judged(line, tag.end(), tag["quote"] or b"", demand, to) if tag["plain"] else ((), to)
+        return extract_assigned(line, tag.end(), tag["quote"] or b"", demand, to) if tag["plain"] else ((), to)
     value = extent(line, start, _one_quote(quote) if quote else quote)
     if value.end - value.start < SECRET_LENGTH:
         return (), to
     if quote.endswith(b"`") and BLANK in line[value.start : value.end]:
         return (), to  # a command
-    stand = Stand.QUOTED if value.quoted else Stand.LINE if LINE_END.match(line, value.end) else Stand.BARE
-    if is_secret(unescaped(line[value.start : value.end]), demand, stand) and not _is_item(line, value, quote):
+    placement = (
+        Placement.QUOTED if value.quoted else Placement.LINE if LINE_END.match(line, value.end) else Placement.BARE
+    )
+    if is_secret(unescaped(line[value.start : value.end]), demand, placement) and not _is_item(line, value, quote):
         return ((value.start, value.end),), value.end
-    # A long run without a blank is not looked at again from each name in it.
+    # A long run without a blank is examined once, and not again for each name in it.
     is_long = not value.quoted and line[start] not in BRACKETS and value.end - value.start >= RUN_LENGTH_MIN
     return (), max(to, value.end) if is_long else to
 
 
-def _look(length: int, line: bytes, to: int) -> tuple[Spans, int]:
+def _extract(length: int, line: bytes, to: int) -> Extraction:
     start = to - length
     if line[to - 2 : to] == b"\\/" and (escaped := ESCAPED_SLASH.search(line, max(0, to - 32), to)):
         start = escaped.start()
-    if is_plain_anyhow(line, start):
+    if is_plain_for_any_name(line, start):
         return (), to
-    demand, quote = _given(line, start)
-    return judged(line, start, quote, demand, to) if demand != Demand.NONE else ((), to)
+    demand, quote = _name_demand(line, start)
+    return extract_assigned(line, start, quote, demand, to)
 
 
-_RULES = (
-    Rule(
-        "assigned-secret",
-        "any",
-        "value given to a name such as password, secret or api_key",
-        (SECRET_GATE, SECRET_SLASH_GATE),
-        partial(_look, SECRET_LENGTH),
-        "medium",
-        'password = "<base62:14>"',
-        'password = "${DB_PASSWORD}"',
-    ),
-    Rule(
-        "assigned-token",
-        "any",
-        "value given to a name that ends in token",
-        (TOKEN_GATE, TOKEN_SLASH_GATE),
-        partial(_look, TOKEN_LENGTH),
-        "medium",
-        'session_token: "<base62:24>"',
-        'next_page_token: "<base62:24>"',
-    ),
-    Rule(
-        "assigned-key",
-        "any",
-        "random value given to a name such as key, auth, credential, cookie or salt",
-        (KEY_GATE,),
-        partial(_look, KEY_LENGTH),
-        "low",
-        "MAPS_KEY=<base62:24>",
-        "cacheKey=<base62:24>",
-    ),
+RULES = tuple(
+    with_open_counts(rule)
+    for rule in (
+        Rule(
+            "assigned-secret",
+            "any",
+            "value given to a name such as password, secret or api_key",
+            (SECRET_GATE, SECRET_SLASH_GATE),
+            partial(_extract, SECRET_LENGTH),
+            "medium",
+            'password = "<base62:14>"',
+            'password = "${DB_PASSWORD}"',
+        ),
+        Rule(
+            "assigned-token",
+            "any",
+            "value given to a name that ends in token",
+            (TOKEN_GATE, TOKEN_SLASH_GATE),
+            partial(_extract, TOKEN_LENGTH),
+            "medium",
+            'session_token: "<base62:24>"',
+            'next_page_token: "<base62:24>"',
+        ),
+        Rule(
+            "assigned-key",
+            "any",
+            "random value given to a name such as key, auth, credential, cookie or salt",
+            (KEY_GATE,),
+            partial(_extract, KEY_LENGTH),
+            "low",
+            "MAPS_KEY=<base62:24>",
+            "cacheKey=<base62:24>",
+        ),
+    )
 )
-
-
-def rules() -> tuple[Rule, ...]:
-    """The rules of this module."""
-    return (*map(opened, _RULES), *passphrases.rules())

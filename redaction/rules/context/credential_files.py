@@ -1,12 +1,18 @@
-"""Secrets in the files that tools keep them in: of netrc, npm, PostgreSQL, Docker, WireGuard, PHP, and hashes."""
+"""Files in which tools store credentials, and manifests of Kubernetes.
 
-import base64
-import binascii
+netrc, npm, PostgreSQL, Docker, WireGuard, PHP, hashes of passwords and cookie jars; the values of a manifest of kind
+Secret under `data` and `stringData`, and keys of kubeconfig.
+"""
+
 import re
 
 from redaction.heuristics.names import Demand
+from redaction.heuristics.secrecy import is_secret
 from redaction.heuristics.values import is_value, value_span
-from redaction.rules.rule import Rule, Spans
+from redaction.rules.checks import decoded_base64
+from redaction.rules.context.extractors import extract_match
+from redaction.rules.rule import Extraction, Rule
+from redaction.text.escapes import unescaped
 
 _VALUE_BYTES = 8
 _SPACE = r"(?:\s|\\{1,15}[nrt])"
@@ -28,22 +34,41 @@ _HASH_START = re.compile(
     rb"\$\$?(?:2[abxy]|apr1|[1567]|y|gy|argon2(?:id|i|d)|pbkdf2-sha\d+)\$|pbkdf2[_:]sha256|scrypt[:$]|\{S?SHA"
 )
 _HASH_REST = re.compile(rb"[./A-Za-z0-9+=]*+")
+_TAB = r"(?:\t|\\{1,15}t)"
+DISTANCE_MAX = 16 * 1024
+ENTRIES_MAX = 256
+
+_ANY_SPACE = rb"(?:\s|\\{1,15}[nrt])"
+_MAYBE_QUOTE = rb"(?:\\{0,15}[\"'])?"
+_KIND_END = re.compile(rb"Secret\\{0,15}[\"'\s,}]|Secret\\{1,15}[nr]|Secret\Z")
+_DATA_MEMBER = re.compile(rb"(?:[\s{,\"']|\\[nrt\"]|\A)(data|stringData)\\{0,15}[\"']?\s{0,4}:(?=[\s{\\])")
+_ENTRY = re.compile(
+    rb"(?:"
+    + _ANY_SPACE
+    + rb"|[{,]|[+>|] ){1,64}+"
+    + _MAYBE_QUOTE
+    + rb"([A-Za-z0-9_.-]{1,253}+)"
+    + _MAYBE_QUOTE
+    + rb"[ \t]{0,4}:[ \t]{0,4}"
+    + _MAYBE_QUOTE
+    + rb"([^\s\"'\\,{}]+)"
+    + _MAYBE_QUOTE
+)
+_DATA_VALUE = re.compile(rb"[A-Za-z0-9+/]{4,}+={0,2}")
+_KEY_DATA_BYTES = 16
+_KEY_DATA = re.compile(rb"[A-Za-z0-9+/]{64,}+={0,2}")
 
 
 def decoded(encoded: bytes) -> str:
-    """What the base64 holds, if that is printable text; else nothing."""
-    text = encoded.replace(b"\\", b"").rstrip(b"=")
+    """The printable text that this base64 encodes; empty if it is something else."""
     try:
-        result = base64.b64decode(
-            text + b"=" * (-len(text) % 4), altchars=b"-_" if b"-" in text or b"_" in text else None
-        )
-        shown = result.decode()
-    except (binascii.Error, ValueError):
+        text = (decoded_base64(encoded.replace(b"\\", b"")) or b"").decode()
+    except UnicodeDecodeError:
         return ""
-    return shown if shown.replace("\n", "").replace("\r", "").replace("\t", "").isprintable() else ""
+    return text if text.replace("\n", "").replace("\r", "").replace("\t", "").isprintable() else ""
 
 
-def find_netrc_password(line: bytes, to: int) -> tuple[Spans, int]:
+def extract_netrc_password(line: bytes, to: int) -> Extraction:
     """The password of a `machine` in .netrc."""
     start = to - 3
     found = _WORD.match(line, start)
@@ -52,8 +77,8 @@ def find_netrc_password(line: bytes, to: int) -> tuple[Spans, int]:
     return ((found.span(),), found.end()) if is_value(found.group(), Demand.PASSWORD) else ((), to)
 
 
-def find_npm_auth(line: bytes, to: int) -> tuple[Spans, int]:
-    """`_authToken`, and `_auth` and `_password` when they are base64 of text."""
+def extract_npm_auth(line: bytes, to: int) -> Extraction:
+    """`_authToken`, and `_auth` and `_password` if they are base64 of text."""
     start = to - _VALUE_BYTES
     found = _BASE64.match(line, start, start + 4096)
     if found is None:
@@ -63,8 +88,8 @@ def find_npm_auth(line: bytes, to: int) -> tuple[Spans, int]:
     return ((found.span(),) if secret else ()), max(to, found.end())
 
 
-def find_docker_auth(line: bytes, to: int) -> tuple[Spans, int]:
-    """`auth` of a registry: base64 of user and password; or a registry's identity token."""
+def extract_docker_auth(line: bytes, to: int) -> Extraction:
+    """`auth` of a registry, which is base64 of user and password; or the identity token of a registry."""
     start = to - _VALUE_BYTES
     found = _BASE64.match(line, start)
     if found is None:
@@ -78,7 +103,7 @@ def find_docker_auth(line: bytes, to: int) -> tuple[Spans, int]:
     return (found.span(),), found.end()
 
 
-def find_pgpass(line: bytes, to: int) -> tuple[Spans, int]:
+def extract_pgpass(line: bytes, to: int) -> Extraction:
     """The last field of a line of .pgpass."""
     found = _WORD.match(line, to - 3)
     if found is None:
@@ -87,13 +112,8 @@ def find_pgpass(line: bytes, to: int) -> tuple[Spans, int]:
     return ((found.span(),) if secret else ()), found.end()
 
 
-def find_matched(line: bytes, to: int) -> tuple[Spans, int]:
-    """A WireGuard key: 32 bytes in base64, which the gate has seen whole."""
-    return ((to - 44, to),), to
-
-
-def find_definition(line: bytes, to: int) -> tuple[Spans, int]:
-    """The value of a constant that PHP defines, as in wp-config."""
+def extract_definition(line: bytes, to: int) -> Extraction:
+    """The value of a PHP constant, as in wp-config."""
     start, end = value_span(line, to - 4)
     return (((start, end),) if _is_definition(line[start:end]) else ()), max(end, to)
 
@@ -104,8 +124,8 @@ def _is_definition(value: bytes) -> bool:
     return is_salt or is_value(value, Demand.PASSWORD)
 
 
-def find_hash(line: bytes, to: int) -> tuple[Spans, int]:
-    """A password's hash with its salt."""
+def extract_hash(line: bytes, to: int) -> Extraction:
+    """The hash of a password with its salt."""
     starts = list(_HASH_START.finditer(line, max(0, to - 260), to))
     first = starts[-1] if starts else None
     rest = _HASH_REST.match(line, to)
@@ -115,16 +135,48 @@ def find_hash(line: bytes, to: int) -> tuple[Spans, int]:
     return ((first.start(), end),), end
 
 
-def find_cookie_of_jar(line: bytes, to: int) -> tuple[Spans, int]:
-    """The value of a cookie in Netscape's file."""
-    found = _WORD.match(line, to - _VALUE_BYTES)
-    if found is None or not is_value(found.group(), Demand.WEAK):
+def _bounds(line: bytes, to: int) -> tuple[int, int]:
+    """Where other members of the manifest may be: between the previous and the next manifest of this kind."""
+    lowest, highest = max(0, to - DISTANCE_MAX), min(len(line), to + DISTANCE_MAX)
+    before = line.rfind(b"Secret", lowest, to - 6)
+    while before >= 0 and b"kind" not in line[max(0, before - 24) : before] and before > to - 4096:
+        before = line.rfind(b"Secret", lowest, before)
+    after = line.find(b"kind", to, highest)
+    while after >= 0 and b"Secret" not in line[after : after + 36] and after < to + 4096:
+        after = line.find(b"kind", after + 4, highest)
+    lowest = before if before >= 0 else lowest
+    separator = max(line.rfind(b"\n---", lowest, to), line.rfind(b"n---", lowest, to))
+    return max(lowest, separator), after if after >= 0 else highest
+
+
+def _is_masked(value: bytes, *, encoded: bool) -> bool:
+    if not encoded:
+        return is_secret(unescaped(value), Demand.KEY)
+    if _DATA_VALUE.fullmatch(value) is None or len(value) < 6 or len(value) % 4:
+        return False
+    text = decoded(value)
+    return not text or is_secret(text.strip()[:512], Demand.PASSWORD) or "-----BEGIN" in text or len(text) > 64
+
+
+def extract_secret_data(line: bytes, to: int) -> Extraction:
+    """The values of a manifest of kind Secret, decoded so that names and placeholders are not masked."""
+    if _KIND_END.match(line, to - 6) is None:
         return (), to
-    return (found.span(),), found.end()
+    lowest, highest = _bounds(line, to)
+    spans: list[tuple[int, int]] = []
+    for data in _DATA_MEMBER.finditer(line, lowest, highest):
+        at = data.end()
+        for _ in range(ENTRIES_MAX):
+            entry = _ENTRY.match(line, at, highest)
+            if entry is None:
+                break
+            at = entry.end()
+            if _is_masked(entry[2], encoded=data[1] == b"data"):
+                spans.append(entry.span(2))
+    return spans, to
 
 
-_TAB = r"(?:\t|\\{1,15}t)"
-_RULES = (
+RULES = (
     Rule(
         "netrc",
         ".netrc",
@@ -132,11 +184,11 @@ _RULES = (
         (
             rf"(?i:login){_SPACE}{{1,8}}[^\s\\\"']{{1,128}}{_SPACE}{{1,8}}"
             rf"(?:account{_SPACE}{{1,8}}[^\s\\\"']{{1,64}}{_SPACE}{{1,8}})?password{_SPACE}{{1,8}}[^\s\\\"']{{3}}",
-            # Each line with something before it.
+            # Each line with a prefix.
             r"(?i:login)[ \t]{1,8}[^\s\\\"']{1,64}(?:\n|\\{1,15}n)[^\n\\\"'<>]{1,60}(?:\\{1,15}t)?[ ]{0,8}"
             r"password[ \t]{1,8}[^\s\\\"']{3}",
         ),
-        find_netrc_password,
+        extract_netrc_password,
         example="machine host.example login someone password <base62:12>",
         counter="machine host.example login someone password password",
     ),
@@ -148,7 +200,7 @@ _RULES = (
             rf"_authToken {{0,2}}[=:] {{0,2}}(?:{_QUOTED})?[A-Za-z0-9+/=_-]{{8}}",
             rf"(?:[:\sn]|npm_config_)_(?:auth|password) {{0,2}}= {{0,2}}(?:{_QUOTED})?[A-Za-z0-9+/=_-]{{8}}",
         ),
-        find_npm_auth,
+        extract_npm_auth,
         example="//registry.example/:_authToken=<base62:32>",
         counter="//registry.example/:_authToken=your_token_here",
     ),
@@ -157,7 +209,7 @@ _RULES = (
         "Docker",
         "credentials of a registry",
         (rf"(?:auth|identitytoken|registrytoken){_QUOTED}\s{{0,4}}:\s{{0,4}}{_QUOTED}[A-Za-z0-9+/=_-]{{8}}",),
-        find_docker_auth,
+        extract_docker_auth,
         example='{"auths":{"host.example":{"auth":"c29tZW9uZTpodW50ZXIy"}}}',
         counter='{"auths":{"host.example":{"auth":"required"}}}',
     ),
@@ -166,7 +218,7 @@ _RULES = (
         "PostgreSQL",
         "line of .pgpass",
         (rf":{_PORTS}:[^\s:\"'\\/]{{1,64}}:[^\s:\"'\\/]{{1,64}}:[^\s:\"'\\/$<{{]{{3}}",),
-        find_pgpass,
+        extract_pgpass,
         example="host.example:5432:shop:someone:<base62:12>",
         counter="host.example:5432:shop:someone:password",
     ),
@@ -175,7 +227,7 @@ _RULES = (
         "WireGuard",
         "private or preshared key",
         (r"(?:(?i:private|preshared)_?-?(?i:key) ?[=:] ?\\{0,8}[\"']?)[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=",),
-        find_matched,
+        lambda _line, to: (((to - 44, to),), to),  # the gate matches the whole key
         example="PrivateKey = <base64:42>A=",
         counter="PrivateKey = <base64:20>",
     ),
@@ -188,7 +240,7 @@ _RULES = (
             r" {0,2},"
             rf"\s{{0,12}}{_QUOTED}[^\"'\\]{{4}}",
         ),
-        find_definition,
+        extract_definition,
         example="define('DB_PASSWORD', '<base62:14>');",
         counter="define('AUTH_KEY', 'put your unique phrase here');",
     ),
@@ -197,7 +249,7 @@ _RULES = (
         "crypt",
         "hash of a password",
         _HASHES,
-        find_hash,
+        extract_hash,
         "medium",
         example="someone:$2b$12$<base62:53>",
         counter="someone:$2b$12$<base62:20>",
@@ -207,14 +259,27 @@ _RULES = (
         "Netscape",
         "cookie in a jar",
         (rf"{_TAB}(?:TRUE|FALSE){_TAB}\d{{1,12}}{_TAB}[^\s\\\"']{{1,80}}{_TAB}[^\s\"'\\]{{8}}",),
-        find_cookie_of_jar,
+        extract_match(_VALUE_BYTES, _WORD, Demand.WEAK, padding=b""),
         "medium",
         example=".host.example\tTRUE\t/\tTRUE\t0\tsession\t<base62:32>",
         counter=".host.example\tTRUE\t/\tTRUE\t0\tlang\tenglish",
     ),
+    Rule(
+        "kubernetes-secret",
+        "Kubernetes",
+        "value of a secret",
+        (r"kind(?:\\{0,15}[\"'])?\s{0,2}:\s{0,2}(?:\\{0,15}[\"'])?Secret",),
+        extract_secret_data,
+        example="apiVersion: v1\nkind: Secret\ndata:\n  password: a29ycmVrdC03LXBmZXJk\n",
+        counter="apiVersion: v1\nkind: Secret\ndata:\n  username: dXNlcm5hbWU=\n",
+    ),
+    Rule(
+        "kubeconfig-key",
+        "Kubernetes",
+        "client's key",
+        (r"client-key-data(?:\\{0,15}[\"'])?\s{0,2}:\s{0,4}(?:\\{0,15}[\"'])?[A-Za-z0-9+/]{16}",),
+        extract_match(_KEY_DATA_BYTES, _KEY_DATA),
+        example="client-key-data: <base64:120>",
+        counter="client-key-data: REDACTED",
+    ),
 )
-
-
-def rules() -> tuple[Rule, ...]:
-    """The rules of this module."""
-    return _RULES

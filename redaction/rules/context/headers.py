@@ -1,15 +1,14 @@
-"""Credentials in headers: in HTTP as it is sent, in arguments of curl, and in the dictionaries of code."""
+"""Credentials in HTTP headers: as they are sent, in arguments of curl, and in dictionaries of code."""
 
-import base64
-import binascii
 import re
 
 from redaction.heuristics.names import Demand
-from redaction.heuristics.secrecy import Stand
+from redaction.heuristics.secrecy import Placement
 from redaction.heuristics.values import in_marker, is_value, value_span
-from redaction.rules.context.flags import UUID, look_at_value
-from redaction.rules.context.private_keys import after_escape
-from redaction.rules.rule import Rule, Spans
+from redaction.rules.checks import decoded_base64
+from redaction.rules.context.extractors import UUID, extract_match, extract_value
+from redaction.rules.rule import Extraction, Rule
+from redaction.text.escapes import after_escape
 
 COOKIES_MAX = 64
 COOKIE_MIN = 8
@@ -17,9 +16,10 @@ COOKIE_MIN = 8
 _BLANKS = r"(?:[ \t]|%20|\\{1,15}t)"
 _VALUE_BYTES = 8
 _BEARER = re.compile(rb"[A-Za-z0-9_.~+/=:|-]{8,}+(?![({\[]|<(?!\\{0,15}/)|\$[{(\w])")
+_PADDING = re.compile(rb"[=%\\]")
 _BASIC = re.compile(rb"[A-Za-z0-9+/_-]{8,}+(?:=|%3[Dd]|\\u003[dD]){0,2}")
 _CLOSES = r"""["'`\\\s\])]{0,12}"""
-# After the name `Authorization`: what opens the value, perhaps the value's scheme.
+# After the name `Authorization`: the opening of the value and perhaps its scheme.
 _AUTHORIZATION = re.compile(
     rb"(?:[> \t\"'`({\[]|\\{1,15}[\"'`]){0,24}+[bfu]?(?:\\{0,15}[\"'`])?"
     rb"(?:(?i:bearer|basic)[\s\"'\\+,]{1,8}(?P<other>)|"
@@ -40,8 +40,8 @@ _SESSION = re.compile(
 )
 
 
-def find_bearer(line: bytes, to: int) -> tuple[Spans, int]:
-    """The token after `Bearer`, wherever that stands."""
+def extract_bearer(line: bytes, to: int) -> Extraction:
+    """The token after `Bearer`, anywhere."""
     start = after_escape(line, to - _VALUE_BYTES)
     found = _BEARER.match(line, start)
     if found is None:
@@ -51,38 +51,34 @@ def find_bearer(line: bytes, to: int) -> tuple[Spans, int]:
     return (((start, start + len(value)),), found.end()) if is_value(value, demand) else ((), found.end())
 
 
-def _pair(encoded: bytes) -> str:
-    """The password of a base64 `user:password`, or nothing."""
-    text = encoded.replace(b"%3D", b"=").replace(b"%3d", b"=").split(b"=")[0].split(b"\\")[0]
-    try:
-        decoded = base64.b64decode(
-            text + b"=" * (-len(text) % 4), altchars=b"-_" if b"-" in text or b"_" in text else None
-        )
-    except (binascii.Error, ValueError):
-        return ""
+def _basic_password(encoded: bytes) -> str:
+    """The password of a base64 `user:password`; empty if it is something else."""
+    decoded = decoded_base64(_PADDING.split(encoded, 1)[0]) or b""
     user, colon, password = decoded.decode("latin-1").partition(":")
     if not colon or user.startswith("{") or not (user.isascii() and user.isprintable()):
         return ""
     return password or user if password.isprintable() or len(user) >= 8 else ""
 
 
-def find_basic(line: bytes, to: int) -> tuple[Spans, int]:
+def extract_basic(line: bytes, to: int) -> Extraction:
     """The credentials after `Basic`, confirmed by decoding them."""
     start = after_escape(line, to - _VALUE_BYTES)
     found = _BASIC.match(line, start)
     if found is None:
         return (), to
-    password = _pair(found.group())
-    if not password or password.lower() in _SAMPLES:
+    password = _basic_password(found.group())
+    if not password or password.lower() in _SAMPLE_PASSWORDS:
         return (), to
     return (found.span(),), found.end()
 
 
-_SAMPLES = frozenset(("password", "passwd", "pass", "pwd", "secret", "token", "user", "username", "x-oauth-basic"))
+_SAMPLE_PASSWORDS = frozenset(
+    ("password", "passwd", "pass", "pwd", "secret", "token", "user", "username", "x-oauth-basic")
+)
 
 
-def find_authorization(line: bytes, to: int) -> tuple[Spans, int]:
-    """The value of an `Authorization` header of any scheme but the two that have a rule of their own."""
+def extract_authorization(line: bytes, to: int) -> Extraction:
+    """The value of an `Authorization` header with any scheme except the two that have their own rule."""
     found = _AUTHORIZATION.match(line, to, min(len(line), to + 4200))
     if (
         found is None
@@ -92,23 +88,16 @@ def find_authorization(line: bytes, to: int) -> tuple[Spans, int]:
     ):
         return (), to
     value = found["value"].rstrip(b".:")
-    if not is_value(value.rstrip(b"="), Demand.KEY, Stand.BARE):
+    if not is_value(value.rstrip(b"="), Demand.KEY, Placement.BARE):
         return (), found.end()
     return ((found.start("value"), found.start("value") + len(value)),), found.end()
-
-
-def find_parameter(line: bytes, to: int) -> tuple[Spans, int]:
-    """A signature or response within a header of several parameters."""
-    start = to - 32
-    found = _HEX.match(line, start)
-    return ((found.span(),), found.end()) if found else ((), to)
 
 
 _HEX = re.compile(rb"[0-9a-fA-F]{32,128}+(?![0-9A-Za-z])")
 
 
-def find_named_header(line: bytes, to: int) -> tuple[Spans, int]:
-    """The value of a header whose name says that it is a key."""
+def extract_named_header(line: bytes, to: int) -> Extraction:
+    """The value of a header with the name of a key."""
     opened = _OPENED.match(line, to)
     if opened is None or in_marker(line, to):
         return (), to
@@ -119,13 +108,13 @@ def find_named_header(line: bytes, to: int) -> tuple[Spans, int]:
     value = _HEADER_VALUE.match(line, start, end)
     if value is None:
         return (), to
-    if not is_value(value.group(), Demand.KEY, Stand.QUOTED if opened.group().strip() else Stand.BARE):
+    if not is_value(value.group(), Demand.KEY, Placement.QUOTED if opened.group().strip() else Placement.BARE):
         return (), value.end()
     return (value.span(),), value.end()
 
 
 def _is_other(line: bytes, header: re.Match[bytes], start: int) -> bool:
-    """Whether the name is part of something longer, or of no key, or the value is a digest."""
+    """Whether the name is part of something longer or names no secret, or the value is a digest."""
     if line[header.start() - 1 : header.start()] == b":" and line[start - 1 : start] == b":":
         return True
     if _HARMLESS.search(header["name"]):
@@ -142,8 +131,8 @@ _OPENED = re.compile(rb"[ \t]{0,4}(?:\\{0,15}[\"'`]|\[\\{0,15}[\"'])?")
 _HEADER_VALUE = re.compile(rb"[^\s\"'`\\;,<>(){}$]{8,4096}+(?![({\[]|\$[{(\w])")
 
 
-def find_cookies(line: bytes, to: int) -> tuple[Spans, int]:
-    """The values of those cookies that are a session's, or drawn at random."""
+def extract_cookies(line: bytes, to: int) -> Extraction:
+    """The values of cookies that have the name of a session cookie or are random."""
     spans: list[tuple[int, int]] = []
     at = to
     for _ in range(COOKIES_MAX):
@@ -153,16 +142,12 @@ def find_cookies(line: bytes, to: int) -> tuple[Spans, int]:
         at = found.end()
         value = found[3]
         demand = Demand.KEY if _SESSION.search(found[1]) else Demand.WEAK
-        if len(value) >= COOKIE_MIN and _is_cookie(value, demand):
+        if len(value) >= COOKIE_MIN and is_value(value[:256].translate(None, b"%|:"), demand):
             spans.append(found.span(3))
     return spans, max(at, to)
 
 
-def _is_cookie(value: bytes, demand: Demand) -> bool:
-    return is_value(value[:256].translate(None, b"%|:"), demand)
-
-
-_RULES = (
+RULES = (
     Rule(
         "bearer",
         "HTTP",
@@ -171,7 +156,7 @@ _RULES = (
             rf"(?i:bearer)(?:{_BLANKS}{{1,4}}|\+|:{_BLANKS}?|[\"'\\,]{{1,6}} {{0,2}}[\"'\\]{{1,6}}"
             r"| ?[\"'\\]{1,8} ?[+.&] ?[\"'\\]{1,8})[A-Za-z0-9_.~+/=-]{8}",
         ),
-        find_bearer,
+        extract_bearer,
         example="Authorization: Bearer <base62:32>",
         counter="Authorization: Bearer ${env.TOKEN} or Bearer your-token-here",
     ),
@@ -183,7 +168,7 @@ _RULES = (
             rf"(?i:basic){_BLANKS}{{1,4}}[A-Za-z0-9+/_-]{{8}}",
             r"(?i:basic)[\"'\\,]{1,6} {0,2}[\"'\\]{1,6}[A-Za-z0-9+/_-]{8}",
         ),
-        find_basic,
+        extract_basic,
         example="Authorization: Basic c29tZW9uZTpodW50ZXIy",
         counter="Basic authentication, Basic dXNlcjpwYXNzd29yZA==",
     ),
@@ -195,7 +180,7 @@ _RULES = (
             r"(?i:auth(?:=| ?= ?|: ?)?[\[(]|BasicAuth\(|basic_auth\()\s{0,4}\\{0,15}[\"'][^\s\"'\\]{1,80}"
             r"\\{0,15}[\"'],\s{0,4}\\{0,15}[\"'][^\s\"'\\]{4}",
         ),
-        look_at_value(4, Demand.PASSWORD),
+        extract_value(4, Demand.PASSWORD),
         "medium",
         example="requests.get(url, auth=('someone', '<base62:14>'))",
         counter="requests.get(url, auth=('user', 'password'))",
@@ -205,7 +190,7 @@ _RULES = (
         "HTTP",
         "credentials of any scheme",
         (rf"(?i:authorization){_CLOSES}[:=,]",),
-        find_authorization,
+        extract_authorization,
         example="Authorization: Token <base62:32>",
         counter="Authorization: Token your_token_here",
     ),
@@ -214,7 +199,7 @@ _RULES = (
         "HTTP",
         "signature or digest",
         (r"(?:Signature=|(?i:response|cnonce)=\\{0,8}\"?)[0-9a-f]{32}",),
-        find_parameter,
+        extract_match(32, _HEX),
         example='Digest username="u", response="<hex:32>"',
         counter='Digest username="u", response="<hex:16>"',
     ),
@@ -228,7 +213,7 @@ _RULES = (
             rf"master|dd-api|"
             rf"application|license|service|client|refresh|consul|functions|csrf|jenkins)[-_](?:key|token|secret|auth)){_CLOSES}:",
         ),
-        find_named_header,
+        extract_named_header,
         "medium",
         example="X-Api-Key: <base62:32>",
         counter="X-Api-Key: your-api-key-here",
@@ -238,14 +223,9 @@ _RULES = (
         "HTTP",
         "session cookie",
         (rf"(?i:cookie)s?{_CLOSES}[:=,]", r"(?:--cookie|curl[^\n|;]{0,200} -b)[= ]"),
-        find_cookies,
+        extract_cookies,
         "medium",
         example="Cookie: lang=en; session_id=<base62:32>",
         counter="Cookie: lang=en; session_id=none",
     ),
 )
-
-
-def rules() -> tuple[Rule, ...]:
-    """The rules of this module."""
-    return _RULES

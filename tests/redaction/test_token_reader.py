@@ -3,9 +3,9 @@
 import random
 import re
 
-from redaction.rules.built_in import built_in_pack
+from redaction.rules.formats import built_in_pack
 from redaction.rules.shape import sample
-from redaction.rules.steps import end_of, length_of, steps_of
+from redaction.rules.token_reader import end_of, length_of, steps_of
 from tests.shared import CACHE
 
 SEED = 5

@@ -1,13 +1,12 @@
-"""Secrets given to commands in ways of their own: short options, positions, pipes and statements of SQL."""
+"""Secrets on command lines: options, arguments of known commands, pipes, and statements of SQL."""
 
 import re
 
-from redaction.heuristics.names import Demand
+from redaction.heuristics.names import Demand, demand_of
 from redaction.heuristics.values import is_value
-from redaction.rules.context.flags import look_at_value
-from redaction.rules.context.private_keys import after_escape
-from redaction.rules.rule import Rule, Spans
-from redaction.text.escapes import BLANK
+from redaction.rules.context.extractors import extract_value
+from redaction.rules.rule import Extraction, Rule
+from redaction.text.escapes import BLANK, after_escape
 
 _VALUE_BYTES = 4
 _FIRST = rf"[^\s\"'`\\=,;|&<>(){{}}$-][^\s\"'`\\;|&<>()]{{{_VALUE_BYTES - 1}}}"
@@ -20,7 +19,7 @@ _BEFORE = r"(?:[\s\"'`]|\\[nt])"
 
 _GIVEN = r"(?:[ \t=]|\\{0,15}[\"'],){1,3}(?:\\{0,15}[\"'])?"
 
-# Commands, and how each is given a password.
+# Commands, and how each takes a password.
 _PASSWORDS = (
     rf"(?:mysql|mariadb|mycli)[a-z_-]{{0,10}}{_WITHIN}-p{_OPENED}{_FIRST}",
     rf"sshpass{_WITHIN}-p ?{_OPENED}{_FIRST}",
@@ -66,10 +65,32 @@ _PIPED = re.compile(
     rb"(?:[A-Za-z0-9_.-]{1,64}:)?([^\s\"'`\\|;&<>(){}$][^\s\"'`\\|;&<>()]{3,256})"
     rb"(?:\\{1,16}n)?\\{0,15}[\"']? {0,3}\|[^\n|;]{0,160}\Z"
 )
+# Between an option and its value; in a list of arguments a quote, a comma and a quote.
+_OPTION_END = r"""(?:[ \t=]|\\{0,15}["'`],?){1,6}"""
+_PASSWORD_OPTIONS = (
+    r"(?i:password|passwd|passphrase|passwort|passcode|[-]pass|[-]pwd|storepass|keypass|requirepass|pwd|[-]psk)"
+)
+_KEY_OPTIONS = (
+    r"(?i:secret|token|(?:api|access|secret|account|auth|client|private|master|encryption|fernet|storage|shared|signing|function|license|app"
+    r"|project|write|service|admin|webhook|deploy|session|subscription|registry|search|rest)-?key|credentials?|auth|sas)"
+)
+_OPTION = re.compile(rb"--([A-Za-z0-9-]{2,60}[Tt]okens?)(?:[ \t=]|\\{0,15}[\"'`],?){1,6}\Z")
+_OF_PAGES = re.compile(rb"(?i)(?:starting|change|lock|if-match|resume|continuation|next)-?")
+_OPTION_MAX = 100
+_extract_token = extract_value(_VALUE_BYTES, Demand.TOKEN)
 
 
-def find_user(line: bytes, to: int) -> tuple[Spans, int]:
-    """User and password together, as either may be the key."""
+def extract_option_token(line: bytes, to: int) -> Extraction:
+    """The value of an option with the name of a token or key, unless the token is for paging, locking or lexing."""
+    start = to - _VALUE_BYTES
+    option = _OPTION.search(line, max(0, start - _OPTION_MAX), start)
+    if option is not None and (_OF_PAGES.match(option[1]) or demand_of(option[1]) == Demand.NONE):
+        return (), to
+    return _extract_token(line, to)
+
+
+def extract_user(line: bytes, to: int) -> Extraction:
+    """User and password together, because either may be the key."""
     before = _USER_BACKWARDS.match(line[max(0, to - 100) : to][::-1])
     if before is None:
         return (), to
@@ -81,8 +102,8 @@ def find_user(line: bytes, to: int) -> tuple[Spans, int]:
     return (((start, password.end()),), password.end()) if is_value(password[1], Demand.PASSWORD) else ((), to)
 
 
-def find_piped(line: bytes, to: int) -> tuple[Spans, int]:
-    """What `echo` gives to a command that reads a secret from its input."""
+def extract_piped(line: bytes, to: int) -> Extraction:
+    """The secret that `echo` pipes into a command."""
     lowest = max(0, to - 480)
     echo = max(line.rfind(word, lowest, to) for word in (b"echo ", b"printf ", b"print "))
     found = _PIPED.match(line[echo:to]) if echo >= 0 else None
@@ -91,43 +112,64 @@ def find_piped(line: bytes, to: int) -> tuple[Spans, int]:
     return ((echo + found.start(2), echo + found.end(2)),), to
 
 
-def rules() -> tuple[Rule, ...]:
-    """The rules of this module."""
-    return (
-        Rule(
-            "command-password",
-            "command line",
-            "password given to a command",
-            _PASSWORDS,
-            look_at_value(_VALUE_BYTES, Demand.PASSWORD),
-            example="sshpass -p <base62:12> ssh host",
-            counter="sshpass -p password ssh host",
+RULES = (
+    Rule(
+        "option-password",
+        "command line",
+        "password given to an option",
+        (rf"{_BEFORE}--?[A-Za-z0-9-]{{0,24}}{_PASSWORD_OPTIONS}{_OPTION_END}{_FIRST}",),
+        extract_value(_VALUE_BYTES, Demand.PASSWORD),
+        example="tool --db-password <base62:12> --verbose",
+        counter="tool --db-password password --verbose",
+    ),
+    Rule(
+        "option-token",
+        "command line",
+        "token or key given to an option",
+        (
+            rf"{_BEFORE}--[A-Za-z0-9-]{{0,24}}{_KEY_OPTIONS}{_OPTION_END}{_FIRST}",
+            # As in PowerShell.
+            rf"{_BEFORE}-(?:[A-Z][a-z]{{2,11}})?(?:ApiKey|Token|Secret|AccessKey|AuthKey) {_OPENED}{_FIRST}",
         ),
-        Rule(
-            "command-key",
-            "command line",
-            "key or token given to a command",
-            _KEYS,
-            look_at_value(_VALUE_BYTES, Demand.KEY),
-            example="aws configure set aws_secret_access_key <base62:40>",
-            counter="aws configure set aws_secret_access_key YOUR_KEY_HERE",
-        ),
-        Rule(
-            "command-user",
-            "command line",
-            "user and password",
-            _USERS,
-            find_user,
-            example="curl -u someone:<base62:12> https://host.example",
-            counter="docker run -u 1000:1000 image",
-        ),
-        Rule(
-            "command-input",
-            "command line",
-            "secret piped into a command",
-            _PIPE_ENDS,
-            find_piped,
-            example="echo <base62:24> | docker login -u someone --password-stdin",
-            counter="echo $TOKEN | docker login -u someone --password-stdin",
-        ),
-    )
+        extract_option_token,
+        "medium",
+        example="tool --token <base62:24> --verbose",
+        counter="tool --token your-token-here --verbose",
+    ),
+    Rule(
+        "command-password",
+        "command line",
+        "password given to a command",
+        _PASSWORDS,
+        extract_value(_VALUE_BYTES, Demand.PASSWORD),
+        example="sshpass -p <base62:12> ssh host",
+        counter="sshpass -p password ssh host",
+    ),
+    Rule(
+        "command-key",
+        "command line",
+        "key or token given to a command",
+        _KEYS,
+        extract_value(_VALUE_BYTES, Demand.KEY),
+        example="aws configure set aws_secret_access_key <base62:40>",
+        counter="aws configure set aws_secret_access_key YOUR_KEY_HERE",
+    ),
+    Rule(
+        "command-user",
+        "command line",
+        "user and password",
+        _USERS,
+        extract_user,
+        example="curl -u someone:<base62:12> https://host.example",
+        counter="docker run -u 1000:1000 image",
+    ),
+    Rule(
+        "command-input",
+        "command line",
+        "secret piped into a command",
+        _PIPE_ENDS,
+        extract_piped,
+        example="echo <base62:24> | docker login -u someone --password-stdin",
+        counter="echo $TOKEN | docker login -u someone --password-stdin",
+    ),
+)

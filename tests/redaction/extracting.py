@@ -1,4 +1,4 @@
-"""Run rules over one raw line without an engine: gates with `re`, all ends, then the looks."""
+"""Run rules over one raw line without an engine: gates with `re`, all ends, then what the rules extract."""
 
 import json
 import re
@@ -16,7 +16,7 @@ def spans(rules: Sequence[Rule], line: bytes) -> list[tuple[int, int]]:
         seen = -1
         for to in sorted({end for gate in rule.gates for end in _ends(gate, line)}):
             if to > seen:
-                secrets, seen = rule.look(line, to)
+                secrets, seen = rule.extract(line, to)
                 assert seen >= to
                 found.extend(secrets)
     return sorted(set(found))

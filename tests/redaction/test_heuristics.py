@@ -3,7 +3,7 @@
 import pytest
 
 from redaction.heuristics.names import Demand, demand_of
-from redaction.heuristics.secrecy import Stand, is_secret
+from redaction.heuristics.secrecy import Placement, is_secret
 from redaction.rules.examples import expanded
 from tests.rows import each
 
@@ -94,28 +94,28 @@ def test_made_value_is_a_secret(demand: Demand, template: str) -> None:
     assert is_secret(expanded(template, "judge"), demand)
 
 
-@each(OTHERS.split(" "), list(Stand))
-def test_value_with_another_meaning_is_no_secret(value: str, stand: Stand) -> None:
-    assert not any(is_secret(value, demand, stand) for demand in Demand)
+@each(OTHERS.split(" "), list(Placement))
+def test_value_with_another_meaning_is_no_secret(value: str, placement: Placement) -> None:
+    assert not any(is_secret(value, demand, placement) for demand in Demand)
 
 
 @pytest.mark.parametrize("value", CODE.split(" "))
 def test_code_is_no_secret(value: str) -> None:
-    assert not any(is_secret(value, demand, Stand.BARE) for demand in Demand)
+    assert not any(is_secret(value, demand, Placement.BARE) for demand in Demand)
 
 
 @pytest.mark.parametrize("value", ["GlacierPepper3307_", "GlacierPepper33!", "Glacier3307_", "GlacierPepper3307-"])
-@pytest.mark.parametrize("stand", list(Stand))
-def test_words_and_a_number_with_a_symbol_are_a_password_wherever_they_stand(value: str, stand: Stand) -> None:
-    if value != "Glacier3307_" or stand is not Stand.BARE:
-        assert is_secret(value, Demand.PASSWORD, stand)
+@pytest.mark.parametrize("placement", list(Placement))
+def test_words_and_a_number_with_a_symbol_are_a_password_wherever_they_stand(value: str, placement: Placement) -> None:
+    if value != "Glacier3307_" or placement is not Placement.BARE:
+        assert is_secret(value, Demand.PASSWORD, placement)
 
 
 @pytest.mark.parametrize(
     "value", ["HmacSha256_", "UserPassword10_", "TestUser2024_", "UserBytesLength128_", "Base64Bytes12_"]
 )
 def test_names_with_sizes_are_no_passwords(value: str) -> None:
-    assert not any(is_secret(value, Demand.PASSWORD, stand) for stand in (Stand.QUOTED, Stand.BARE))
+    assert not any(is_secret(value, Demand.PASSWORD, placement) for placement in (Placement.QUOTED, Placement.BARE))
 
 
 @pytest.mark.parametrize(
@@ -133,9 +133,9 @@ def test_a_number_as_programs_count_is_no_secret(template: str) -> None:
 @pytest.mark.parametrize(
     "value", ["secure2", "Secure12", "strongpass1", "MySecurePass1", "weak-password-3", "insecure_secret1", "Pass$"]
 )
-@pytest.mark.parametrize("stand", list(Stand))
-def test_what_says_how_good_a_made_up_password_is_is_none(value: str, stand: Stand) -> None:
-    assert not any(is_secret(value, demand, stand) for demand in Demand)
+@pytest.mark.parametrize("placement", list(Placement))
+def test_what_says_how_good_a_made_up_password_is_is_none(value: str, placement: Placement) -> None:
+    assert not any(is_secret(value, demand, placement) for demand in Demand)
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,9 @@ def test_joined_words_of_programs_are_no_password(value: str) -> None:
 
 
 def test_joined_words_are_a_password_only_where_nothing_else_is_around() -> None:
-    assert is_secret("marble_harbour_4071", Demand.PASSWORD, Stand.LINE)
-    assert not is_secret("marble_harbour_4071", Demand.PASSWORD, Stand.BARE)
-    assert not is_secret("marble_harbour_4071", Demand.SECRET, Stand.QUOTED)
+    assert is_secret("marble_harbour_4071", Demand.PASSWORD, Placement.LINE)
+    assert not is_secret("marble_harbour_4071", Demand.PASSWORD, Placement.BARE)
+    assert not is_secret("marble_harbour_4071", Demand.SECRET, Placement.QUOTED)
 
 
 @pytest.mark.parametrize("value", ["<%=x['%s']%>{}/2", "%s:%r@(%s)/[%d]?x=1&y", "([0-9a-f]{32})", "/^a+(b)*1|[^c]$/%s"])
@@ -167,5 +167,5 @@ def test_weak_name_leaves_hashes_ids_and_files_alone() -> None:
 
 
 def test_word_with_digits_is_a_password_where_the_line_ends_and_a_name_elsewhere() -> None:
-    assert is_secret("hunter2", Demand.PASSWORD, Stand.LINE)
-    assert not is_secret("hunter2", Demand.PASSWORD, Stand.BARE)
+    assert is_secret("hunter2", Demand.PASSWORD, Placement.LINE)
+    assert not is_secret("hunter2", Demand.PASSWORD, Placement.BARE)

@@ -1,41 +1,15 @@
-"""What the looks on raw bytes find, and what they leave alone, at every depth of JSON in JSON."""
+"""What the rules extract from raw bytes, and what they leave alone, at every depth of JSON in JSON."""
 
 import pytest
 
-from redaction.rules.context import (
-    addresses,
-    commands,
-    credential_files,
-    encoded_keys,
-    flags,
-    headers,
-    layouts,
-    local_secrets,
-    positions,
-    private_keys,
-    secret_manifests,
-    web_tokens,
-)
+from redaction.rules.context import addresses, command_line, credential_files, headers, keys, pairs, products
 from redaction.rules.examples import expanded
 from redaction.rules.rule import Rule
-from tests.redaction.looking import DEPTHS, masked
+from tests.redaction.extracting import DEPTHS, masked
 from tests.rows import each
 
-MODULES = (
-    private_keys,
-    encoded_keys,
-    web_tokens,
-    addresses,
-    headers,
-    layouts,
-    local_secrets,
-    positions,
-    flags,
-    commands,
-    credential_files,
-    secret_manifests,
-)
-RULES: tuple[Rule, ...] = tuple(rule for module in MODULES for rule in module.rules())
+MODULES = (addresses, command_line, credential_files, headers, keys, pairs, products)
+RULES: tuple[Rule, ...] = tuple(rule for module in MODULES for rule in module.RULES)
 HIDDEN = (
     ("url-userinfo", "postgres://app:{}@db.internal:5432/shop", "<base62:16>"),
     ("url-userinfo", "DB=amqps://svc:{}@mq/vhost and more", "<base62:12>%21"),

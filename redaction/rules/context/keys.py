@@ -1,0 +1,302 @@
+"""Private keys and signed tokens, told by their structure.
+
+PEM, OpenSSH, SSH2, PGP and PuTTY keys, whatever is between their lines: a block is a key if key material follows its
+BEGIN; the marks alone, as in source code, are not masked. A key that was cut off at its end or its beginning is masked
+as far as its lines of key material go. Also PEM files in base64, private members of JSON web keys, and JSON web tokens,
+whose header is decoded to tell them from other base64.
+"""
+
+import base64
+import re
+
+from redaction.rules.checks import decoded_base64, is_web_token
+from redaction.rules.rule import Extraction, Rule, TokenCheck
+from redaction.text.escapes import STRING_QUOTE as _QUOTE
+from redaction.text.escapes import after_escape, starts_word
+
+LENGTH_MAX = 64 * 1024
+MATERIAL_MIN = 40
+MATERIAL_CUT_MIN = 24
+ELLIPSIS_MIN = 96  # less than this before an ellipsis is an example of how keys begin
+VARIETY_MIN = 12
+
+_SPACE = r"(?: |%20|\+)"
+_NAME = rf"PRIVATE{_SPACE}KEY(?:{_SPACE}BLOCK)?{_SPACE}?--"
+_KIND = rf"{_SPACE}(?:[A-Z0-9]{{2,12}}{_SPACE}){{0,3}}{_NAME}"
+_MARK = re.compile(rf"-{{2,5}}{_SPACE}?(BEGIN|END){_KIND}-{{0,3}}".encode())
+_END = re.compile(rf"END{_KIND}-{{0,3}}".encode())
+# What may come between two lines of a key: newlines and tabs at any depth, quotes, commas, the marks of diffs,
+# quotations and numbered lines. A number counts only if such a mark follows it.
+_SEP = (
+    rb"(?:\\{1,16}[nrt]|\\{1,16}u(?:2192|2502|001b)|[\s\"'`,>|*#:;\\+$-]|//(?= )|\xe2\x86\x92|\xe2\x94\x82|%0[AaDd]"
+    rb"|<br>|\d{1,6}\. |\d{1,6}(?=[:|\t ]|\\{1,16}[tu]|\xe2))"
+)
+_GAP = rb"(?:" + _SEP + rb"){0,96}+"
+# What may come before every line: a time, the name of a file or container.
+_BEFORE = rb"(?:\\{1,16}r|[\r$ ]){0,3}(?:\n|\\{1,16}n)(?:[^\n\\\"<>{}=]|\\{1,16}t){1,80}?(?:[ :|\-\]]|\\{1,16}t)"
+_HEADERS = (
+    rb"(?:(?:" + _GAP + rb"[A-Z][A-Za-z0-9-]{2,24}|" + _BEFORE + rb"(?:Proc-Type|DEK-Info|Comment|Version))"
+    rb": [^\n\\\"]{0,200}+){0,6}+"
+)
+_BYTE = rb"(?:[A-Za-z0-9+/=]|%2[BbFf]|%3[Dd]|\\{1,16}/)"
+_EMPTY = rb"(?:(?:\\{1,16}r|\r)?(?:\n|\\{1,16}n)(?![A-Za-z0-9+/=]{16})[^\n\\\"<>{}=]{0,48}(?=\r?\n|\\{1,16}[rn]))?+"
+_BEGINS = re.compile(_HEADERS + _EMPTY + rb"(?:" + _GAP + _BYTE + rb"{16}|" + _BEFORE + _BYTE + rb"{40})")
+_CUT_OFF = rb"(?=\\{0,15}\"|\Z|\.\.|\xe2\x80\xa6|(?:\s|\\{1,15}n){0,2}\[)"
+LINES = re.compile(
+    rb"(?:"
+    + rb"|".join((_GAP + _BYTE + rb"{20,}+", _BEFORE + _BYTE + rb"{40,}+", _BEFORE + _BYTE + rb"{8,64}+" + _CUT_OFF))
+    + rb")*+"
+)
+_CUT = re.compile(_HEADERS + _EMPTY + LINES.pattern)
+_LAST = re.compile(_GAP + rb"([A-Za-z0-9+/=]{2,19}+)(?![A-Za-z_({:]| [a-z])")
+_ELLIPSIS = re.compile(rb"[\s\"'\\nr]{0,16}\[?(?:\.\.|\xe2\x80\xa6|\\{1,16}u2026|\*\*\*)")
+_BETWEEN_BACK = rb"(?:[nrt]\\{1,16}|[^A-Za-z0-9+/={}()<>])"
+_BACKWARDS = re.compile(
+    _BETWEEN_BACK + rb"{0,64}+(?:[A-Za-z0-9+/=]{2,}+" + _BETWEEN_BACK + rb"{1,32}+)?+"
+    rb"(?:[A-Za-z0-9+/=]{20,}+(?:" + _BETWEEN_BACK + rb"|\d{1,6}){0,32}+)*+"
+)
+_LINES_MAX = 400
+_NEWLINE = re.compile(rb"\r?\n|(?:\\{1,16}r)?\\{1,16}n")
+_NO_TEXT = re.compile(rb"[^A-Za-z0-9]{0,40}+")
+_LINE_TAIL = re.compile(rb"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{2,80}(?=[\s\"'\\$+,<>br]{0,32}\Z)")
+_MATERIAL = re.compile(rb"[A-Za-z0-9+/=]{16,}+")
+_PROSE = re.compile(rb"[A-Z]?[a-z]+")
+_PUTTY = re.compile(rb" ?\d{1,3}(?=[\s\\\"'])")
+_PUTTY_END = re.compile(rb"(?:" + _GAP + rb"|" + _BEFORE + rb")Private-(?:MAC|Hash): [0-9a-f]{8,}+")
+
+TYPE_DISTANCE_MAX = 4096
+ENCODED_BEFORE_MAX = 4096
+
+_MARK_TEXT = b"PRIVATE KEY-"
+_BASE64_BACKWARDS = re.compile(rb"[A-Za-z0-9+/_-]*+")
+_BASE64_LINES = re.compile(rb"[A-Za-z0-9+/=_-]*+" + LINES.pattern)
+
+_MEMBER_BYTES = 32
+# One gate for each name: alternatives in one gate make the first reading measurably slower.
+_MEMBERS = tuple(
+    rf"[\"']{name}{_QUOTE}\s{{0,2}}:\s{{0,2}}{_QUOTE}[A-Za-z0-9_-]{{{_MEMBER_BYTES}}}"
+    for name in ("d", "p", "q", "dp", "dq", "qi", "k")
+)
+_MEMBER_VALUE = re.compile(rb"[A-Za-z0-9_-]*+={0,2}(?=\\{0,15}[\"']|\Z|\.\.\.)")
+_KEY_TYPE = re.compile(rb"kty\\{0,15}[\"']\s{0,2}:\s{0,2}\\{0,15}[\"'](?:RSA|EC|OKP|oct|AKP)")
+
+HEADER_LENGTH_MAX = 400
+SIGNATURE_LENGTH_MIN = 20
+TOKEN_CUT_MIN = 20
+
+_TOKEN_GATE_LENGTH = 16
+# `{"` and a lower-case letter in base64, or `{` and a blank or newline; then the length of the shortest header.
+_TOKEN_GATES = ("eyJ[h-z0-6][0-9A-Za-z_-]{12}", "(?:eyAi|ewog|ew0K|ewoJ)[0-9A-Za-z_-]{12}")
+_WORD_REST = re.compile(rb"[0-9A-Za-z]*+")
+_TOKEN_HEADER = re.compile(rb"[0-9A-Za-z_-]{16,8192}+={0,2}")
+_TOKEN_PARTS = re.compile(rb"(?:\.[0-9A-Za-z_=+/-]*+)++")
+_HEADER_NAMES = re.compile(rb"\"(?:alg|typ|enc|kid|cty|x5t|x5c|jku|jwk)\"")
+_JSON_START = re.compile(rb"\{\s{0,8}\"[A-Za-z][\w.:/#-]{0,40}\"\s{0,2}:")
+_JSON_BEGIN = re.compile(rb"\{\s{0,8}(?:\Z|\"(?:\Z|[A-Za-z][\w.:/#-]{0,9}(?:\"|\Z)))")
+_CLOSED = re.compile(rb"[\"'`\s\\<>),;\]}]|\Z")
+
+
+def is_key_material(line: bytes, start: int, end: int, minimum: int = MATERIAL_MIN) -> bool:
+    """Whether this part of the line holds key material: enough base64 of many different characters."""
+    material = b"".join(_MATERIAL.findall(line, start, min(end, start + 4096)))
+    if len(material) < minimum or len(set(material)) < VARIETY_MIN or material.islower():
+        return False
+    return any(48 <= byte <= 57 for byte in material)
+
+
+def lines_end(line: bytes, start: int, limit: int) -> int:
+    """The end of the lines of key material from `start` on, including the rest of a line that was cut off."""
+    lines = _CUT.match(line, start, limit)
+    end = lines.end() if lines else start
+    last = _LAST.match(line, end, limit)
+    return last.end(1) if last and not _PROSE.fullmatch(last[1]) else end
+
+
+def _from_begin(line: bytes, start: int, at: int) -> Extraction:
+    """The key whose BEGIN mark spans `start` to `at`."""
+    begins = _BEGINS.match(line, at, min(len(line), at + 2048))
+    if begins is None:
+        return (), at
+    limit = min(len(line), at + LENGTH_MAX)
+    following = line.find(b"BEGIN", begins.end(), limit)
+    limit = following if following >= 0 else limit
+    mark = _END.search(line, begins.end(), limit)
+    body_end = mark.start() if mark else lines_end(line, at, limit)
+    if not is_key_material(line, at, body_end, MATERIAL_MIN if mark else MATERIAL_CUT_MIN):
+        return (), at
+    shown = lines_end(line, at, limit)
+    if shown - at < ELLIPSIS_MIN and _ELLIPSIS.match(line, shown, limit):
+        return (), at
+    end = mark.end() if mark else body_end
+    return ((start, end),), end
+
+
+def _first_line(line: bytes, start: int, lowest: int) -> int:
+    """Where the first line of key material before `start` begins, if each line has a prefix."""
+    first = start
+    ends = [found.span() for found in _NEWLINE.finditer(line, lowest, start)][-_LINES_MAX:]
+    for at, (end, _) in enumerate(reversed(ends)):
+        begin = ends[-at - 2][1] if at + 1 < len(ends) else lowest
+        if _NO_TEXT.fullmatch(line, begin, end):
+            continue
+        tail = _LINE_TAIL.search(line[max(begin, end - 120) : end])
+        if tail is None or (at and at + 1 < len(ends) and len(tail.group()) < MATERIAL_MIN):
+            break
+        first = max(begin, end - 120) + tail.start()
+    return first
+
+
+def _to_end(line: bytes, start: int, end: int) -> Extraction:
+    """The key that was cut off at its beginning and whose END mark spans `start` to `end`."""
+    lowest = max(0, start - LENGTH_MAX)
+    lowest = max(lowest, line.rfind(b"--", lowest, start) + 2)
+    found = _BACKWARDS.match(line[lowest:start][::-1])
+    # A key with a BEGIN is extracted from there.
+    if found is None or b"BEGIN" in line[max(0, lowest - 64) : lowest]:
+        return (), end
+    first = after_escape(line, start - len(found.group().rstrip(b"\\ \t\r\n\"'`,>|*#:;+-")))
+    first = min(first, _first_line(line, start, lowest))
+    return (((first, end),), end) if is_key_material(line, first, start) else ((), end)
+
+
+def extract_private_key(line: bytes, to: int) -> Extraction:
+    """The whole block with its marks; a block without key material is no secret."""
+    mark = None
+    for mark in _MARK.finditer(line, max(0, to - 72), min(len(line), to + 3)):
+        if mark.end() >= to:
+            break
+    if mark is None or mark.end() < to:
+        return (), to
+    extract = _from_begin if mark[1] == b"BEGIN" else _to_end
+    return extract(line, mark.start(), mark.end())
+
+
+def extract_putty_key(line: bytes, to: int) -> Extraction:
+    """The lines of the private part of a PuTTY key and its MAC."""
+    count = _PUTTY.match(line, to)
+    if count is None:
+        return (), to
+    limit = min(len(line), to + LENGTH_MAX)
+    end = lines_end(line, count.end(), limit)
+    if not is_key_material(line, count.end(), end, MATERIAL_CUT_MIN):
+        return (), to
+    proof = _PUTTY_END.match(line, end, limit)
+    top = line.rfind(b"PuTTY-User-Key-File-", max(0, to - 4096), to)
+    end = proof.end() if proof else end
+    return ((top if top >= 0 else count.start(), end),), end
+
+
+def _encoded_mark(alignment: int) -> str:
+    """The base64 of the mark when this many bytes of a group of three come before it."""
+    encoded = base64.b64encode(bytes(alignment) + _MARK_TEXT).decode()
+    return encoded[(alignment * 8 + 5) // 6 : (alignment + len(_MARK_TEXT)) * 8 // 6]
+
+
+def extract_encoded_pem(line: bytes, to: int) -> Extraction:
+    """The whole run of base64 around the mark of a private key, with its further lines."""
+    lowest = max(0, to - ENCODED_BEFORE_MAX)
+    before = _BASE64_BACKWARDS.match(line[lowest:to][::-1])
+    after = _BASE64_LINES.match(line, to, min(len(line), to + LENGTH_MAX))
+    if before is None or after is None:
+        return (), to
+    if not is_key_material(line, to, after.end()):
+        return (), after.end()
+    return ((after_escape(line, to - before.end()), after.end()),), after.end()
+
+
+def extract_jwk_member(line: bytes, to: int) -> Extraction:
+    """The value of a private member, if `kty` of a JSON web key is near."""
+    start = to - _MEMBER_BYTES
+    value = _MEMBER_VALUE.match(line, start, min(len(line), start + LENGTH_MAX))
+    if value is None:
+        return (), to
+    lowest = max(0, start - TYPE_DISTANCE_MAX)
+    if not (
+        _KEY_TYPE.search(line, lowest, start)
+        or _KEY_TYPE.search(line, value.end(), min(len(line), to + TYPE_DISTANCE_MAX))
+    ):
+        return (), to
+    return ((start, value.end()),), value.end()
+
+
+def _decoded(header: bytes) -> bytes:
+    header = header.rstrip(b"=")[:HEADER_LENGTH_MAX]
+    return decoded_base64(header[: len(header) - (len(header) % 4 == 1)]) or b""
+
+
+def extract_web_token(line: bytes, to: int) -> Extraction:
+    """The token with all its parts. A header alone is no secret, unless the token was cut off within it."""
+    start = to - _TOKEN_GATE_LENGTH
+    word_end = _WORD_REST.match(line, to)
+    seen = word_end.end() if word_end else to
+    if not _JSON_BEGIN.match(_decoded(line[start:to])):
+        return (), seen
+    header = _TOKEN_HEADER.match(line, start) if starts_word(line, start) else None
+    if header is None:
+        return (), seen
+    decoded = _decoded(header.group())
+    if _JSON_START.match(decoded) is None:
+        return (), seen
+    parts = _TOKEN_PARTS.match(line, header.end())
+    known = _HEADER_NAMES.search(decoded) is not None
+    if parts is None:
+        is_cut = known and not decoded.rstrip().endswith(b"}") and header.end() - start >= TOKEN_CUT_MIN
+        if is_cut and _CLOSED.match(line, header.end()):
+            return ((start, header.end()),), header.end()
+        return (), seen
+    body = parts.group().rstrip(b".")
+    end = header.end() + len(body)
+    pieces = body.split(b".", 6)[1:]
+    if not pieces or not (known or (len(pieces) > 1 and len(pieces[-1]) >= SIGNATURE_LENGTH_MIN)):
+        return (), parts.end()
+    return ((start, end),), max(parts.end(), to)
+
+
+RULES = (
+    Rule(
+        "private-key",
+        "PEM, OpenSSH, PGP",
+        "private key",
+        (_NAME,),
+        extract_private_key,
+        example="-----BEGIN PRIVATE KEY-----\n<base64:64>\n<base64:40>\n-----END PRIVATE KEY-----",
+        counter="-----BEGIN PRIVATE KEY-----\n<base64:8>\n-----END PRIVATE KEY-----",
+    ),
+    Rule(
+        "putty-private-key",
+        "PuTTY",
+        "private key",
+        ("Private-Lines:",),
+        extract_putty_key,
+        example="Private-Lines: 2\n<base64:64>\n<base64:40>\nPrivate-MAC: <hex:40>",
+        counter="Private-Lines: 2\nPrivate-MAC: <hex:40>",
+    ),
+    Rule(
+        "private-key-base64",
+        "PEM in base64",
+        "private key",
+        tuple(_encoded_mark(alignment) for alignment in range(3)),
+        extract_encoded_pem,
+        example="LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCk1<base64:200>",
+        counter="LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t",
+    ),
+    Rule(
+        "jwk-private",
+        "JSON web key",
+        "private member",
+        _MEMBERS,
+        extract_jwk_member,
+        example='{"kty":"EC","crv":"P-256","d":"<base64url:43>"}',
+        counter='{"name":"EC","d":"<base64url:43>"}',
+    ),
+    Rule(
+        "jwt",
+        "JSON web token",
+        "signed or encrypted token",
+        _TOKEN_GATES,
+        extract_web_token,
+        example="<jwt>",
+        counter="eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9",
+        check=TokenCheck(is_web_token, proves=True),
+    ),
+)
