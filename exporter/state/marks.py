@@ -16,11 +16,12 @@ import msgspec
 
 from exporter.core.delivery.position import START, Identity, Position
 from exporter.errors import StateError
-from exporter.state.database import DATABASE_ERRORS, is_damage, open_database, set_aside
+from exporter.state.database import DATABASE_ERRORS, Schema, is_damage, open_database, set_aside
 from exporter.state.pending_metrics import COUNT, COUNTED_TABLES
 
-_MIGRATIONS: Final = (
-    """
+_SCHEMA: Final = Schema(
+    2,
+    f"""
     CREATE TABLE sinks (id INTEGER PRIMARY KEY, name TEXT NOT NULL, url TEXT NOT NULL, UNIQUE (name, url));
     CREATE TABLE marks (
         session TEXT NOT NULL, sink INTEGER NOT NULL REFERENCES sinks, last_id TEXT, offset INTEGER NOT NULL,
@@ -35,9 +36,10 @@ _MIGRATIONS: Final = (
         session TEXT NOT NULL, sink INTEGER NOT NULL, day TEXT NOT NULL, rule TEXT NOT NULL, count INTEGER NOT NULL,
         PRIMARY KEY (session, sink, day, rule)
     ) WITHOUT ROWID;
-    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID
+    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    {COUNTED_TABLES}
     """,
-    COUNTED_TABLES,
+    "NORMAL",
 )
 _COUNT_MASKED: Final = (
     "INSERT INTO masked VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
@@ -81,7 +83,7 @@ class MarkStore:
         self._path = path
         self.epoch = 0
         self._void = False  # set aside, and not yet begun anew
-        self._connection, self.set_aside = open_database(path, _MIGRATIONS, synchronous="NORMAL")
+        self._connection, self.set_aside = open_database(path, _SCHEMA)
 
     def close(self) -> None:
         """Close the database; the store is not used afterwards."""
@@ -104,7 +106,7 @@ class MarkStore:
             self._connection.close()
             self.set_aside = set_aside(self._path)
         try:
-            self._connection, _ = open_database(self._path, _MIGRATIONS, synchronous="NORMAL")
+            self._connection, _ = open_database(self._path, _SCHEMA)
         except StateError as failure:
             return StoreUnwritableError(str(failure))
         self._void = False
