@@ -30,7 +30,7 @@ from exporter.doctor.facts import Facts, MissionControlFacts, OtlpFacts
 from exporter.doctor.telemetry import cli_telemetry
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
-from exporter.missioncontrol.store.store import Store as ReceiverStore
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as ReceiverStore
 from exporter.state.lock import StateLock
 from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine

@@ -2,18 +2,16 @@
 
 import asyncio
 import logging
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypedDict, Unpack
 
 from starlette.requests import Request
 
 from exporter.core.events.projection import ProjectEvent
 from exporter.core.events.redaction import RedactEvent
 from exporter.missioncontrol.http.request_intake import Counters, RequestIntake, RequestLimits
-from exporter.missioncontrol.http.responses import ApiError
-from exporter.missioncontrol.http.store_errors import translated
+from exporter.missioncontrol.http.responses import ApiError, api_errors
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import Batch
 from exporter.missioncontrol.live.subscriptions import LiveSubscriptions
@@ -21,11 +19,11 @@ from exporter.missioncontrol.live.waiting import OpenWaits
 from exporter.missioncontrol.search.search import SearchIndex
 from exporter.missioncontrol.search.search_query import Query, results
 from exporter.missioncontrol.store import tokens
-from exporter.missioncontrol.store.retention import Retention, due, remove_set_aside
-from exporter.missioncontrol.store.row_ids import last_number
+from exporter.missioncontrol.store.eraser import Eraser
+from exporter.missioncontrol.store.port import Database, Job, Result, Store, StoreError
+from exporter.missioncontrol.store.queries import newest_event
+from exporter.missioncontrol.store.retention import Retention, due
 from exporter.missioncontrol.store.session_row import EXPIRED, number_of
-from exporter.missioncontrol.store.sqlite.erase.eraser import Eraser
-from exporter.missioncontrol.store.store import Job, Result, Store
 from exporter.missioncontrol.store.tokens import Holder
 
 _FRESH_SECONDS: Final = 0.15
@@ -47,37 +45,39 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+class ReceiverOptions(TypedDict, total=False):
+    """What a receiver can be given; nothing of it is needed."""
+
+    clock: Callable[[], datetime]
+    limits: RequestLimits | None
+    make_trace: MakeTrace | None
+    """Answers `/trace`, else 501."""
+    project: ProjectEvent | None
+    """Says what an event is to model and screen, else nothing does."""
+    retention: Retention | None
+
+
 class Receiver:
     """One running Mission Control, as its endpoints see it."""
 
-    def __init__(
-        self,
-        store: Store,
-        redact: RedactEvent | None = None,
-        *,
-        clock: Callable[[], datetime] = utc_now,
-        limits: RequestLimits | None = None,
-        make_trace: MakeTrace | None = None,
-        project: ProjectEvent | None = None,
-        retention: Retention | None = None,
-    ) -> None:
-        self.store, self.retention = store, retention or Retention()
-        self.make_trace, self.project = make_trace, project
+    def __init__(self, store: Store, redact: RedactEvent | None = None, **options: Unpack[ReceiverOptions]) -> None:
+        self.store, self.retention = store, options.get("retention") or Retention()
+        self.make_trace, self.project = options.get("make_trace"), options.get("project")
         self.search = SearchIndex(store)
-        self.forgetting = Eraser(store, self.search)
+        self.eraser = Eraser(store, lambda: self.search.forget([]))
         self.live = LiveSubscriptions()
         self.waiting = OpenWaits()
-        self.limits = limits or RequestLimits()
+        self.limits = options.get("limits") or RequestLimits()
         self.counters = Counters()
         self.intake = RequestIntake(self.limits, self.counters, redact)
-        self._clock = clock
+        self._clock = options.get("clock", utc_now)
         self._noted: dict[str, str] = {}
 
     def close(self) -> None:
         """End the streams and the threads; the store stays open, it belongs to the caller."""
         self.live.close()
         self.intake.close()
-        self.forgetting.close()
+        self.eraser.close()
 
     def now(self) -> str:
         """Return the time as the wire writes it."""
@@ -85,12 +85,12 @@ class Receiver:
 
     async def write(self, job: Job[Result]) -> Result:
         """Run a write; return when it is durable. What the store refuses becomes an `ApiError`."""
-        with translated():
+        with api_errors():
             return await self.store.write(job)
 
     async def read(self, job: Job[Result]) -> Result:
         """Run a read; an unknown session becomes an `ApiError`."""
-        with translated():
+        with api_errors():
             return await self.store.read(job)
 
     async def find_holder(self, token: str) -> Holder | None:
@@ -109,12 +109,12 @@ class Receiver:
     ) -> tuple[list[dict[str, Any]], int | None]:
         """Return events that hold the words, and where to go on; what was stored just now is waited for shortly."""
 
-        def look(database: sqlite3.Connection) -> tuple[list[dict[str, Any]], int | None]:
+        def look(database: Database) -> tuple[list[dict[str, Any]], int | None]:
             return self.search.read(
                 lambda index: results(database, index, query, below, session_id=session_id, limit=limit)
             )
 
-        newest = await self.read(lambda database: last_number(database, "events"))
+        newest = await self.read(newest_event)
         await asyncio.to_thread(self.search.catch_up, newest, _FRESH_SECONDS)
         return await self.read(look)
 
@@ -124,14 +124,15 @@ class Receiver:
         while True:
             try:
                 await self.expire()
-            except (ApiError, sqlite3.Error) as error:  # the next round tries again
+            except (ApiError, StoreError) as error:  # the next round tries again
                 _log.warning("old sessions could not be forgotten", extra={"reason": str(error)})
             await asyncio.sleep(_CLEANING_SECONDS)
 
     async def expire(self) -> int:
         """Forget every session that is past its time; return how many they were."""
         gone = 0
-        await asyncio.to_thread(remove_set_aside, self.store.path, self.retention, self._clock())
+        if (oldest := self.retention.oldest(self._clock())) is not None:
+            await asyncio.to_thread(self.store.remove_set_aside, oldest)
         while True:
             now, index_bytes = self._clock(), self.search.size_bytes
             ids = await self.read(lambda database: due(database, self.retention, now, index_bytes))  # noqa: B023
@@ -142,13 +143,13 @@ class Receiver:
 
     async def forget(self, session_ids: list[str], *, reason: str = "deleted") -> None:
         """Delete sessions for good: when this returns, no file of ours holds a word of them."""
-        if await self.forgetting.is_left_of(session_ids):
-            return await self.forgetting.finish()
+        if await self.eraser.is_pending(session_ids):
+            return await self._finish_erasing()
         numbers = await self.read(lambda database: [number_of(database, id) for id in session_ids])
         await asyncio.wrap_future(self.search.forget(numbers))
         now = self.now()
 
-        def forget(database: sqlite3.Connection) -> None:
+        def forget(database: Database) -> None:
             for session_id in session_ids:
                 write_jobs.forget_session(database, session_id, now, reason=reason)
 
@@ -156,7 +157,11 @@ class Receiver:
         for session_id in session_ids:
             self.waiting.end(session_id)
             self.live.publish_session(session_id, deleted=True)
-        return await self.forgetting.finish()
+        return await self._finish_erasing()
+
+    async def _finish_erasing(self) -> None:
+        with api_errors():
+            await self.eraser.finish()
 
     async def take(
         self, session_id: str, lines: Sequence[bytes], rewound: Sequence[str]

@@ -8,7 +8,7 @@ import pytest
 
 from exporter.missioncontrol.http.login import COOKIE, Login, make_entrance
 from exporter.missioncontrol.store import tokens
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio
 

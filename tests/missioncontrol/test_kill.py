@@ -17,7 +17,7 @@ from exporter.core.events import digest
 from exporter.missioncontrol.search.search import SearchIndex
 from exporter.missioncontrol.search.search_query import numbers, understand
 from exporter.missioncontrol.store import queries
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +26,7 @@ SERVE = """
 import asyncio, sys
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 async def serve():
     with Store(sys.argv[1]) as store:

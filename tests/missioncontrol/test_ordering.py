@@ -15,7 +15,7 @@ from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import read_elements, sort_out
 from exporter.missioncontrol.ingest.event_order import STEP, Item, arrange, places, thread
 from exporter.missioncontrol.store import queries
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 NOW = "2026-11-18T10:00:00.000Z"
 

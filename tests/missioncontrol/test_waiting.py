@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from exporter.missioncontrol.live.waiting import SESSIONS_MAX, WAITS_MAX, OpenWaits
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from tests.missioncontrol.conftest import Opener
 
 pytestmark = pytest.mark.anyio

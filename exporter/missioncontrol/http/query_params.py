@@ -7,8 +7,8 @@ from starlette.requests import Request
 
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.receiver import receiver_of
+from exporter.missioncontrol.store.port import Job, Result
 from exporter.missioncontrol.store.session_row import BadCursorError
-from exporter.missioncontrol.store.store import Job, Result
 
 STATES: Final = ("working", "idle", "needs_attention", "ended", "crashed")
 """What a session can be."""

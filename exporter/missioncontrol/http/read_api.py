@@ -1,6 +1,5 @@
 """The side for people and programs, below `/api/v1`, and what a monitor asks."""
 
-import sqlite3
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +17,7 @@ from exporter.missioncontrol.live.subscriptions import TooManySubscribersError
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.agent_tree import tree as tree_of
+from exporter.missioncontrol.store.port import Database
 
 _SESSIONS_DEFAULT, _SESSIONS_MAX = 100, 1000
 _EVENTS_DEFAULT, _EVENTS_MAX = 500, 5000
@@ -76,7 +76,7 @@ async def _read_events(request: Request, limit: int) -> tuple[queries.EventPage,
     if visible and (visible not in VISIBLE or project is None):
         raise ApiError(400, "bad_visible", f"`visible` is none of {', '.join(VISIBLE)}.", hint="Leave it out.")
 
-    def read(database: sqlite3.Connection) -> tuple[queries.EventPage, list[dict[str, Any]] | None]:
+    def read(database: Database) -> tuple[queries.EventPage, list[dict[str, Any]] | None]:
         page = queries.events(
             database,
             session_id,

@@ -1,7 +1,5 @@
 """The side of `/api/v1` that looks across sessions: search, the feed, what was masked, who uploads."""
 
-import sqlite3
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
 from typing import Any, Final, Literal
 
@@ -18,7 +16,10 @@ from exporter.missioncontrol.live.waiting import OpenWait
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.search import search_query
 from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.cursor import decode_cursor, encode_cursor
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.redactions import grouping, redactions
+from exporter.missioncontrol.store.session_row import BadCursorError
 
 _RESULTS_DEFAULT, _RESULTS_MAX = 50, 200
 _LIST_DEFAULT, _LIST_MAX = 100, 1000
@@ -51,13 +52,13 @@ async def read_notifications(request: Request, limit: int) -> tuple[list[dict[st
     First comes what only live events tell of, on as many pages as it takes.
     """
     asked, cursor = request.query_params, request.query_params.get("cursor") or None
-    last = _read_wait_cursor(cursor) if cursor else None
+    last = _place_in_waits(cursor) if cursor else None
     cursor = None if last is not None else cursor
     waits = [] if cursor else [wait for wait in receiver_of(request).waiting.all() if _is_asked_for(request, wait)]
     if last is not None:
         waits = [wait for wait in waits if wait.place < last]
 
-    def read(database: sqlite3.Connection) -> tuple[list[dict[str, Any]], str | None]:
+    def read(database: Database) -> tuple[list[dict[str, Any]], str | None]:
         live = [wait.entry(queries.title(database, wait.session)) for wait in waits[:limit]]
         room = limit - len(live)
         page, following = feed.notifications(
@@ -70,20 +71,16 @@ async def read_notifications(request: Request, limit: int) -> tuple[list[dict[st
         )
         if room > 0:
             return [*live, *page], following
-        return live, _wait_cursor(waits[limit - 1]) if page or len(waits) > limit else None
+        return live, encode_cursor("wait", *waits[limit - 1].place) if page or len(waits) > limit else None
 
     return await read_page(request, read)
 
 
-def _wait_cursor(wait: OpenWait) -> str:
-    return urlsafe_b64encode(msgspec.json.encode(("wait", *wait.place))).decode()
-
-
-def _read_wait_cursor(cursor: str) -> tuple[str, int] | None:
+def _place_in_waits(cursor: str) -> tuple[str, int] | None:
     """Return the place of a wait that a cursor names; None when it names none, but perhaps an entry of the feed."""
     try:
-        _, timestamp, number = msgspec.json.decode(urlsafe_b64decode(cursor.encode()), type=_WaitCursor)
-    except (ValueError, msgspec.MsgspecError):
+        _, timestamp, number = decode_cursor(cursor, _WaitCursor)
+    except BadCursorError:
         return None
     return timestamp, number
 

@@ -6,7 +6,6 @@ event's row names the agent it belongs to, and `AgentTree` says where that agent
 so an event from before its agent's start has the same path as the others.
 """
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -18,6 +17,7 @@ from exporter.core.agents.registry import Agent, AgentRegistry, AgentSnapshot, p
 from exporter.core.events.envelope import Envelope, decode
 from exporter.missioncontrol.ingest.batch import UploadedEvent
 from exporter.missioncontrol.store.payloads import whole
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import number_of
 
 KNOWN_MAX: Final = 10_000
@@ -61,14 +61,12 @@ class AgentTree:
         return tuple(id for id, agent in self.agents.items() if agent.hinted)
 
 
-def kin(database: sqlite3.Connection, session_id: str) -> AgentTree:
+def kin(database: Database, session_id: str) -> AgentTree:
     """Return the agents of a session."""
     return AgentTree(_load(database, number_of(database, session_id))[0].known)
 
 
-def attribute(
-    database: sqlite3.Connection, session: int, session_id: str, events: Sequence[UploadedEvent]
-) -> list[str | None]:
+def attribute(database: Database, session: int, session_id: str, events: Sequence[UploadedEvent]) -> list[str | None]:
     """Return the agent of each event; they follow, in file order, on all that the session shows."""
     if not any(_may_tell(event) for event in events):
         return [None] * len(events)
@@ -88,9 +86,9 @@ def named(event: UploadedEvent) -> str | None:
     return claim.agent or claim.tool_call
 
 
-def attribute_again(database: sqlite3.Connection, session: int, session_id: str) -> None:
+def attribute_again(database: Database, session: int, session_id: str) -> None:
     """Find the agents of a session's events anew, from what is shown."""
-    families = " OR ".join(f"type GLOB '{family}*'" for family in _FAMILIES)
+    families = " OR ".join(f"substr(type, 1, {len(family)}) = '{family}'" for family in _FAMILIES)
     rows = database.execute(
         f"SELECT n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0"  # noqa: S608  constants only
         f" AND (agent_id IS NOT NULL OR type = '{_SHUTDOWN}' OR {families}) ORDER BY place, n",
@@ -108,26 +106,6 @@ def attribute_again(database: sqlite3.Connection, session: int, session_id: str)
     database.executemany("UPDATE events SET agent_id = ? WHERE n = ?", list(changed))
     database.execute("DELETE FROM families WHERE session = ?", (session,))
     _save(database, session, fold, b"")
-
-
-def fill(database: sqlite3.Connection) -> None:
-    """Find the agents of what was stored before they were kept."""
-    sessions: set[int] = set()
-    rows = database.execute(
-        "SELECT n, session, agent_id, body FROM events WHERE hidden = 0"
-        " AND (agent_id IS NOT NULL OR type GLOB 'subagent.*' OR instr(body, CAST('\"parentToolCallId\"' AS BLOB)))"
-    )
-    provisional: list[tuple[str, int]] = []
-    for n, session, agent, body in rows:
-        sessions.add(session)
-        if agent is None and isinstance(envelope := decode(body), Envelope):
-            claim = read_claim(envelope)
-            if claim.tool_call is not None:
-                provisional.append((claim.tool_call, n))
-    database.executemany("UPDATE events SET agent_id = ? WHERE n = ?", provisional)
-    for session in sorted(sessions):
-        (session_id,) = database.execute("SELECT id FROM sessions WHERE n = ?", (session,)).fetchone()
-        attribute_again(database, session, session_id)
 
 
 def as_of(envelope: Envelope, agent: str | None) -> Envelope:
@@ -191,20 +169,24 @@ def _may_tell(event: UploadedEvent) -> bool:
     )
 
 
-def _load(database: sqlite3.Connection, session: int) -> tuple[_State, bytes]:
+def _load(database: Database, session: int) -> tuple[_State, bytes]:
     row = database.execute("SELECT state FROM families WHERE session = ?", (session,)).fetchone()
     return (_State(), b"") if row is None else (_read_state(row[0]), row[0])
 
 
-def _save(database: sqlite3.Connection, session: int, fold: _Fold, before: bytes) -> None:
+def _save(database: Database, session: int, fold: _Fold, before: bytes) -> None:
     if not fold.state.known:
         return
     state = fold.stored()
     if state != before:
-        database.execute("INSERT OR REPLACE INTO families (session, state) VALUES (?, ?)", (session, state))
+        database.execute(
+            "INSERT INTO families (session, state) VALUES (?, ?)"
+            " ON CONFLICT (session) DO UPDATE SET state = excluded.state",
+            (session, state),
+        )
 
 
-def _move(database: sqlite3.Connection, session: int, moved: dict[str, str]) -> None:
+def _move(database: Database, session: int, moved: dict[str, str]) -> None:
     changes: Iterable[tuple[str, int, str]] = [(child, session, call) for call, child in moved.items()]
     database.executemany("UPDATE events SET agent_id = ? WHERE session = ? AND agent_id = ?", changes)
     database.executemany("UPDATE notices SET agent = ? WHERE session = ? AND agent = ?", changes)

@@ -1,12 +1,12 @@
 """Gives new events their places in the session, so that it reads as the file does however its events came."""
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
 from exporter.missioncontrol.ingest.batch import UploadedEvent, key_of
 from exporter.missioncontrol.ingest.event_order import STEP, Item, arrange, places, thread
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import SessionRow
 
 _KEYS_PER_QUERY: Final = 500
@@ -20,7 +20,7 @@ def slices(keys: Iterable[int]) -> Iterator[tuple[int, ...]]:
         yield some
 
 
-def known(database: sqlite3.Connection, n: int, keys: dict[str, int]) -> Known:
+def known(database: Database, n: int, keys: dict[str, int]) -> Known:
     """Return row, hidden and hash of those ids, given with their keys, that the session has."""
     found: Known = {}
     for some in slices(keys.values()):
@@ -34,7 +34,7 @@ def known(database: sqlite3.Connection, n: int, keys: dict[str, int]) -> Known:
 
 
 def place_new(
-    database: sqlite3.Connection, session: SessionRow, sequence: Sequence[UploadedEvent], new: dict[str, UploadedEvent]
+    database: Database, session: SessionRow, sequence: Sequence[UploadedEvent], new: dict[str, UploadedEvent]
 ) -> tuple[list[int], bool]:
     """Return the place of each new event, in the batch's order, and whether they simply follow what is there.
 
@@ -49,7 +49,7 @@ def place_new(
     return _arrange(database, session, sequence, new, waited_for), False
 
 
-def _begins_again(database: sqlite3.Connection, session: SessionRow, new: Iterable[UploadedEvent]) -> bool:
+def _begins_again(database: Database, session: SessionRow, new: Iterable[UploadedEvent]) -> bool:
     """Tell whether the session has a second event without a parent, as compaction writes: then lines are no chain."""
     begins = sum(event.parent is None for event in new)
     if begins != 1:
@@ -58,7 +58,7 @@ def _begins_again(database: sqlite3.Connection, session: SessionRow, new: Iterab
     return database.execute(shown, (session.n,)).fetchone() is not None
 
 
-def _waited_for(database: sqlite3.Connection, session: SessionRow) -> set[int]:
+def _waited_for(database: Database, session: SessionRow) -> set[int]:
     """Return the keys of events that are not here, though others name them as their parents."""
     if not session.chained:
         return set()
@@ -66,7 +66,7 @@ def _waited_for(database: sqlite3.Connection, session: SessionRow) -> set[int]:
 
 
 def _follows_on(
-    database: sqlite3.Connection,
+    database: Database,
     session: SessionRow,
     sequence: Sequence[UploadedEvent],
     new: dict[str, UploadedEvent],
@@ -95,7 +95,7 @@ def _follows_on(
 
 
 def _all_orphans(
-    database: sqlite3.Connection, session: SessionRow, strays: dict[str, UploadedEvent], new: dict[str, UploadedEvent]
+    database: Database, session: SessionRow, strays: dict[str, UploadedEvent], new: dict[str, UploadedEvent]
 ) -> bool:
     # As the events say it: the summary of a session takes no time in the future.
     told = "SELECT max(timestamp) FROM events WHERE session = ? AND hidden = 0"
@@ -109,11 +109,11 @@ def _all_orphans(
     return True
 
 
-def _wait_for(database: sqlite3.Connection, n: int, keys: Iterable[int]) -> None:
-    database.executemany("INSERT OR IGNORE INTO orphans (session, key) VALUES (?, ?)", ((n, key) for key in keys))
+def _wait_for(database: Database, n: int, keys: Iterable[int]) -> None:
+    database.insert("orphans", "session, key", [(n, key) for key in keys], unless_there=True)
 
 
-def wait_for_hidden(database: sqlite3.Connection, n: int, keys: Sequence[int]) -> None:
+def wait_for_hidden(database: Database, n: int, keys: Sequence[int]) -> None:
     """Note that events that are shown name some hidden ones as their parents, whose places are before them."""
     for some in slices(keys):
         marks = ",".join("?" * len(some))
@@ -125,7 +125,7 @@ def wait_for_hidden(database: sqlite3.Connection, n: int, keys: Sequence[int]) -
 
 
 def _arrange(
-    database: sqlite3.Connection,
+    database: Database,
     session: SessionRow,
     sequence: Sequence[UploadedEvent],
     new: dict[str, UploadedEvent],
@@ -162,7 +162,7 @@ def _item(event: UploadedEvent) -> Item:
     return Item(event.key, event.parent, event.envelope.timestamp)
 
 
-def last_shown(database: sqlite3.Connection, n: int) -> str | None:
+def last_shown(database: Database, n: int) -> str | None:
     """Return the id of the session's last event."""
     row: Any = database.execute(
         "SELECT id FROM events WHERE session = ? AND hidden = 0 ORDER BY place DESC, n DESC LIMIT 1", (n,)

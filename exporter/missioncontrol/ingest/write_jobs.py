@@ -1,6 +1,5 @@
 """Everything that changes the store: registering, storing, hiding, reporting, forgetting. Each is one write job."""
 
-import sqlite3
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,8 +12,8 @@ from exporter.missioncontrol.ingest import agent_attribution
 from exporter.missioncontrol.ingest.batch import Batch, UploadedEvent, key_of
 from exporter.missioncontrol.ingest.event_places import known, last_shown, place_new, wait_for_hidden
 from exporter.missioncontrol.live import feed
-from exporter.missioncontrol.store import bulk_insert, payloads, redactions
-from exporter.missioncontrol.store.row_ids import next_number, raise_floor
+from exporter.missioncontrol.store import payloads, redactions
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import (
     DeletedSessionError,
     SessionAck,
@@ -23,7 +22,6 @@ from exporter.missioncontrol.store.session_row import (
     load,
     save,
 )
-from exporter.missioncontrol.store.sqlite.erase import pending
 
 # What these jobs answer with and raise is part of them.
 __all__ = ("DeletedSessionError", "SessionAck", "UnknownSessionError")
@@ -40,9 +38,7 @@ class Stored:
     new: list[UploadedEvent]
 
 
-def register(
-    database: sqlite3.Connection, session_id: str, task_id: str, now: str, *, restore: bool = False
-) -> SessionAck:
+def register(database: Database, session_id: str, task_id: str, now: str, *, restore: bool = False) -> SessionAck:
     """Make the session known, once; the same call again changes nothing.
 
     A deleted session raises `DeletedSessionError`, unless `restore` says that it is sent again on purpose.
@@ -55,12 +51,12 @@ def register(
         database.execute(
             "INSERT INTO sessions (n, id, task_id, registered, count, digest, summary, masked, revision,"
             " state, last_activity, haystack) VALUES (?, ?, ?, ?, 0, ?, '{}', 0, 0, 'idle', ?, ?)",
-            (next_number(database, "sessions"), session_id, task_id, now, bytes(32), now, session_id.casefold()),
+            (database.allocate("sessions"), session_id, task_id, now, bytes(32), now, session_id.casefold()),
         )
         return SessionAck(0, digest.to_hex(digest.EMPTY), None)
 
 
-def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now: str) -> Stored:
+def store_batch(database: Database, session_id: str, batch: Batch, now: str) -> Stored:
     """Hide what was rewound, then store what is new, in order; the first bytes of an id win unless it was hidden."""
     session = load(database, session_id)
     retell = _hide(database, session, batch.rewound, now) > 0
@@ -72,8 +68,8 @@ def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now
     if not new and not retell:
         return Stored(session.ack, len(batch.durable), [])
     placed, follows_on = place_new(database, session, sequence, new) if new else ([], True)
-    first = next_number(database, "events")
     events = list(new.values())
+    first = database.allocate("events", len(events)) if events else 0
     if retell or not follows_on:
         agents = [agent_attribution.named(event) for event in events]
     else:
@@ -83,7 +79,7 @@ def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now
         _row(n, session.n, event, agent, place, apart)
         for n, (event, agent, place) in enumerate(zip(events, agents, placed, strict=True), first)
     ]
-    bulk_insert.insert(database, "events", _COLUMNS, rows)
+    database.insert("events", _COLUMNS, rows)
     session.count += len(new)
     session.digest = digest.add(session.digest, (event.item for event in events))
     session.masked += sum(bool(event.rules) for event in events)
@@ -102,7 +98,7 @@ def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now
     return Stored(session.ack, len(batch.durable) - len(new), events)
 
 
-def report_session(database: sqlite3.Connection, session_id: str, report: dict[str, Any], now: str) -> None:
+def report_session(database: Database, session_id: str, report: dict[str, Any], now: str) -> None:
     """Keep what an exporter says of a session; a field it does not name keeps its last value."""
     session = load(database, session_id)
     session.report = {**session.report, **report}
@@ -112,7 +108,7 @@ def report_session(database: sqlite3.Connection, session_id: str, report: dict[s
     redactions.report(database, session.n, session.report.get("redactions") or {})
 
 
-def report_exporter(database: sqlite3.Connection, exporter_id: str, report: dict[str, Any], now: str) -> None:
+def report_exporter(database: Database, exporter_id: str, report: dict[str, Any], now: str) -> None:
     """Keep the newest report of an exporter."""
     database.execute(
         "INSERT INTO exporters (id, report, reported_at) VALUES (?, ?, ?)"
@@ -121,19 +117,18 @@ def report_exporter(database: sqlite3.Connection, exporter_id: str, report: dict
     )
 
 
-def forget_session(database: sqlite3.Connection, session_id: str, now: str, *, reason: str = "deleted") -> None:
+def forget_session(database: Database, session_id: str, now: str, *, reason: str = "deleted") -> None:
     """Delete a session with its events and facts, and remember only that it was deleted, and why."""
     session = load(database, session_id)
-    raise_floor(database, "events")
-    raise_floor(database, "sessions")
-    pending.mark(database, session.n)
+    database.forget_text_of(session.n)
     for table in ("events", "rewinds", "orphans", "notices", "redactions", "families"):
         database.execute(f"DELETE FROM {table} WHERE session = ?", (session.n,))  # noqa: S608  constants
     payloads.forget(database, session.n)
-    redactions.rewrite(database)
     database.execute("DELETE FROM sessions WHERE n = ?", (session.n,))
     database.execute(
-        "INSERT OR REPLACE INTO deleted_sessions (id, deleted_at, reason) VALUES (?, ?, ?)", (session_id, now, reason)
+        "INSERT INTO deleted_sessions (id, deleted_at, reason) VALUES (?, ?, ?)"
+        " ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at, reason = excluded.reason",
+        (session_id, now, reason),
     )
 
 
@@ -160,7 +155,7 @@ def _row(
     )
 
 
-def _hide(database: sqlite3.Connection, session: SessionRow, ids: list[str], now: str) -> int:
+def _hide(database: Database, session: SessionRow, ids: list[str], now: str) -> int:
     """Hide the ids that the session shows, keep the fact, and return how many they are."""
     if not ids:
         return 0
@@ -168,9 +163,7 @@ def _hide(database: sqlite3.Connection, session: SessionRow, ids: list[str], now
     if not shown:
         return 0
     database.executemany("UPDATE events SET hidden = 1 WHERE n = ?", ((row[0],) for row in shown.values()))
-    database.executemany(
-        "INSERT INTO rewinds (session, id, rewound_at) VALUES (?, ?, ?)", ((session.n, id, now) for id in shown)
-    )
+    database.insert("rewinds", "session, id, rewound_at", [(session.n, id, now) for id in shown])
     if session.chained:
         wait_for_hidden(database, session.n, [key_of(id) for id in shown])
     session.count -= len(shown)
@@ -179,9 +172,7 @@ def _hide(database: sqlite3.Connection, session: SessionRow, ids: list[str], now
     return len(shown)
 
 
-def _new_events(
-    database: sqlite3.Connection, session: SessionRow, sequence: list[UploadedEvent]
-) -> dict[str, UploadedEvent]:
+def _new_events(database: Database, session: SessionRow, sequence: list[UploadedEvent]) -> dict[str, UploadedEvent]:
     """Return the events to insert, by id; what was hidden and comes again is new.
 
     The old row is only put out of reach: the search index knows its words, and needs them to forget them.
@@ -194,7 +185,7 @@ def _new_events(
     return {event.envelope.id: event for event in sequence if (row := here.get(event.envelope.id)) is None or row[1]}
 
 
-def _tell_anew(database: sqlite3.Connection, session: SessionRow, now: str) -> None:
+def _tell_anew(database: Database, session: SessionRow, now: str) -> None:
     """Find again all that follows from the order of the events, after something was taken back or came late."""
     session.last_event_id = last_shown(database, session.n)
     agent_attribution.attribute_again(database, session.n, session.id)
@@ -202,7 +193,7 @@ def _tell_anew(database: sqlite3.Connection, session: SessionRow, now: str) -> N
     feed.follow_again(database, session.n)
 
 
-def _tell_again(database: sqlite3.Connection, n: int, now: str) -> Summary:
+def _tell_again(database: Database, n: int, now: str) -> Summary:
     """Fold the summary anew from what is shown."""
     summary = Summary()
     rows = database.execute(

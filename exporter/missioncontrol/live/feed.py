@@ -1,8 +1,6 @@
 """The feed across sessions: notifications, warnings, errors, and what waits for a person."""
 
 import re
-import sqlite3
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
@@ -12,8 +10,10 @@ from exporter.core.events.data import read_object
 from exporter.core.events.envelope import Envelope, decode
 from exporter.missioncontrol.ingest.agent_attribution import as_of
 from exporter.missioncontrol.live.wait_text import ASKING, words
+from exporter.missioncontrol.store.cursor import decode_cursor, encode_cursor
 from exporter.missioncontrol.store.payloads import whole
-from exporter.missioncontrol.store.session_row import BadCursorError
+from exporter.missioncontrol.store.port import Database
+from exporter.missioncontrol.store.queries import title, where
 
 _TEXT_LENGTH_MAX: Final = 500
 _WORD_LENGTH_MAX: Final = 100
@@ -26,13 +26,14 @@ _ERRORS: Final = {"session.error": "errorType", "model.call_failure": "errorType
 FEED_TYPES: Final = frozenset(("system.notification", "session.warning", *_ERRORS, *_ASKED, *_ANSWERED, *_OVER))
 """The types of events that the feed is made of."""
 
+_Cursor = tuple[str, Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]]
 _INSERT: Final = (
-    "INSERT OR REPLACE INTO notices (event, session, category, type, status, timestamp, id, agent, text, request)"
+    "INSERT INTO notices (event, session, category, type, status, timestamp, id, agent, text, request)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
-def follow(database: sqlite3.Connection, session: int, events: Iterable[tuple[int, Envelope]]) -> None:
+def follow(database: Database, session: int, events: Iterable[tuple[int, Envelope]]) -> None:
     """Take new events of a session, in file order with the number of each, into the feed."""
     for number, envelope in events:
         if envelope.type not in FEED_TYPES:
@@ -53,7 +54,7 @@ def follow(database: sqlite3.Connection, session: int, events: Iterable[tuple[in
             database.execute(_INSERT, (number, session, *told[:3], *at, *told[3:]))
 
 
-def follow_again(database: sqlite3.Connection, session: int) -> None:
+def follow_again(database: Database, session: int) -> None:
     """Make the session's part of the feed anew, after something was taken back or came late."""
     database.execute("DELETE FROM notices WHERE session = ?", (session,))
     marks = ",".join("?" * len(FEED_TYPES))
@@ -68,14 +69,8 @@ def follow_again(database: sqlite3.Connection, session: int) -> None:
             follow(database, session, [(number, as_of(envelope, agent))])
 
 
-def put_into_words(database: sqlite3.Connection) -> None:
-    """Make the feed anew where somebody is waited for: it once did not say what is asked."""
-    for (session,) in database.execute("SELECT DISTINCT session FROM notices WHERE category = 'wait'").fetchall():
-        follow_again(database, session)
-
-
 def notifications(
-    database: sqlite3.Connection,
+    database: Database,
     *,
     type: str | None,
     status: str | None,
@@ -84,7 +79,7 @@ def notifications(
     cursor: str | None,
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return the feed, newest first; `type` is a category or a type in it, and the cursor goes on."""
-    conditions, values = ["1"], list[Any]()
+    conditions, values = list[str](), list[Any]()
     if type:
         conditions.append("(category = ? OR type = ?)")
         values += (type, type)
@@ -96,22 +91,20 @@ def notifications(
         values.append(session_id)
     if cursor:
         conditions.append("(timestamp, event) < (?, ?)")
-        values += _read_cursor(cursor)
+        values += decode_cursor(cursor, _Cursor)
     rows = database.execute(
-        "SELECT event, timestamp, sessions.id, category, type, status, notices.id, agent, text,"  # noqa: S608  constants
-        " coalesce(json_extract(report, '$.title'), json_extract(summary, '$.title'))"
+        "SELECT event, timestamp, sessions.id, category, type, status, notices.id, agent, text"  # noqa: S608  constants
         " FROM notices JOIN sessions ON sessions.n = notices.session"
-        f" WHERE {' AND '.join(conditions)} ORDER BY timestamp DESC, event DESC LIMIT ?",
+        f"{where(conditions)} ORDER BY timestamp DESC, event DESC LIMIT ?",
         (*values, limit + 1),
     ).fetchall()
     names = ("timestamp", "session", "category", "type", "status", "event", "agent", "text", "title")
-    page = [dict(zip(names, row[1:], strict=True)) for row in rows[:limit]]
-    if len(rows) <= limit:
-        return page, None
-    return page, urlsafe_b64encode(msgspec.json.encode((rows[limit - 1][1], rows[limit - 1][0]))).decode()
+    titles = {id: title(database, id) for id in {row[2] for row in rows}}
+    page = [dict(zip(names, (*row[1:], titles[row[2]]), strict=True)) for row in rows[:limit]]
+    return page, encode_cursor(rows[limit - 1][1], rows[limit - 1][0]) if len(rows) > limit else None
 
 
-def counts(database: sqlite3.Connection) -> list[dict[str, Any]]:
+def counts(database: Database) -> list[dict[str, Any]]:
     """Return how many there are of each category, type and status."""
     rows = database.execute(
         "SELECT category, type, status, count(*) FROM notices GROUP BY 1, 2, 3 ORDER BY 4 DESC LIMIT 200"
@@ -151,12 +144,3 @@ def _word(value: object) -> str | None:
 
 def _plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
-
-
-def _read_cursor(cursor: str) -> tuple[str, int]:
-    try:
-        return msgspec.json.decode(
-            urlsafe_b64decode(cursor.encode()), type=tuple[str, Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]]
-        )
-    except (ValueError, msgspec.MsgspecError) as error:
-        raise BadCursorError(cursor) from error

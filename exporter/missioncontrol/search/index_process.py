@@ -6,19 +6,19 @@ comes, when its parent has ended, or when it is told to. Nothing depends on how 
 """
 
 import os
-import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-from exporter.missioncontrol.search.index import identity_of, open_index, path_beside, put, read_on
-from exporter.missioncontrol.store.sqlite.schema import connect
+from exporter.missioncontrol.search.fts5 import open_index, path_beside
+from exporter.missioncontrol.search.index import read_on
+from exporter.missioncontrol.store.port import Job, Result
+from exporter.missioncontrol.store.queries import identity
+from exporter.missioncontrol.store.sqlite.database import connect, engine_errors
 
-Result = TypeVar("Result")
 _NICE: Final = 5
 _QUIET_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 0.05
@@ -43,18 +43,15 @@ def main(store: str, parent: str) -> None:
         os.nice(_NICE)  # storing comes first
     with closing(connect(path, read_only=True)) as database:
 
-        def read(job: Callable[[sqlite3.Connection], Result]) -> Result:
-            database.execute("BEGIN")
-            try:
+        def read(job: Job[Result]) -> Result:
+            with engine_errors(), database.transaction(writes=False):
                 return job(database)
-            finally:
-                database.execute("COMMIT")
 
-        with closing(open_index(path_beside(path), read(identity_of))) as index:
+        with closing(open_index(path_beside(path), read(identity))) as index:
             last = time.monotonic()
             while os.getppid() == int(parent):
                 if (texts := read_on(index, read)) is not None:
-                    put(index, texts)
+                    index.put(texts)
                     last = time.monotonic()
                 elif time.monotonic() - last > _QUIET_SECONDS:
                     return

@@ -7,21 +7,19 @@ file.
 
 import logging
 import queue
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Final, TypeVar
+from functools import partial
+from typing import Final
 
 from exporter.missioncontrol.search import index_process
-from exporter.missioncontrol.search.index import identity_of, open_index, path_beside, put, reached, read_on, take_out
-from exporter.missioncontrol.store.row_ids import last_number
-from exporter.missioncontrol.store.sqlite.schema import connect
-from exporter.missioncontrol.store.sqlite.wal import truncate_log
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.search.fts5 import open_index, open_reader, path_beside
+from exporter.missioncontrol.search.index import Row, TextIndex, read_on, rows_of
+from exporter.missioncontrol.store.port import Result, Store, StoreError
+from exporter.missioncontrol.store.queries import identity, newest_event
 
-Result = TypeVar("Result")
 _PAUSE_SECONDS: Final = 0.04
 _BURST_SECONDS: Final = 3.0
 _RETRY_SECONDS: Final = 5.0
@@ -48,7 +46,7 @@ class SearchIndex:
         self._until = -1
         self._apart_after = 0.0
         self._reached = threading.Condition()
-        self._memory: sqlite3.Connection | None = None
+        self._memory: TextIndex | None = None
         store.after_commit = self.wake
         store.before_close(self.close)
 
@@ -81,18 +79,15 @@ class SearchIndex:
                 self._reached.wait_for(lambda: self._until >= 0 or self._closed, _OPEN_SECONDS)
             return self._reached.wait_for(lambda: self._until >= until or self._closed, seconds)
 
-    def read(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
+    def read(self, job: Callable[[TextIndex], Result]) -> Result:
         """Run a query on the index from any thread."""
         if self._path is None:
             with self._lock:
                 if self._memory is None:
-                    raise sqlite3.OperationalError("the search index is not open yet")
+                    raise StoreError("the search index is not open yet")
                 return job(self._memory)
-        database = connect(self._path, read_only=True)
-        try:
-            return job(database)
-        finally:
-            database.close()
+        with open_reader(self._path) as index:
+            return job(index)
 
     @property
     def size_bytes(self) -> int:
@@ -112,7 +107,7 @@ class SearchIndex:
         while not self._closed:
             try:
                 self._follow()
-            except sqlite3.Error as error:  # the store goes on without its index, which is tried again
+            except StoreError as error:  # the store goes on without its index, which is tried again
                 _log.warning("the search index failed", extra={"reason": str(error)})
                 self._wake.clear()
                 self._wake.wait(_RETRY_SECONDS)
@@ -147,11 +142,11 @@ class SearchIndex:
             self._hurry.wait(_PAUSE_SECONDS / 2)
         self._hurry.clear()
 
-    def _open(self) -> sqlite3.Connection:
-        index = open_index(self._path, self._store.read_now(identity_of))
+    def _open(self) -> TextIndex:
+        index = open_index(self._path, self._store.read_now(identity))
         if self._path is None:
             self._memory = index
-        self._set_until(reached(index))
+        self._set_until(index.reached())
         return index
 
     def _set_until(self, until: int) -> None:
@@ -159,22 +154,22 @@ class SearchIndex:
             self._until = until
             self._reached.notify_all()
 
-    def _step(self, index: sqlite3.Connection) -> bool:
+    def _step(self, index: TextIndex) -> bool:
         """Index the next events; tell whether there were any."""
         texts = read_on(index, self._store.read_now)
         if texts is None:
             return False
         with self._lock:
-            put(index, texts)
-        self._set_until(reached(index))
+            index.put(texts)
+        self._set_until(index.reached())
         return True
 
     def _is_far_behind(self) -> bool:
         if self._path is None or time.monotonic() < self._apart_after:
             return False
-        return self._store.read_now(lambda database: last_number(database, "events")) - self._until > _APART_EVENTS
+        return self._store.read_now(newest_event) - self._until > _APART_EVENTS
 
-    def _fill_apart(self, index: sqlite3.Connection) -> None:
+    def _fill_apart(self, index: TextIndex) -> None:
         """Let another process fill the index until it is done, or there is something that only we can do."""
         assert self._store.path is not None
         try:
@@ -185,27 +180,30 @@ class SearchIndex:
         try:
             while filling.poll() is None and not self._closed and self._requests.empty():
                 time.sleep(_LOOK_SECONDS)
-                self._set_until(reached(index))
+                self._set_until(index.reached())
             if filling.returncode:
                 self._apart_failed(f"it ended with {filling.returncode}")
         finally:
             filling.terminate()
             filling.wait()
-        self._set_until(reached(index))
+        self._set_until(index.reached())
 
     def _apart_failed(self, reason: str) -> None:
         _log.warning("the search index is filled in this process", extra={"reason": reason})
         self._apart_after = time.monotonic() + _APART_AGAIN_SECONDS
 
-    def _forget(self, index: sqlite3.Connection, sessions: Sequence[int], answer: "Future[bool]") -> None:
+    def _forget(self, index: TextIndex, sessions: Sequence[int], answer: "Future[bool]") -> None:
         if not answer.set_running_or_notify_cancel():
             return
         try:
             with self._lock:
                 for session in sessions:
-                    take_out(index, self._store.read_now, session)
-                is_cut = truncate_log(index)
-        except sqlite3.Error as error:
+                    index.remove(session, partial(self._rows_of, session))
+                is_cut = index.cut_log()
+        except StoreError as error:
             answer.set_exception(error)
             raise
         answer.set_result(is_cut)
+
+    def _rows_of(self, session: int, after: int, until: int) -> list[Row]:
+        return self._store.read_now(lambda database: rows_of(database, session, after, until))

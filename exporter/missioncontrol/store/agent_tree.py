@@ -1,6 +1,5 @@
 """The sub-agents of a session, as a tree: who started whom, with which tool call, and how it ended."""
 
-import sqlite3
 from typing import Any, Final
 
 from exporter.core.agents.registry import Agent
@@ -9,6 +8,7 @@ from exporter.core.events.envelope import Envelope, decode
 from exporter.missioncontrol.ingest.agent_attribution import AgentTree, kin
 from exporter.missioncontrol.store.amounts import amount
 from exporter.missioncontrol.store.payloads import whole
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import number_of
 
 _AGENTS_MAX: Final = 10_000
@@ -23,7 +23,7 @@ _AMOUNTS: Final = {"duration_ms": "durationMs", "tokens": "totalTokens"}
 _TEXTS: Final = {"name": "agentName", "display_name": "agentDisplayName", "mode": "executionMode", "model": "model"}
 
 
-def tree(database: sqlite3.Connection, session_id: str) -> dict[str, Any]:
+def tree(database: Database, session_id: str) -> dict[str, Any]:
     """Return the main agent's figures and its sub-agents, each with its `agents`, in order of their start.
 
     An agent whose start is not known is there with what its events say. `path` are the agents from the outermost to
@@ -76,7 +76,7 @@ def _node(agent: str, family: AgentTree) -> dict[str, Any]:
     }
 
 
-def _counted(database: sqlite3.Connection, session: int, family: AgentTree) -> tuple[dict[str, dict[str, Any]], int]:
+def _counted(database: Database, session: int, family: AgentTree) -> tuple[dict[str, dict[str, Any]], int]:
     nodes: dict[str, dict[str, Any]] = {}
     main = 0
     rows = database.execute(
@@ -92,7 +92,7 @@ def _counted(database: sqlite3.Connection, session: int, family: AgentTree) -> t
     return nodes, main
 
 
-def _described(database: sqlite3.Connection, session: int, nodes: dict[str, dict[str, Any]]) -> None:
+def _described(database: Database, session: int, nodes: dict[str, dict[str, Any]]) -> None:
     """Fill in what the agents' starts and ends say."""
     marks = ",".join("?" * len(_STATES))
     rows = database.execute(

@@ -5,14 +5,13 @@ which is enough to list and show it. With the strings put back, its bytes are th
 """
 
 import re
-import sqlite3
 from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final
 
 import msgspec
 
-from exporter.missioncontrol.store import bulk_insert
+from exporter.missioncontrol.store.port import Database
 
 LARGE_BYTES: Final = 16 * 1024
 """Strings from this size on, with their quotes, are kept apart."""
@@ -48,9 +47,7 @@ def find(body: bytes) -> tuple[LargeString, ...]:
     return tuple(found)
 
 
-def keep(
-    database: sqlite3.Connection, session: int, events: Iterable[tuple[bytes, tuple[LargeString, ...]]]
-) -> dict[bytes, int]:
+def keep(database: Database, session: int, events: Iterable[tuple[bytes, tuple[LargeString, ...]]]) -> dict[bytes, int]:
     """Keep the large strings of these events for a session; return the number of each by its hash."""
     numbers: dict[bytes, int] = {}
     new: dict[bytes, bytes] = {}
@@ -83,7 +80,7 @@ def cut_out(body: bytes, strings: tuple[LargeString, ...], numbers: dict[bytes, 
     return b"".join((*parts, body[last:])), msgspec.json.encode(cuts)
 
 
-def whole(database: sqlite3.Connection, stored: bytes, cuts: bytes | None) -> bytes:
+def whole(database: Database, stored: bytes, cuts: bytes | None) -> bytes:
     """Return the event's bytes as they were delivered."""
     if cuts is None:
         return stored
@@ -96,7 +93,7 @@ def whole(database: sqlite3.Connection, stored: bytes, cuts: bytes | None) -> by
     return b"".join((*parts, stored[end:]))
 
 
-def whole_if_small(database: sqlite3.Connection, stored: bytes, cuts: bytes | None, bytes_max: int) -> bytes:
+def whole_if_small(database: Database, stored: bytes, cuts: bytes | None, bytes_max: int) -> bytes:
     """Return the event as it was delivered when what is kept apart is at most so many bytes, else as it is stored."""
     if cuts is None:
         return stored
@@ -108,23 +105,23 @@ def whole_if_small(database: sqlite3.Connection, stored: bytes, cuts: bytes | No
     return whole(database, stored, cuts) if sum(of[number] for number in numbers) <= bytes_max else stored
 
 
-def forget(database: sqlite3.Connection, session: int) -> None:
+def forget(database: Database, session: int) -> None:
     """Delete what only this session held."""
     database.execute(
-        "DELETE FROM blobs WHERE n IN (SELECT blob FROM blob_uses WHERE session = ?1)"
-        " AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob = blobs.n AND session <> ?1)",
-        (session,),
+        "DELETE FROM blobs WHERE n IN (SELECT blob FROM blob_uses WHERE session = ?)"
+        " AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob = blobs.n AND session <> ?)",
+        (session, session),
     )
     database.execute("DELETE FROM blob_uses WHERE session = ?", (session,))
 
 
-def _keep(database: sqlite3.Connection, session: int, payloads: dict[bytes, bytes]) -> dict[bytes, int]:
-    bulk_insert.insert(database, "blobs", "sha256, body", list(payloads.items()), unless_there=True)
+def _keep(database: Database, session: int, payloads: dict[bytes, bytes]) -> dict[bytes, int]:
+    database.insert("blobs", "sha256, body", list(payloads.items()), unless_there=True)
     marks = ",".join("?" * len(payloads))
     rows = database.execute(f"SELECT sha256, n FROM blobs WHERE sha256 IN ({marks})", tuple(payloads))  # noqa: S608  marks only
     numbers: dict[bytes, int] = dict(rows.fetchall())
     uses = [(session, number) for number in numbers.values()]
-    bulk_insert.insert(database, "blob_uses", "session, blob", uses, unless_there=True)
+    database.insert("blob_uses", "session, blob", uses, unless_there=True)
     return numbers
 
 

@@ -1,6 +1,5 @@
 """A session's row while a job works on it."""
 
-import sqlite3
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -8,6 +7,7 @@ import msgspec
 
 from exporter.core.events import digest
 from exporter.core.events.summary import Summary
+from exporter.missioncontrol.store.port import Database
 
 EXPIRED: Final = "expired"
 """Why a session was deleted, when it was by its age or size and not by a person."""
@@ -26,12 +26,12 @@ class ExpiredSessionError(DeletedSessionError):
 
 
 class BadCursorError(ValueError):
-    """The cursor or event id to go on from is not one that was given out."""
+    """The cursor or event id to continue from was never given out."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionAck:
-    """What the store holds of a session: what an uploader compares its marks with."""
+    """What the store has of a session; an uploader compares its marks with it."""
 
     count: int
     digest: str
@@ -61,7 +61,7 @@ class SessionRow:
         return SessionAck(self.count, digest.to_hex(self.digest), self.last_event_id)
 
 
-def missing(database: sqlite3.Connection, session_id: str) -> Exception:
+def missing(database: Database, session_id: str) -> Exception:
     """Return what to raise for a session that is not there."""
     row = database.execute("SELECT reason FROM deleted_sessions WHERE id = ?", (session_id,)).fetchone()
     if row is None:
@@ -69,14 +69,14 @@ def missing(database: sqlite3.Connection, session_id: str) -> Exception:
     return ExpiredSessionError(session_id) if row[0] == EXPIRED else DeletedSessionError(session_id)
 
 
-def refuse_deleted(database: sqlite3.Connection, session_id: str) -> None:
+def refuse_deleted(database: Database, session_id: str) -> None:
     """Raise that the session was deleted, if it was; one that is not known may be on its way."""
     error = missing(database, session_id)
     if isinstance(error, DeletedSessionError):
         raise error
 
 
-def number_of(database: sqlite3.Connection, session_id: str) -> int:
+def number_of(database: Database, session_id: str) -> int:
     """Return the number of the session's row, or raise that there is none."""
     row = database.execute("SELECT n FROM sessions WHERE id = ?", (session_id,)).fetchone()
     if row is None:
@@ -85,8 +85,9 @@ def number_of(database: sqlite3.Connection, session_id: str) -> int:
     return number
 
 
-def load(database: sqlite3.Connection, session_id: str) -> SessionRow:
-    """Return the row, or raise that there is none."""
+def load(database: Database, session_id: str) -> SessionRow:
+    """Return the row for a job that changes it, or raise that there is none; the session is locked from then on."""
+    database.lock_session(session_id)
     row = database.execute(
         "SELECT n, id, count, digest, last_event_id, summary, report, masked, revision, chained,"
         " (SELECT max(place) FROM events WHERE session = sessions.n)"
@@ -111,9 +112,7 @@ def load(database: sqlite3.Connection, session_id: str) -> SessionRow:
     )
 
 
-def save(
-    database: sqlite3.Connection, session: SessionRow, now: str, arrived: Literal["stored_at", "reported_at"]
-) -> None:
+def save(database: Database, session: SessionRow, now: str, arrived: Literal["stored_at", "reported_at"]) -> None:
     """Write the row back, with the columns that lists filter and sort by, and when what arrived."""
     summary, report = session.summary, session.report
     words = (session.id, report.get("title"), summary.title, report.get("repository"), summary.repository)
@@ -130,7 +129,7 @@ def save(
             msgspec.json.encode(report).decode(),
             session.masked,
             session.revision + 1,
-            session.chained,
+            int(session.chained),
             report.get("state") or summary.state,
             summary.last_activity or now,
             "\n".join(word for word in (*words, *more) if word).casefold(),

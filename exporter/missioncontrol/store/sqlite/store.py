@@ -1,25 +1,23 @@
-"""Where the receiver keeps what it was sent: one thread writes in group commits, others read beside it.
+"""The port's `Store` on a SQLite file: one thread writes in group commits, others read beside it.
 
-A write is answered only after the transaction that holds it is committed and synced. Jobs that wait together share
-one commit, and a job that fails takes nothing of another one with it. A job may be run twice, so it must do nothing
-but read and write the database.
+Writes that wait together share one commit. When one of them fails, each is run again in a transaction of its own.
 """
 
 import asyncio
 import queue
-import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
-from exporter.missioncontrol.store.sqlite.erase.pending import erase
-from exporter.missioncontrol.store.sqlite.schema import connect, open_database
-
-Result = TypeVar("Result")
-Job = Callable[[sqlite3.Connection], Result]
+from exporter.missioncontrol.store.port import Job, Result
+from exporter.missioncontrol.store.sqlite.database import SqliteDatabase, connect, engine_errors
+from exporter.missioncontrol.store.sqlite.erase import erase
+from exporter.missioncontrol.store.sqlite.schema import open_database
 
 _JOBS_PER_COMMIT_MAX: Final = 64
 _READERS: Final = 2
@@ -27,13 +25,14 @@ _READERS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class _Queued:
-    job: Job[Any]
+    job: Callable[[SqliteDatabase], Any]
     answer: "Future[Any]"
     alone: bool = False
+    """Whether the job must run outside of any transaction."""
 
 
-class Store:
-    """The receiver's database. Open with a path or ":memory:"; `close` waits for what was already handed in."""
+class SqliteStore:
+    """Open with a path or ":memory:". `Store` says what the methods promise."""
 
     def __init__(self, path: Path | str) -> None:
         self._path = None if str(path) == ":memory:" else Path(path)
@@ -46,7 +45,7 @@ class Store:
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
         self._quick_reader = ThreadPoolExecutor(1, thread_name_prefix="store-read-quick")
         self._own = threading.local()
-        self._reading: list[sqlite3.Connection] = []
+        self._reading: list[SqliteDatabase] = []
         self._closed = False
         self._closing: list[Callable[[], None]] = []
         self.after_commit: Callable[[], None] = lambda: None
@@ -61,56 +60,56 @@ class Store:
 
     @property
     def path(self) -> Path | None:
-        """Where the database file is; None in memory."""
+        """The database file; None in memory."""
         return self._path
-
-    def before_close(self, call: Callable[[], None]) -> None:
-        """Call this once when the store is about to close, while it still answers."""
-        self._closing.append(call)
 
     @property
     def size_bytes(self) -> int:
         """How large the database file is; 0 in memory."""
         return self._path.stat().st_size if self._path is not None else 0
 
-    def submit(self, job: Job[Result]) -> "Future[Result]":
-        """Hand in a write; the future answers after its commit, or with what the job raised."""
-        answer: Future[Result] = Future()
+    def before_close(self, call: Callable[[], None]) -> None:
+        """Call this once when the store is about to close."""
+        self._closing.append(call)
+
+    def submit(self, job: Job[Result], /) -> "Future[Result]":
+        """Queue a write."""
         if self._closed:
             raise RuntimeError("the store is closed")
-        self._queue.put(_Queued(job, answer))
-        return answer
+        return self._put(job)
 
-    async def write(self, job: Job[Result]) -> Result:
-        """Run a write on the writer's thread and return its result once it is durable."""
+    async def write(self, job: Job[Result], /) -> Result:
+        """Run a write on the writer's thread."""
         return await asyncio.wrap_future(self.submit(job))
 
-    async def read(self, job: Job[Result], *, quick: bool = False) -> Result:
-        """Run a read beside the writer; it sees every write that was answered before.
-
-        `quick` is for what takes no time and must not wait for reads that do: whether somebody may come in.
-        """
+    async def read(self, job: Job[Result], /, *, quick: bool = False) -> Result:
+        """Run a read on a thread of the readers; in memory there is one connection, the writer's."""
         if self._path is None:
             return await self.write(job)
         readers = self._quick_reader if quick else self._readers
         return await asyncio.get_running_loop().run_in_executor(readers, self._read, job)
 
-    def do(self, job: Job[Result]) -> Result:
-        """Run a write or a read and wait for it; not for use on an event loop."""
+    def do(self, job: Job[Result], /) -> Result:
+        """Run a write or a read and wait for it."""
         return self.submit(job).result()
 
-    def read_now(self, job: Job[Result]) -> Result:
-        """Run a read from any thread but an event loop's, and wait for it."""
+    def read_now(self, job: Job[Result], /) -> Result:
+        """Run a read on this thread."""
         return self.do(job) if self._path is None else self._read(job)
 
     def erase(self) -> "Future[bool]":
-        """Clear what deleted sessions left in the file and the log; False while another program reads the store."""
-        answer: Future[bool] = Future()
-        self._queue.put(_Queued(lambda database: erase(database, self._file), answer, alone=True))
-        return answer
+        """Remove the copies of deleted text from the file and the log, between two transactions."""
+        return self._put(lambda database: erase(database, self._file), alone=True)
+
+    def remove_set_aside(self, before: datetime) -> None:
+        """Remove damaged files that were set aside and not written since then."""
+        for path in self._path.parent.glob(f"{self._path.name}.corrupt-*") if self._path is not None else ():
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < before.timestamp():
+                    path.unlink()
 
     def close(self) -> None:
-        """Finish what was handed in, then close every connection. A second call does nothing."""
+        """Finish the queued writes, then close every connection."""
         if self._closed:
             return
         for call in self._closing:
@@ -126,16 +125,19 @@ class Store:
         if self._file is not None:
             self._file.close()
 
+    def _put(self, job: Callable[[SqliteDatabase], Result], *, alone: bool = False) -> "Future[Result]":
+        answer: Future[Result] = Future()
+        self._queue.put(_Queued(job, answer, alone))
+        return answer
+
     def _read(self, job: Job[Result]) -> Result:
-        database: sqlite3.Connection | None = getattr(self._own, "database", None)
-        if database is None:
-            database = self._own.database = connect(self._path, read_only=True)
-            self._reading.append(database)
-        database.execute("BEGIN")
-        try:
-            return job(database)
-        finally:
-            database.execute("COMMIT")
+        database: SqliteDatabase | None = getattr(self._own, "database", None)
+        with engine_errors():
+            if database is None:
+                database = self._own.database = connect(self._path, read_only=True)
+                self._reading.append(database)
+            with database.transaction(writes=False):
+                return job(database)
 
     def _write_forever(self) -> None:
         while (first := self._queue.get()) is not None:
@@ -155,43 +157,27 @@ class Store:
 
         A savepoint per job would do the same, but SQLite then keeps a copy of every page that a job touches.
         """
-        if any(queued.alone for queued in jobs):
-            self._commit_apart(jobs)
+        is_alone = any(queued.alone for queued in jobs)
+        if is_alone and len(jobs) > 1:
+            self._commit_each(jobs)
             return
         try:
-            results = self._transaction(jobs)
-        except Exception as error:  # a task's edge: who asked gets the error, the writer lives on
-            if len(jobs) == 1:
+            with engine_errors(), nullcontext() if is_alone else self._database.transaction():
+                results = [queued.job(self._database) for queued in jobs]
+        except Exception as error:  # a task's edge: the caller gets the error, the writer lives on
+            if len(jobs) > 1:
+                self._commit_each(jobs)
+            else:
                 _answer(jobs[0], None, error)
-                return
-            for queued in jobs:
-                self._commit([queued])
             return
         for queued, result in zip(jobs, results, strict=True):
             _answer(queued, result, None)
-        self.after_commit()
+        if not is_alone:
+            self.after_commit()
 
-    def _commit_apart(self, jobs: list[_Queued]) -> None:
-        """Run each job by itself, and what must be alone outside any transaction."""
+    def _commit_each(self, jobs: list[_Queued]) -> None:
         for queued in jobs:
-            if not queued.alone:
-                self._commit([queued])
-                continue
-            try:
-                _answer(queued, queued.job(self._database), None)
-            except Exception as error:  # a task's edge: who asked gets the error, the writer lives on
-                _answer(queued, None, error)
-
-    def _transaction(self, jobs: list[_Queued]) -> list[Any]:
-        try:
-            self._database.execute("BEGIN IMMEDIATE")
-            results = [queued.job(self._database) for queued in jobs]
-            self._database.execute("COMMIT")
-        except BaseException:
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-            raise
-        return results
+            self._commit([queued])
 
 
 def _answer(queued: _Queued, result: object, failure: Exception | None) -> None:
