@@ -1,4 +1,4 @@
-"""What the endpoints share: the store, who watches, the redactor, the clock, the limits and the counters."""
+"""What the endpoints share: the store, subscribers, the redactor, the clock, the limits and the counters."""
 
 import asyncio
 import logging
@@ -84,17 +84,17 @@ class Receiver:
         return self._clock().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     async def write(self, job: Job[Result]) -> Result:
-        """Run a write; return when it is durable. What the store refuses becomes an `ApiError`."""
+        """Run a write and return when it is durable; raise what the store refuses as an `ApiError`."""
         with api_errors():
             return await self.store.write(job)
 
     async def read(self, job: Job[Result]) -> Result:
-        """Run a read; an unknown session becomes an `ApiError`."""
+        """Run a read; raise what the store refuses as an `ApiError`."""
         with api_errors():
             return await self.store.read(job)
 
     async def find_holder(self, token: str) -> Holder | None:
-        """Return whose token this is, or None; notes now and then that it is in use."""
+        """Return whose token this is, or None; records once a minute that it is in use."""
         found = await self.store.read(lambda database: tokens.holder(database, token), quick=True)
         if found is not None:
             now = self.now()
@@ -107,19 +107,19 @@ class Receiver:
     async def find(
         self, query: Query, below: int | None, session_id: str | None, limit: int
     ) -> tuple[list[dict[str, Any]], int | None]:
-        """Return events that hold the words, and where to go on; what was stored just now is waited for shortly."""
+        """Return events that contain the words, and where to continue; waits shortly for events stored just now."""
 
-        def look(database: Database) -> tuple[list[dict[str, Any]], int | None]:
+        def search(database: Database) -> tuple[list[dict[str, Any]], int | None]:
             return self.search.read(
                 lambda index: results(database, index, query, below, session_id=session_id, limit=limit)
             )
 
         newest = await self.read(newest_event)
         await asyncio.to_thread(self.search.catch_up, newest, _FRESH_SECONDS)
-        return await self.read(look)
+        return await self.read(search)
 
-    async def keep_house(self) -> None:
-        """Forget what is too old or too much, now and then, until cancelled."""
+    async def apply_retention(self) -> None:
+        """Forget sessions that are too old or too many every hour, until cancelled."""
         await asyncio.sleep(_FIRST_CLEANING_SECONDS)
         while True:
             try:
@@ -129,7 +129,7 @@ class Receiver:
             await asyncio.sleep(_CLEANING_SECONDS)
 
     async def expire(self) -> int:
-        """Forget every session that is past its time; return how many they were."""
+        """Forget every session that the retention does not allow; return how many they were."""
         gone = 0
         if (oldest := self.retention.oldest(self._clock())) is not None:
             await asyncio.to_thread(self.store.remove_set_aside, oldest)
@@ -142,7 +142,7 @@ class Receiver:
             gone += len(ids)
 
     async def forget(self, session_ids: list[str], *, reason: str = "deleted") -> None:
-        """Delete sessions for good: when this returns, no file of ours holds a word of them."""
+        """Delete sessions for good: when this returns, no file of ours contains a word of them."""
         if await self.eraser.is_pending(session_ids):
             return await self._finish_erasing()
         numbers = await self.read(lambda database: [number_of(database, id) for id in session_ids])
@@ -171,28 +171,28 @@ class Receiver:
         return await self.store_batch(session_id, batch), batch.rejected
 
     async def store_batch(self, session_id: str, batch: Batch) -> write_jobs.Stored:
-        """Store a batch; return once it is durable, and tell who watches."""
+        """Store a batch; return once it is durable and subscribers have it."""
         now = self.now()
         stored = await self.write(lambda database: write_jobs.store_batch(database, session_id, batch, now))
         self.counters.stored += len(stored.new)
         self.counters.duplicates += stored.duplicates
         self.counters.bytes_stored += sum(len(event.body) for event in stored.new)
         self.live.publish_events(session_id, [event.body for event in stored.new], ephemeral=False)
-        if self.waiting.go_on(session_id, (event.envelope for event in stored.new)):
-            await self._tell_waiting(session_id)
+        if self.waiting.add_durable(session_id, (event.envelope for event in stored.new)):
+            await self._report_waiting(session_id)
         await self.show_live(session_id, batch.ephemeral)
         if stored.new or batch.rewound:
             self.live.publish_session(session_id)
         return stored
 
     async def show_live(self, session_id: str, events: list[bytes]) -> None:
-        """Pass ephemeral events on to who watches; of what they say only a session's state may be kept."""
+        """Pass ephemeral events on to subscribers; nothing of them is stored but perhaps the session's state."""
         self.live.publish_events(session_id, events, ephemeral=True)
-        if self.waiting.take(session_id, events):
-            await self._tell_waiting(session_id)
+        if self.waiting.add_live(session_id, events):
+            await self._report_waiting(session_id)
 
-    async def _tell_waiting(self, session_id: str) -> None:
-        state = "needs_attention" if self.waiting.of(session_id) else None
+    async def _report_waiting(self, session_id: str) -> None:
+        state = "needs_attention" if self.waiting.is_waiting(session_id) else None
         now = self.now()
         try:
             await self.write(lambda database: write_jobs.report_session(database, session_id, {"state": state}, now))

@@ -102,7 +102,7 @@ def check(store_path: Path, uploaders: list[Uploader]) -> None:
         assert store.notices == []
         for uploader in uploaders:
             session = uploader.session
-            held = store.do(lambda database, id=session: queries.held(database, id, with_items=True))  # type: ignore[misc]
+            held = store.do(lambda database, id=session: queries.upload_state(database, id, with_items=True))  # type: ignore[misc]
             assert held.items is not None
             stored = len(held.items)
             assert uploader.acknowledged <= stored <= uploader.acknowledged + 50

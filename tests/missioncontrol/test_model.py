@@ -90,7 +90,7 @@ class Deliveries(RuleBasedStateMachine):
             self.compare(session, shown)
 
     def compare(self, session: str, shown: dict[str, bytes]) -> None:
-        held = self.store.do(lambda database: queries.held(database, session, with_items=True))
+        held = self.store.do(lambda database: queries.upload_state(database, session, with_items=True))
         page = self.store.do(lambda database: queries.events(database, session, limit=1000))
         hashes = [(id, sha256(raw).digest()) for id, raw in shown.items()]
         assert sorted(page.bodies) == sorted(shown.values())

@@ -159,7 +159,7 @@ async def test_a_read_sees_every_answered_write(store: Store) -> None:
         id = f"s{number}"
         await store.write(lambda database, id=id: write_jobs.register(database, id, id, "now"))  # type: ignore[misc]
 
-        assert (await store.read(lambda database, id=id: queries.held(database, id))).task_id == id  # type: ignore[misc]
+        assert (await store.read(lambda database, id=id: queries.upload_state(database, id))).task_id == id  # type: ignore[misc]
 
 
 async def test_a_read_cannot_write(store_path: Path) -> None:

@@ -89,7 +89,7 @@ async def test_a_slow_watcher_loses_the_oldest_and_is_told_how_many() -> None:
 
 async def test_what_waits_for_a_watcher_is_bounded_in_bytes() -> None:
     live = LiveSubscriptions()
-    with live.watch(None) as watcher:
+    with live.subscribe(None) as watcher:
         for _ in range(40):
             live.publish_events("s", [b'"' + b"x" * (1 << 20) + b'"'], ephemeral=True)
 

@@ -18,8 +18,8 @@ from exporter.core.events.redaction import RedactEvent
 from exporter.core.names import STORE_HEADER
 from exporter.missioncontrol.http import page_routes, read_api, search_api, upload_api
 from exporter.missioncontrol.http.guard import Guard
-from exporter.missioncontrol.http.login import ROUTES as ENTRANCE
-from exporter.missioncontrol.http.login import make_entrance
+from exporter.missioncontrol.http.login import ROUTES as LOGIN
+from exporter.missioncontrol.http.login import Login
 from exporter.missioncontrol.http.request_intake import Counters
 from exporter.missioncontrol.http.responses import ApiError, answer_api_error, error_answer
 from exporter.missioncontrol.receiver import Receiver, ReceiverOptions
@@ -54,9 +54,9 @@ def create_app(
     In process the token is asked for only when there is one; `server.serve_http` adds the rules for the network.
     """
     receiver = Receiver(store, redactor, **options)
-    entrance = make_entrance(token, receiver.find_holder, partial(_is_in_force, store))
+    login = Login(token, receiver.find_holder, partial(_is_in_force, store))
     app = Starlette(
-        routes=[*upload_api.ROUTES, *read_api.ROUTES, *search_api.ROUTES, *ENTRANCE, *page_routes.ROUTES],
+        routes=[*upload_api.ROUTES, *read_api.ROUTES, *search_api.ROUTES, *LOGIN, *page_routes.ROUTES],
         middleware=[
             Middleware(_FinishAnswers, counters=receiver.counters, store=store.do(identity)),
             Middleware(
@@ -64,14 +64,14 @@ def create_app(
                 token=token,
                 trusted_hosts=tuple(trusted_hosts),
                 find_holder=receiver.find_holder,
-                entrance=entrance,
+                login=login,
             ),
         ],
         exception_handlers={ApiError: answer_api_error, HTTPException: _answer_http_error},
         lifespan=_live,
     )
     app.state.receiver = receiver
-    app.state.entrance = entrance
+    app.state.login = login
     app.state.has_token = bool(token) or store.do(tokens.any_in_force)
     return app
 
@@ -85,9 +85,9 @@ async def _live(app: Starlette) -> AsyncIterator[None]:
     receiver: Receiver = app.state.receiver
     receiver.search.wake()  # what an earlier run stored and did not index
     await receiver.eraser.resume()
-    house = asyncio.create_task(receiver.keep_house(), name="receiver-house")
+    retention = asyncio.create_task(receiver.apply_retention(), name="receiver-house")
     yield
-    house.cancel()
+    retention.cancel()
     receiver.close()
 
 

@@ -31,16 +31,16 @@ async def sessions(request: Request) -> Response:
 
 async def read_sessions(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
     """Return the page of sessions that the request's query asks for, and the cursor of the next one."""
-    asked, state, since = request.query_params, state_of(request), since_of(request)
+    params, state, since = request.query_params, state_of(request), since_of(request)
     return await read_page(
         request,
         lambda database: queries.sessions(
             database,
             state=state,
-            words=asked.get("q"),
+            words=params.get("q"),
             since=since,
             limit=limit,
-            cursor=asked.get("cursor"),
+            cursor=params.get("cursor"),
         ),
     )
 
@@ -64,15 +64,15 @@ async def events(request: Request) -> Response:
     With `about=1` there is also `about`, which says of each, in the same order, what `about.about` knows; `root` is the
     session that they all belong to.
     """
-    page, told = await _read_events(request, limit_of(request, _EVENTS_DEFAULT, _EVENTS_MAX))
-    beside = {} if told is None else {"root": request.path_params["id"], "about": told}
-    rest = msgspec.json.encode({**beside, "next": page.next})
+    page, annotations = await _read_events(request, limit_of(request, _EVENTS_DEFAULT, _EVENTS_MAX))
+    extra = {} if annotations is None else {"root": request.path_params["id"], "about": annotations}
+    rest = msgspec.json.encode({**extra, "next": page.next})
     return tagged_answer(request, b'{"events":[' + b",".join(page.bodies) + b"]," + rest[1:])
 
 
 async def _read_events(request: Request, limit: int) -> tuple[queries.EventPage, list[dict[str, Any]] | None]:
-    asked, project = request.query_params, receiver_of(request).project
-    session_id, visible = checked_id(request.path_params["id"]), asked.get("visible")
+    params, project = request.query_params, receiver_of(request).project
+    session_id, visible = checked_id(request.path_params["id"]), params.get("visible")
     if visible and (visible not in VISIBLE or project is None):
         raise ApiError(400, "bad_visible", f"`visible` is none of {', '.join(VISIBLE)}.", hint="Leave it out.")
 
@@ -80,14 +80,14 @@ async def _read_events(request: Request, limit: int) -> tuple[queries.EventPage,
         page = queries.events(
             database,
             session_id,
-            after=asked.get("after"),
-            type=asked.get("type"),
-            agent=asked.get("agent"),
+            after=params.get("after"),
+            type=params.get("type"),
+            agent=params.get("agent"),
             limit=limit,
-            large=asked.get("large") != "omit",
+            large=params.get("large") != "omit",
             wanted=sees(visible, project) if visible and project else None,
         )
-        if asked.get("about") != "1":
+        if params.get("about") != "1":
             return page, None
         family = kin(database, session_id)
         return page, [about(body, agent, family, project) for body, agent in zip(page.bodies, page.agents, strict=True)]
@@ -105,10 +105,10 @@ async def event(request: Request) -> Response:
 
 
 async def digest(request: Request) -> Response:
-    """Say what is held, in three figures."""
+    """Return count, digest and last id of the events stored."""
     session_id = checked_id(request.path_params["id"])
-    held = await receiver_of(request).read(lambda database: queries.held(database, session_id))
-    return tagged_answer(request, msgspec.json.encode(held.ack))
+    state = await receiver_of(request).read(lambda database: queries.upload_state(database, session_id))
+    return tagged_answer(request, msgspec.json.encode(state.ack))
 
 
 async def tree(request: Request) -> Response:
@@ -162,8 +162,8 @@ async def ready(request: Request) -> Response:
 async def figures(request: Request) -> Response:
     """Give the figures in Prometheus text form."""
     receiver = receiver_of(request)
-    held = await receiver.read(queries.totals)
-    content = metrics.render(receiver.counters, held, watchers=len(receiver.live), size=receiver.store.size_bytes)
+    totals = await receiver.read(queries.totals)
+    content = metrics.render(receiver.counters, totals, streams=len(receiver.live), size=receiver.store.size_bytes())
     return PlainTextResponse(content, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

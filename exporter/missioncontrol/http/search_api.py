@@ -51,10 +51,10 @@ async def read_notifications(request: Request, limit: int) -> tuple[list[dict[st
 
     First comes what only live events tell of, on as many pages as it takes.
     """
-    asked, cursor = request.query_params, request.query_params.get("cursor") or None
+    params, cursor = request.query_params, request.query_params.get("cursor") or None
     last = _place_in_waits(cursor) if cursor else None
     cursor = None if last is not None else cursor
-    waits = [] if cursor else [wait for wait in receiver_of(request).waiting.all() if _is_asked_for(request, wait)]
+    waits = [] if cursor else [wait for wait in receiver_of(request).waiting.all() if _matches(request, wait)]
     if last is not None:
         waits = [wait for wait in waits if wait.place < last]
 
@@ -63,9 +63,9 @@ async def read_notifications(request: Request, limit: int) -> tuple[list[dict[st
         room = limit - len(live)
         page, following = feed.notifications(
             database,
-            type=asked.get("type"),
-            status=asked.get("status"),
-            session_id=asked.get("session"),
+            type=params.get("type"),
+            status=params.get("status"),
+            session_id=params.get("session"),
             limit=max(1, room),
             cursor=cursor,
         )
@@ -85,12 +85,12 @@ def _place_in_waits(cursor: str) -> tuple[str, int] | None:
     return timestamp, number
 
 
-def _is_asked_for(request: Request, wait: OpenWait) -> bool:
-    asked = request.query_params
+def _matches(request: Request, wait: OpenWait) -> bool:
+    params = request.query_params
     return (
-        (asked.get("type") or wait.type) in (wait.type, "wait")
-        and (asked.get("status") or "waiting") == "waiting"
-        and (asked.get("session") or wait.session) == wait.session
+        (params.get("type") or wait.type) in (wait.type, "wait")
+        and (params.get("status") or "waiting") == "waiting"
+        and (params.get("session") or wait.session) == wait.session
     )
 
 

@@ -72,14 +72,14 @@ async def register(request: Request) -> Response:
 
 
 async def session(request: Request) -> Response:
-    """Say what is held of a session; with `?ids=1` also the id and hash of every event shown."""
+    """Return what the store has of a session; with `?ids=1` also the id and hash of every event shown."""
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     with_items = request.query_params.get("ids", "") not in ("", "0")
-    held = await receiver.read(lambda database: queries.held(database, session_id, with_items=with_items))
-    answer: dict[str, Any] = {"id": session_id, "task_id": held.task_id, **_capabilities(receiver), "ack": held.ack}
-    if held.items is not None:
-        answer["items"] = held.items
+    state = await receiver.read(lambda database: queries.upload_state(database, session_id, with_items=with_items))
+    answer: dict[str, Any] = {"id": session_id, "task_id": state.task_id, **_capabilities(receiver), "ack": state.ack}
+    if state.items is not None:
+        answer["items"] = state.items
     return json_answer(answer)
 
 
@@ -90,8 +90,8 @@ async def store_events(request: Request) -> Response:
     async with receiver.intake.read_batch(request) as batch:
         stored = await receiver.store_batch(session_id, batch)
     outcome = {"accepted": len(stored.new), "duplicates": stored.duplicates, "rejected": batch.rejected}
-    held = {"count": stored.ack.count, "digest": stored.ack.digest, "last_event_id": stored.ack.last_event_id}
-    return json_answer({**outcome, "last_event_id": stored.ack.last_event_id, "ack": {**held, **outcome}})
+    ack = msgspec.to_builtins(stored.ack)
+    return json_answer({**outcome, "last_event_id": stored.ack.last_event_id, "ack": {**ack, **outcome}})
 
 
 async def report_session(request: Request) -> Response:

@@ -23,7 +23,7 @@ from exporter.missioncontrol.store.session_row import number_of
 KNOWN_MAX: Final = 10_000
 """How many agents of a session are remembered; those beyond stand alone."""
 
-_FAMILIES: Final = ("subagent.", "hook.", "external_tool.")
+_AGENT_TYPES: Final = ("subagent.", "hook.", "external_tool.")
 _SHUTDOWN: Final = "session.shutdown"
 
 
@@ -68,19 +68,19 @@ def kin(database: Database, session_id: str) -> AgentTree:
 
 def attribute(database: Database, session: int, session_id: str, events: Sequence[UploadedEvent]) -> list[str | None]:
     """Return the agent of each event; they follow, in file order, on all that the session shows."""
-    if not any(_may_tell(event) for event in events):
+    if not any(_may_name_agent(event) for event in events):
         return [None] * len(events)
     state, stored = _load(database, session)
     fold = _Fold(session_id, state)
-    found = [fold.take(event.envelope) if _may_tell(event) else None for event in events]
+    found = [fold.take(event.envelope) if _may_name_agent(event) else None for event in events]
     _move(database, session, fold.moved)
     _save(database, session, fold, stored)
     return [None if agent is None else fold.moved.get(agent, agent) for agent in found]
 
 
-def named(event: UploadedEvent) -> str | None:
+def named_agent(event: UploadedEvent) -> str | None:
     """Return the agent that an event names by itself, for its row until `attribute_again` has looked at all."""
-    if not _may_tell(event):
+    if not _may_name_agent(event):
         return None
     claim = read_claim(event.envelope)
     return claim.agent or claim.tool_call
@@ -88,10 +88,10 @@ def named(event: UploadedEvent) -> str | None:
 
 def attribute_again(database: Database, session: int, session_id: str) -> None:
     """Find the agents of a session's events anew, from what is shown."""
-    families = " OR ".join(f"substr(type, 1, {len(family)}) = '{family}'" for family in _FAMILIES)
+    types = " OR ".join(f"substr(type, 1, {len(prefix)}) = '{prefix}'" for prefix in _AGENT_TYPES)
     rows = database.execute(
         f"SELECT n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0"  # noqa: S608  constants only
-        f" AND (agent_id IS NOT NULL OR type = '{_SHUTDOWN}' OR {families}) ORDER BY place, n",
+        f" AND (agent_id IS NOT NULL OR type = '{_SHUTDOWN}' OR {types}) ORDER BY place, n",
         (session,),
     )
     fold = _Fold(session_id, _State())
@@ -158,12 +158,12 @@ class _Fold:
         return msgspec.json.encode(_State(self._agents.keep(self._root), self.state.known))
 
 
-def _may_tell(event: UploadedEvent) -> bool:
+def _may_name_agent(event: UploadedEvent) -> bool:
     """Tell whether an event may be a sub-agent's or tell of one; most are not, and cost no more than this."""
     envelope = event.envelope
     return (
         envelope.agentId is not None
-        or envelope.type.startswith(_FAMILIES)
+        or envelope.type.startswith(_AGENT_TYPES)
         or envelope.type == _SHUTDOWN
         or event.names_call
     )

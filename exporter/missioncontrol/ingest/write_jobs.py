@@ -1,4 +1,4 @@
-"""Everything that changes the store: registering, storing, hiding, reporting, forgetting. Each is one write job."""
+"""Everything that changes the store, each as one write job: register, store, hide, report, forget."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -59,24 +59,24 @@ def register(database: Database, session_id: str, task_id: str, now: str, *, res
 def store_batch(database: Database, session_id: str, batch: Batch, now: str) -> Stored:
     """Hide what was rewound, then store what is new, in order; the first bytes of an id win unless it was hidden."""
     session = load(database, session_id)
-    retell = _hide(database, session, batch.rewound, now) > 0
+    must_rebuild = _hide(database, session, batch.rewound, now) > 0
     once: dict[str, UploadedEvent] = {}
     for event in batch.durable:
         once.setdefault(event.envelope.id, event)
     sequence = list(once.values())
     new = _new_events(database, session, sequence)
-    if not new and not retell:
+    if not new and not must_rebuild:
         return Stored(session.ack, len(batch.durable), [])
     placed, follows_on = place_new(database, session, sequence, new) if new else ([], True)
     events = list(new.values())
     first = database.allocate("events", len(events)) if events else 0
-    if retell or not follows_on:
-        agents = [agent_attribution.named(event) for event in events]
+    if must_rebuild or not follows_on:
+        agents = [agent_attribution.named_agent(event) for event in events]
     else:
         agents = agent_attribution.attribute(database, session.n, session.id, events)
-    apart = payloads.keep(database, session.n, ((event.body, event.large) for event in events))
+    blobs = payloads.keep(database, session.n, ((event.body, event.large) for event in events))
     rows = [
-        _row(n, session.n, event, agent, place, apart)
+        _row(n, session.n, event, agent, place, blobs)
         for n, (event, agent, place) in enumerate(zip(events, agents, placed, strict=True), first)
     ]
     database.insert("events", _COLUMNS, rows)
@@ -84,14 +84,16 @@ def store_batch(database: Database, session_id: str, batch: Batch, now: str) -> 
     session.digest = digest.add(session.digest, (event.item for event in events))
     session.masked += sum(bool(event.rules) for event in events)
     redactions.add(database, session.n, ((_day(event, now), rule) for event in events for rule in event.rules))
-    if retell or not follows_on:
-        _tell_anew(database, session, now)
+    if must_rebuild or not follows_on:
+        _rebuild(database, session, now)
     else:
         session.last_event_id = events[-1].envelope.id
-        told = [agent_attribution.as_of(event.envelope, agent) for event, agent in zip(events, agents, strict=True)]
-        for envelope in told:
+        attributed = [
+            agent_attribution.as_of(event.envelope, agent) for event, agent in zip(events, agents, strict=True)
+        ]
+        for envelope in attributed:
             session.summary.add(envelope, now)
-        feed.follow(database, session.n, enumerate(told, first))
+        feed.add_events(database, session.n, enumerate(attributed, first))
     # The newest word on the state counts: a reported one holds until the next events arrive.
     session.report.pop("state", None)
     save(database, session, now, "stored_at")
@@ -138,25 +140,15 @@ def _day(event: UploadedEvent, now: str) -> str:
 
 
 def _row(
-    n: int, session: int, event: UploadedEvent, agent: str | None, place: int, apart: dict[bytes, int]
+    n: int, session: int, event: UploadedEvent, agent: str | None, place: int, blobs: dict[bytes, int]
 ) -> tuple[Any, ...]:
     envelope = event.envelope
-    told = (envelope.id, envelope.type, envelope.timestamp, agent)
-    return (
-        n,
-        session,
-        0,
-        event.key,
-        *told,
-        event.sha256,
-        *payloads.cut_out(event.body, event.large, apart),
-        place,
-        event.parent,
-    )
+    columns = (n, session, 0, event.key, envelope.id, envelope.type, envelope.timestamp, agent, event.sha256)
+    return (*columns, *payloads.cut_out(event.body, event.large, blobs), place, event.parent)
 
 
 def _hide(database: Database, session: SessionRow, ids: list[str], now: str) -> int:
-    """Hide the ids that the session shows, keep the fact, and return how many they are."""
+    """Hide the ids that the session shows, record it, and return how many they are."""
     if not ids:
         return 0
     shown = {id: row for id, row in known(database, session.n, {id: key_of(id) for id in ids}).items() if not row[1]}
@@ -175,7 +167,7 @@ def _hide(database: Database, session: SessionRow, ids: list[str], now: str) -> 
 def _new_events(database: Database, session: SessionRow, sequence: list[UploadedEvent]) -> dict[str, UploadedEvent]:
     """Return the events to insert, by id; what was hidden and comes again is new.
 
-    The old row is only put out of reach: the search index knows its words, and needs them to forget them.
+    The old row stays, where no id leads to it: the search index needs its words to remove them.
     """
     if session.last_place is None:
         return {event.envelope.id: event for event in sequence}
@@ -185,15 +177,15 @@ def _new_events(database: Database, session: SessionRow, sequence: list[Uploaded
     return {event.envelope.id: event for event in sequence if (row := here.get(event.envelope.id)) is None or row[1]}
 
 
-def _tell_anew(database: Database, session: SessionRow, now: str) -> None:
-    """Find again all that follows from the order of the events, after something was taken back or came late."""
+def _rebuild(database: Database, session: SessionRow, now: str) -> None:
+    """Derive again what depends on the order of the events, after some were rewound or arrived late."""
     session.last_event_id = last_shown(database, session.n)
     agent_attribution.attribute_again(database, session.n, session.id)
-    session.summary = _tell_again(database, session.n, now)
-    feed.follow_again(database, session.n)
+    session.summary = _rebuild_summary(database, session.n, now)
+    feed.rebuild(database, session.n)
 
 
-def _tell_again(database: Database, n: int, now: str) -> Summary:
+def _rebuild_summary(database: Database, n: int, now: str) -> Summary:
     """Fold the summary anew from what is shown."""
     summary = Summary()
     rows = database.execute(

@@ -19,11 +19,13 @@ _TEXT_LENGTH_MAX: Final = 500
 _WORD_LENGTH_MAX: Final = 100
 _TAG: Final = re.compile(r"</?system_notification>")
 _TEXTS: Final = ("message", "content", "question", "error", "errorMessage", "summary", "title", "reason")
-_ASKED: Final = {f"{name}.requested": name for name in ASKING}
-_ANSWERED: Final = {f"{name}.completed": name for name in ASKING}
-_OVER: Final = ("session.resume", "session.shutdown", "abort")
+_REQUESTED: Final = {f"{name}.requested": name for name in ASKING}
+_COMPLETED: Final = {f"{name}.completed": name for name in ASKING}
+_ENDS_WAITS: Final = ("session.resume", "session.shutdown", "abort")
 _ERRORS: Final = {"session.error": "errorType", "model.call_failure": "errorType", "subagent.failed": "agentName"}
-FEED_TYPES: Final = frozenset(("system.notification", "session.warning", *_ERRORS, *_ASKED, *_ANSWERED, *_OVER))
+FEED_TYPES: Final = frozenset(
+    ("system.notification", "session.warning", *_ERRORS, *_REQUESTED, *_COMPLETED, *_ENDS_WAITS)
+)
 """The types of events that the feed is made of."""
 
 _Cursor = tuple[str, Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]]
@@ -33,28 +35,28 @@ _INSERT: Final = (
 )
 
 
-def follow(database: Database, session: int, events: Iterable[tuple[int, Envelope]]) -> None:
+def add_events(database: Database, session: int, events: Iterable[tuple[int, Envelope]]) -> None:
     """Take new events of a session, in file order with the number of each, into the feed."""
     for number, envelope in events:
         if envelope.type not in FEED_TYPES:
             continue
-        if envelope.type in _ANSWERED:
+        if envelope.type in _COMPLETED:
             database.execute(
                 "UPDATE notices SET status = 'answered' WHERE session = ? AND request = ? AND status = 'waiting'",
                 (session, _word(read_object(envelope.data).get("requestId"))),
             )
-        elif envelope.type in _OVER:
+        elif envelope.type in _ENDS_WAITS:
             if envelope.agentId is None:
                 database.execute(
                     "UPDATE notices SET status = 'dropped' WHERE session = ? AND status = 'waiting'", (session,)
                 )
         else:
-            told = _told(envelope.type, read_object(envelope.data))
+            entry = _entry_of(envelope.type, read_object(envelope.data))
             at = (envelope.timestamp, envelope.id, envelope.agentId)
-            database.execute(_INSERT, (number, session, *told[:3], *at, *told[3:]))
+            database.execute(_INSERT, (number, session, *entry[:3], *at, *entry[3:]))
 
 
-def follow_again(database: Database, session: int) -> None:
+def rebuild(database: Database, session: int) -> None:
     """Make the session's part of the feed anew, after something was taken back or came late."""
     database.execute("DELETE FROM notices WHERE session = ?", (session,))
     marks = ",".join("?" * len(FEED_TYPES))
@@ -66,7 +68,7 @@ def follow_again(database: Database, session: int) -> None:
     for number, agent, body, cuts in rows.fetchall():
         envelope = decode(whole(database, body, cuts))
         if isinstance(envelope, Envelope):
-            follow(database, session, [(number, as_of(envelope, agent))])
+            add_events(database, session, [(number, as_of(envelope, agent))])
 
 
 def notifications(
@@ -112,11 +114,11 @@ def counts(database: Database) -> list[dict[str, Any]]:
     return [dict(zip(("category", "type", "status", "count"), row, strict=True)) for row in rows]
 
 
-def _told(event_type: str, data: dict[str, Any]) -> tuple[str, str, str | None, str, str | None]:
+def _entry_of(event_type: str, data: dict[str, Any]) -> tuple[str, str, str | None, str, str | None]:
     """Return category, type, status, text and request of one entry."""
-    if event_type in _ASKED:
-        asked = _plain((words(event_type, data) or _text(data))[:_TEXT_LENGTH_MAX])
-        return "wait", _ASKED[event_type], "waiting", asked, _word(data.get("requestId"))
+    if event_type in _REQUESTED:
+        asked = _encodable((words(event_type, data) or _text(data))[:_TEXT_LENGTH_MAX])
+        return "wait", _REQUESTED[event_type], "waiting", asked, _word(data.get("requestId"))
     text = _text(data)
     if event_type == "session.warning":
         return "warning", _word(data.get("warningType")) or "warning", None, text, None
@@ -134,13 +136,13 @@ def _text(data: dict[str, Any]) -> str:
     for name in _TEXTS:
         value = data.get(name)
         if isinstance(value, str) and value.strip():
-            return _plain(_TAG.sub("", value).strip()[:_TEXT_LENGTH_MAX])
+            return _encodable(_TAG.sub("", value).strip()[:_TEXT_LENGTH_MAX])
     return ""
 
 
 def _word(value: object) -> str | None:
-    return _plain(value[:_WORD_LENGTH_MAX]) if isinstance(value, str) and value else None
+    return _encodable(value[:_WORD_LENGTH_MAX]) if isinstance(value, str) and value else None
 
 
-def _plain(text: str) -> str:
+def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()

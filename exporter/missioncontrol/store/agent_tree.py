@@ -26,12 +26,12 @@ _TEXTS: Final = {"name": "agentName", "display_name": "agentDisplayName", "mode"
 def tree(database: Database, session_id: str) -> dict[str, Any]:
     """Return the main agent's figures and its sub-agents, each with its `agents`, in order of their start.
 
-    An agent whose start is not known is there with what its events say. `path` are the agents from the outermost to
-    the one itself, as `belonging` finds them; the parent is the one before it there, or the main agent.
+    An agent whose start is not known is described by its events alone. `path` are the agents from the outermost to the
+    agent itself, as `agent_attribution` finds them; the parent is the one before it there, or the main agent.
     """
     session = number_of(database, session_id)
-    family = kin(database, session_id)
-    nodes, main_events = _counted(database, session, family)
+    agent_tree = kin(database, session_id)
+    nodes, main_events = _counted(database, session, agent_tree)
     _described(database, session, nodes)
     main: list[dict[str, Any]] = []
     for agent, node in nodes.items():
@@ -39,11 +39,11 @@ def tree(database: Database, session_id: str) -> dict[str, Any]:
         above = None if parent is None or _is_above(agent, parent, nodes) else nodes.get(parent)
         node["parent"] = None if above is None else parent
         (main if above is None else above["agents"]).append(node)
-    return {"session": session_id, "events": main_events, "agents": main, "hints": list(family.hints)}
+    return {"session": session_id, "events": main_events, "agents": main, "hints": list(agent_tree.hints)}
 
 
 def _is_above(agent: str, parent: str | None, nodes: dict[str, dict[str, Any]]) -> bool:
-    """Tell whether the agent is its own ancestor, so that hostile events make no circle."""
+    """Tell whether the agent is its own ancestor, so that hostile events make no cycle."""
     seen: set[str] = set()
     while parent is not None and parent not in seen:
         if parent == agent:
@@ -53,12 +53,12 @@ def _is_above(agent: str, parent: str | None, nodes: dict[str, dict[str, Any]]) 
     return False
 
 
-def _node(agent: str, family: AgentTree) -> dict[str, Any]:
-    known = family.agents.get(agent) or Agent(agent)
+def _node(agent: str, agent_tree: AgentTree) -> dict[str, Any]:
+    known = agent_tree.agents.get(agent) or Agent(agent)
     return {
         "id": agent,
         "parent": None,
-        "path": list(family.path(agent)),
+        "path": list(agent_tree.path(agent)),
         "tool_call_id": known.tool_call,
         "name": known.name or None,
         "display_name": known.display_name or None,
@@ -76,7 +76,7 @@ def _node(agent: str, family: AgentTree) -> dict[str, Any]:
     }
 
 
-def _counted(database: Database, session: int, family: AgentTree) -> tuple[dict[str, dict[str, Any]], int]:
+def _counted(database: Database, session: int, agent_tree: AgentTree) -> tuple[dict[str, dict[str, Any]], int]:
     nodes: dict[str, dict[str, Any]] = {}
     main = 0
     rows = database.execute(
@@ -85,10 +85,10 @@ def _counted(database: Database, session: int, family: AgentTree) -> tuple[dict[
         (session, _AGENTS_MAX),
     )
     for agent, count, started, last, _ in rows:
-        if agent is None or family.is_hint(agent):
+        if agent is None or agent_tree.is_hint(agent):
             main += count
         else:
-            nodes[agent] = {**_node(agent, family), "events": count, "started": started, "last_activity": last}
+            nodes[agent] = {**_node(agent, agent_tree), "events": count, "started": started, "last_activity": last}
     return nodes, main
 
 

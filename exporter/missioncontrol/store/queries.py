@@ -19,8 +19,8 @@ _WORDS_MAX: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What is held of one session; `items` are [id, SHA-256 in hex] of the events shown, in stored order."""
+class UploadState:
+    """What the store has of one session; `items` are [id, SHA-256 in hex] of the events shown, in stored order."""
 
     task_id: str
     ack: SessionAck
@@ -44,7 +44,7 @@ class StoreTotals:
     events: int
 
 
-def held(database: Database, session_id: str, *, with_items: bool = False) -> Held:
+def upload_state(database: Database, session_id: str, *, with_items: bool = False) -> UploadState:
     """Return what an uploader compares its marks with."""
     row = database.execute(
         "SELECT n, task_id, count, digest, last_event_id FROM sessions WHERE id = ?", (session_id,)
@@ -58,7 +58,7 @@ def held(database: Database, session_id: str, *, with_items: bool = False) -> He
             "SELECT id, sha256 FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (n,)
         )
         items = [(id, hashed.hex()) for id, hashed in rows]
-    return Held(task_id, SessionAck(count, digest.hex(), last_event_id), items)
+    return UploadState(task_id, SessionAck(count, digest.hex(), last_event_id), items)
 
 
 class _Titled(msgspec.Struct):

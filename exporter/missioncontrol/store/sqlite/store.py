@@ -12,9 +12,9 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from exporter.missioncontrol.store.port import Job, Result
+from exporter.missioncontrol.store.port import Job, Result, Store
 from exporter.missioncontrol.store.sqlite.database import SqliteDatabase, connect, engine_errors
 from exporter.missioncontrol.store.sqlite.erase import erase
 from exporter.missioncontrol.store.sqlite.schema import open_database
@@ -31,16 +31,16 @@ class _Queued:
     """Whether the job must run outside of any transaction."""
 
 
-class SqliteStore:
+class SqliteStore(Store):
     """Open with a path or ":memory:". `Store` says what the methods promise."""
 
     def __init__(self, path: Path | str) -> None:
-        self._path = None if str(path) == ":memory:" else Path(path)
-        self.notices: list[str] = []
-        self._database = open_database(self._path, self.notices.append)
+        super().__init__()
+        self.path = None if str(path) == ":memory:" else Path(path)
+        self._database = open_database(self.path, self.notices.append)
         # For `erase` to look at. Closing it would end all locks that this process has on the database, after which any
         # other program that closes it last removes the log in use: so it is open until the database is closed.
-        self._file = None if self._path is None else self._path.open("rb", buffering=0)
+        self._file = None if self.path is None else self.path.open("rb", buffering=0)
         self._queue: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
         self._quick_reader = ThreadPoolExecutor(1, thread_name_prefix="store-read-quick")
@@ -48,25 +48,12 @@ class SqliteStore:
         self._reading: list[SqliteDatabase] = []
         self._closed = False
         self._closing: list[Callable[[], None]] = []
-        self.after_commit: Callable[[], None] = lambda: None
         self._writer = threading.Thread(target=self._write_forever, name="store-write", daemon=True)
         self._writer.start()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def path(self) -> Path | None:
-        """The database file; None in memory."""
-        return self._path
-
-    @property
     def size_bytes(self) -> int:
-        """How large the database file is; 0 in memory."""
-        return self._path.stat().st_size if self._path is not None else 0
+        """Return how large the database file is; 0 in memory."""
+        return self.path.stat().st_size if self.path is not None else 0
 
     def before_close(self, call: Callable[[], None]) -> None:
         """Call this once when the store is about to close."""
@@ -78,24 +65,16 @@ class SqliteStore:
             raise RuntimeError("the store is closed")
         return self._put(job)
 
-    async def write(self, job: Job[Result], /) -> Result:
-        """Run a write on the writer's thread."""
-        return await asyncio.wrap_future(self.submit(job))
-
     async def read(self, job: Job[Result], /, *, quick: bool = False) -> Result:
         """Run a read on a thread of the readers; in memory there is one connection, the writer's."""
-        if self._path is None:
+        if self.path is None:
             return await self.write(job)
         readers = self._quick_reader if quick else self._readers
         return await asyncio.get_running_loop().run_in_executor(readers, self._read, job)
 
-    def do(self, job: Job[Result], /) -> Result:
-        """Run a write or a read and wait for it."""
-        return self.submit(job).result()
-
     def read_now(self, job: Job[Result], /) -> Result:
         """Run a read on this thread."""
-        return self.do(job) if self._path is None else self._read(job)
+        return self.do(job) if self.path is None else self._read(job)
 
     def erase(self) -> "Future[bool]":
         """Remove the copies of deleted text from the file and the log, between two transactions."""
@@ -103,7 +82,7 @@ class SqliteStore:
 
     def remove_set_aside(self, before: datetime) -> None:
         """Remove damaged files that were set aside and not written since then."""
-        for path in self._path.parent.glob(f"{self._path.name}.corrupt-*") if self._path is not None else ():
+        for path in self.path.parent.glob(f"{self.path.name}.corrupt-*") if self.path is not None else ():
             with suppress(FileNotFoundError):
                 if path.stat().st_mtime < before.timestamp():
                     path.unlink()
@@ -134,7 +113,7 @@ class SqliteStore:
         database: SqliteDatabase | None = getattr(self._own, "database", None)
         with engine_errors():
             if database is None:
-                database = self._own.database = connect(self._path, read_only=True)
+                database = self._own.database = connect(self.path, read_only=True)
                 self._reading.append(database)
             with database.transaction(writes=False):
                 return job(database)
