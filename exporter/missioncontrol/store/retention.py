@@ -46,11 +46,6 @@ def due(database: Database, retention: Retention, now: datetime, index_bytes: in
     return _oldest(database, used - retention.bytes_max * _FILLED, used) if used > retention.bytes_max else []
 
 
-def used_bytes(database: Database) -> int:
-    """Return how much of the file holds something; what was deleted is used again before the file grows."""
-    return database.used_bytes()
-
-
 def _oldest(database: Database, wanted: float, used: int) -> list[str]:
     (events,) = database.execute("SELECT coalesce(sum(count), 0) FROM sessions").fetchone()
     each = used / max(int(events), 1)
