@@ -1,5 +1,6 @@
 """Everything that changes the store, each as one write job: register, store, hide, report, forget."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -87,13 +88,7 @@ def store_batch(database: Database, session_id: str, batch: Batch, now: str) -> 
     if must_rebuild or not follows_on:
         _rebuild(database, session, now)
     else:
-        session.last_event_id = events[-1].envelope.id
-        attributed = [
-            agent_attribution.as_of(event.envelope, agent) for event, agent in zip(events, agents, strict=True)
-        ]
-        for envelope in attributed:
-            session.summary.add(envelope, now)
-        feed.add_events(database, session.n, enumerate(attributed, first))
+        _append(database, session, zip(events, agents, strict=True), first, now)
     # The newest word on the state counts: a reported one holds until the next events arrive.
     session.report.pop("state", None)
     save(database, session, now, "stored_at")
@@ -175,6 +170,17 @@ def _new_events(database: Database, session: SessionRow, sequence: list[Uploaded
     hidden = [row for row, is_hidden, _ in here.values() if is_hidden]
     database.executemany("UPDATE events SET hidden = 2, key = n WHERE n = ?", ((row,) for row in hidden))
     return {event.envelope.id: event for event in sequence if (row := here.get(event.envelope.id)) is None or row[1]}
+
+
+def _append(
+    database: Database, session: SessionRow, events: Iterable[tuple[UploadedEvent, str | None]], first: int, now: str
+) -> None:
+    """Add what follows from new events, with their agents, that come behind all that is shown."""
+    envelopes = [agent_attribution.as_of(event.envelope, agent) for event, agent in events]
+    session.last_event_id = envelopes[-1].id
+    for envelope in envelopes:
+        session.summary.add(envelope, now)
+    feed.add_events(database, session.n, enumerate(envelopes, first))
 
 
 def _rebuild(database: Database, session: SessionRow, now: str) -> None:
