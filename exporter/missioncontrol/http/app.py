@@ -1,4 +1,4 @@
-"""The receiver as one ASGI application; also what the uploader's tests talk to, so that the two cannot drift."""
+"""The receiver as one ASGI application; the tests of uploaders use it too, so that the two cannot drift."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -101,7 +101,7 @@ async def _answer_http_error(request: Request, error: Exception) -> Response:
 
 
 class _FinishAnswers:
-    """Counts answers by status for `/metrics`, and forbids browsers to make anything of what is no page.
+    """Counts answers by status for `/metrics`, and adds the headers that every answer needs.
 
     No cache on the way keeps an answer for somebody else; a browser asks each time whether it has changed.
 

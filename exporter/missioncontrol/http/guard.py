@@ -1,4 +1,4 @@
-"""Who may speak to the receiver: the right Host and Origin, and a token or the same user on loopback."""
+"""Access to the receiver: the right Host and Origin, and a token or the same user on loopback."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The side for people and programs, below `/api/v1`, and what a monitor asks."""
+"""The API for people and programs, below `/api/v1`, and the endpoints for monitoring."""
 
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ async def sessions(request: Request) -> Response:
 
 
 async def read_sessions(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the page of sessions that the request's query asks for, and the cursor of the next one."""
+    """Return the requested page of sessions, and the cursor of the next one."""
     params, state, since = request.query_params, state_of(request), since_of(request)
     return await read_page(
         request,
@@ -61,8 +61,7 @@ async def forget_session(request: Request) -> Response:
 async def events(request: Request) -> Response:
     """Give events as delivered, byte for byte, in file order; with `large=omit` without their large strings.
 
-    With `about=1` there is also `about`, which says of each, in the same order, what `about.about` knows; `root` is the
-    session that they all belong to.
+    With `about=1` there is also `about`, the annotations of each event in the same order; `root` is the session.
     """
     page, annotations = await _read_events(request, limit_of(request, _EVENTS_DEFAULT, _EVENTS_MAX))
     extra = {} if annotations is None else {"root": request.path_params["id"], "about": annotations}
@@ -112,14 +111,14 @@ async def digest(request: Request) -> Response:
 
 
 async def tree(request: Request) -> Response:
-    """Show the sub-agents of a session and who started whom."""
+    """Show the sub-agents of a session as a tree."""
     session_id = checked_id(request.path_params["id"])
     found = await receiver_of(request).read(lambda database: tree_of(database, session_id))
     return tagged_answer(request, msgspec.json.encode(found))
 
 
 async def trace(request: Request) -> Response:
-    """Give the session's spans as OTLP JSON, made by whatever bridge the receiver was given."""
+    """Give the session's spans as OTLP JSON, made by the bridge that the receiver was given."""
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     make = receiver.make_trace
@@ -130,7 +129,7 @@ async def trace(request: Request) -> Response:
 
 
 async def stream(request: Request) -> Response:
-    """Send what happens from now on as server-sent events."""
+    """Send live messages as server-sent events."""
     live = receiver_of(request).live
     wanted = request.query_params.get("session")
     messages = live.messages(checked_id(wanted) if wanted else None)
@@ -149,12 +148,12 @@ async def stream(request: Request) -> Response:
 
 
 async def alive(_: Request) -> Response:
-    """Say that the process answers."""
+    """Answer as long as the process does."""
     return json_answer({"status": "ok"})
 
 
 async def ready(request: Request) -> Response:
-    """Say that the store answers too."""
+    """Answer as long as the store does."""
     await receiver_of(request).read(queries.totals)
     return json_answer({"status": "ok"})
 

@@ -1,4 +1,4 @@
-"""Reading a request's body with a ceiling on what is received and on what it unpacks to."""
+"""Reads a request's body within limits on its size before and after unpacking."""
 
 import asyncio
 import threading
@@ -23,17 +23,17 @@ _HINT: Final = "Nothing was stored; send it again, or without Content-Encoding."
 
 
 class MemoryBudget:
-    """How much of all bodies together is held, from their first byte until what is in them is stored."""
+    """Limits the memory of all bodies together, from their first byte until their events are stored."""
 
     def __init__(self, bytes_max: int) -> None:
         self._left = bytes_max
         self._lock = threading.Lock()
         self.unpacking = asyncio.Lock()
-        """Held by the one body that is unpacked in a thread: together, bombs would cost the memory of each."""
+        """Only one body is unpacked in a thread at a time, so that several bombs cost the memory of one."""
 
     @contextmanager
     def reserve(self) -> "Iterator[Reservation]":
-        """Give one request what it may take; all of it is given back at the end."""
+        """Give one request its reservation, which is returned at the end."""
         reservation = Reservation(self)
         try:
             yield reservation
@@ -41,7 +41,7 @@ class MemoryBudget:
             reservation.give_back(reservation.size_bytes)
 
     def change(self, size: int) -> None:
-        """Take memory, or give it back where `size` is negative; raise `ApiError` 503 when there is not enough."""
+        """Reserve memory, or return it where `size` is negative; raise `ApiError` 503 when there is not enough."""
         with self._lock:
             if size > self._left:
                 raise ApiError(
@@ -51,7 +51,7 @@ class MemoryBudget:
 
 
 class Reservation:
-    """What one request has taken of the memory; to be used from one thread at a time."""
+    """The memory that one request has reserved; to be used from one thread at a time."""
 
     def __init__(self, memory: MemoryBudget) -> None:
         self._memory = memory
@@ -59,12 +59,12 @@ class Reservation:
         self.size_bytes = 0
 
     def take(self, size: int) -> None:
-        """Take memory, or raise `ApiError` 503."""
+        """Reserve memory, or raise `ApiError` 503."""
         self._memory.change(size)
         self.size_bytes += size
 
     def give_back(self, size: int) -> None:
-        """Give back some of what was taken."""
+        """Return some of it."""
         self._memory.change(-size)
         self.size_bytes -= size
 

@@ -1,4 +1,4 @@
-"""How requests come in: their bodies within the limits, and batches sorted out and redacted, off the event loop."""
+"""Reads requests: bodies within the limits, and batches decoded and redacted off the event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -35,7 +35,7 @@ class RequestLimits:
 
 @dataclass(slots=True)
 class Counters:
-    """What happened since the start, for `/metrics`."""
+    """Counts since the start, for `/metrics`."""
 
     requests: dict[str, int] = field(default_factory=dict)
     stored: int = 0
@@ -48,7 +48,7 @@ class Counters:
 
 
 class RequestIntake:
-    """Reads requests. What their bodies unpack to is held within `RequestLimits.bodies_bytes`, all together."""
+    """Reads requests. All unpacked bodies together stay within `RequestLimits.bodies_bytes`."""
 
     def __init__(self, limits: RequestLimits, counters: Counters, redact: RedactEvent | None) -> None:
         self._limits = limits
@@ -57,7 +57,7 @@ class RequestIntake:
         self._redact = redact
         # A redactor belongs to one thread, so all redaction of undeclared clients happens on this one.
         self._redacting = ThreadPoolExecutor(1, thread_name_prefix="receiver-redact")
-        # Many threads would only take the interpreter from the one that writes; with one, a bad body would block all.
+        # More threads would only slow the writer, which shares the interpreter; with one, a bad body would block all.
         self._sorting = ThreadPoolExecutor(2, thread_name_prefix="receiver-sort")
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class RequestIntake:
     async def read_batch(self, request: Request) -> AsyncIterator[Batch]:
         """Give the events of a request, redacted unless the client declared that it has done so; raise `ApiError`.
 
-        Room for them is held until the context is left, so it is left when they are stored.
+        Their memory is reserved until the context ends, so it ends when they are stored.
         """
         declared = DECLARATION in request.headers
         if not declared and self._redact is None:

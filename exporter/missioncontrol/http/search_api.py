@@ -1,4 +1,4 @@
-"""The side of `/api/v1` that looks across sessions: search, the feed, what was masked, who uploads."""
+"""The part of `/api/v1` across sessions: search, the feed, redactions, exporters."""
 
 from collections import Counter
 from typing import Any, Final, Literal
@@ -27,7 +27,7 @@ _WaitCursor = tuple[Literal["wait"], str, int]
 
 
 async def search(request: Request) -> Response:
-    """Find events by their words, newest first; see `finding.understand` for what a query means."""
+    """Find events by their words, newest first; see `search_query.understand` for what a query means."""
     limit = limit_of(request, _RESULTS_DEFAULT, _RESULTS_MAX)
     query = search_query.understand(request.query_params.get("q", ""))
     if query is None:
@@ -40,16 +40,16 @@ async def search(request: Request) -> Response:
 
 
 async def notifications(request: Request) -> Response:
-    """List what agents told and what waits for a person, newest first."""
+    """List notifications of agents and waits for a person, newest first."""
     page, following = await read_notifications(request, limit_of(request, _LIST_DEFAULT, _LIST_MAX))
     content = {"notifications": page, "counts": await read_counts(request), "next": following}
     return tagged_answer(request, msgspec.json.encode(content))
 
 
 async def read_notifications(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the page of the feed that the request's query asks for, and the cursor of the next one.
+    """Return the requested page of the feed, and the cursor of the next one.
 
-    First comes what only live events tell of, on as many pages as it takes.
+    Waits that only live events have come first, on as many pages as they need.
     """
     params, cursor = request.query_params, request.query_params.get("cursor") or None
     last = _place_in_waits(cursor) if cursor else None
@@ -106,7 +106,7 @@ async def read_counts(request: Request) -> list[dict[str, Any]]:
 
 
 async def masked(request: Request) -> Response:
-    """Count what was masked by rule, session or day, or by several of them."""
+    """Count redactions by rule, session or day, or by several of them."""
     names = grouping(request.query_params.get("by", "rule"))
     if names is None:
         raise ApiError(400, "bad_grouping", "`by` is none of rule, session, day.", hint="Join several with commas.")
@@ -119,7 +119,7 @@ async def masked(request: Request) -> Response:
 
 
 async def exporters(request: Request) -> Response:
-    """List who uploads and how they are doing."""
+    """List the exporters with their last reports."""
     found = await receiver_of(request).read(queries.exporters)
     return tagged_answer(request, msgspec.json.encode({"exporters": found, "next": None}))
 

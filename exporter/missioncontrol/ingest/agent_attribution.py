@@ -1,9 +1,9 @@
-"""Which sub-agent every stored event belongs to, and how the sub-agents of a session hang together.
+"""Which sub-agent every stored event belongs to, and which sub-agent started which.
 
-`core.agents` says it of events in file order. What it has learned is kept with the session, so that a batch that
-follows on goes on from there; after events came late or were taken back, the whole session is gone through again. An
-event's row names the agent it belongs to, and `AgentTree` says where that agent stands by all that its session tells,
-so an event from before its agent's start has the same path as the others.
+`core.agents` decides it for events in file order. Its state is stored with the session, so that the next batch
+continues from there; after late or rewound events the whole session is processed again. An event's row names its
+agent, and `AgentTree` has the agent's path by all events of the session, so an event from before its agent's start has
+the same path as the others.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import number_of
 
 KNOWN_MAX: Final = 10_000
-"""How many agents of a session are remembered; those beyond stand alone."""
+"""How many agents of a session are stored; further ones have no known parent."""
 
 _AGENT_TYPES: Final = ("subagent.", "hook.", "external_tool.")
 _SHUTDOWN: Final = "session.shutdown"
@@ -29,7 +29,7 @@ _SHUTDOWN: Final = "session.shutdown"
 
 @dataclass(slots=True)
 class _State:
-    """What is known of a session's agents: what the registry goes on from, and all that were ever seen."""
+    """The agents of a session: those the registry continues with, and all that were ever seen."""
 
     open: AgentSnapshot = field(default_factory=AgentSnapshot)
     known: dict[str, Agent] = field(default_factory=dict)
@@ -40,7 +40,7 @@ _read_state: Final = msgspec.json.Decoder(_State).decode
 
 @dataclass(frozen=True, slots=True)
 class AgentTree:
-    """The agents of a session as far as all its events tell."""
+    """The agents of a session by all its events."""
 
     agents: dict[str, Agent]
 
@@ -51,13 +51,13 @@ class AgentTree:
         return tuple(id for id in path_of(self.agents, agent) if not self.is_hint(id))
 
     def is_hint(self, agent: str) -> bool:
-        """Tell whether this is only a name that a hook or a start gave, so that what has it is the main agent's."""
+        """Tell whether this is only a name from a hook or a start, so that its events are the main agent's."""
         known = self.agents.get(agent)
         return known is not None and known.hinted
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """Ids in rows that stand for the main agent."""
+        """Ids in rows that mean the main agent."""
         return tuple(id for id, agent in self.agents.items() if agent.hinted)
 
 
@@ -67,19 +67,19 @@ def kin(database: Database, session_id: str) -> AgentTree:
 
 
 def attribute(database: Database, session: int, session_id: str, events: Sequence[UploadedEvent]) -> list[str | None]:
-    """Return the agent of each event; they follow, in file order, on all that the session shows."""
+    """Return the agent of each event; the events follow, in file order, all that the session shows."""
     if not any(_may_name_agent(event) for event in events):
         return [None] * len(events)
     state, stored = _load(database, session)
     fold = _Fold(session_id, state)
-    found = [fold.take(event.envelope) if _may_name_agent(event) else None for event in events]
+    found = [fold.add(event.envelope) if _may_name_agent(event) else None for event in events]
     _move(database, session, fold.moved)
     _save(database, session, fold, stored)
     return [None if agent is None else fold.moved.get(agent, agent) for agent in found]
 
 
 def named_agent(event: UploadedEvent) -> str | None:
-    """Return the agent that an event names by itself, for its row until `attribute_again` has looked at all."""
+    """Return the agent that an event names itself, for its row until `attribute_again` processes the session."""
     if not _may_name_agent(event):
         return None
     claim = read_claim(event.envelope)
@@ -87,7 +87,7 @@ def named_agent(event: UploadedEvent) -> str | None:
 
 
 def attribute_again(database: Database, session: int, session_id: str) -> None:
-    """Find the agents of a session's events anew, from what is shown."""
+    """Attribute all events of a session again, from those shown."""
     types = " OR ".join(f"substr(type, 1, {len(prefix)}) = '{prefix}'" for prefix in _AGENT_TYPES)
     rows = database.execute(
         f"SELECT n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0"  # noqa: S608  constants only
@@ -99,7 +99,7 @@ def attribute_again(database: Database, session: int, session_id: str) -> None:
     for n, before, body, cuts in rows:
         envelope = decode(whole(database, body, cuts))
         if isinstance(envelope, Envelope):
-            found.append((fold.take(envelope), before, n))
+            found.append((fold.add(envelope), before, n))
     changed = (
         (now, n) for agent, before, n in found if (now := fold.moved.get(agent, agent) if agent else None) != before
     )
@@ -109,12 +109,12 @@ def attribute_again(database: Database, session: int, session_id: str) -> None:
 
 
 def as_of(envelope: Envelope, agent: str | None) -> Envelope:
-    """Return the event as one of the agent that it belongs to."""
+    """Return the event with the agent that it belongs to."""
     return envelope if envelope.agentId == agent else msgspec.structs.replace(envelope, agentId=agent)
 
 
 class _Fold:
-    """Takes events in file order. `moved` are tool calls that were taken for agents, each with the agent it made."""
+    """Attributes events in file order. `moved` are tool calls that were taken for agents, each with its real agent."""
 
     def __init__(self, session_id: str, state: _State) -> None:
         self.state = state
@@ -124,7 +124,7 @@ class _Fold:
         self._agents.add(session_id)
         self._agents.recall(session_id, state.open)
 
-    def take(self, envelope: Envelope) -> str | None:
+    def add(self, envelope: Envelope) -> str | None:
         place = self._agents.attribute(self._root, envelope)
         for id in place.path:
             self._know(self._agents.agent(self._root, id))
@@ -136,7 +136,7 @@ class _Fold:
         if agent is None:
             return
         before = self.state.known.get(agent.id)
-        # The registry forgets at the end of a session; a placeholder of later does not replace what was known.
+        # The registry forgets at the end of a session; a later placeholder does not replace a known agent.
         if before is None:
             if len(self.state.known) < KNOWN_MAX:
                 self.state.known[agent.id] = agent
@@ -159,7 +159,7 @@ class _Fold:
 
 
 def _may_name_agent(event: UploadedEvent) -> bool:
-    """Tell whether an event may be a sub-agent's or tell of one; most are not, and cost no more than this."""
+    """Tell whether an event may be a sub-agent's or name one; most do not, and cost only this check."""
     envelope = event.envelope
     return (
         envelope.agentId is not None

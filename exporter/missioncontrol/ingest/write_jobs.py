@@ -11,7 +11,7 @@ from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.summary import TELLING_TYPES, Summary
 from exporter.missioncontrol.ingest import agent_attribution
 from exporter.missioncontrol.ingest.batch import Batch, UploadedEvent, key_of
-from exporter.missioncontrol.ingest.event_places import known, last_shown, place_new, wait_for_hidden
+from exporter.missioncontrol.ingest.event_places import known, last_shown, note_hidden_parents, place_new
 from exporter.missioncontrol.live import feed
 from exporter.missioncontrol.store import payloads, redactions
 from exporter.missioncontrol.store.port import Database
@@ -24,7 +24,7 @@ from exporter.missioncontrol.store.session_row import (
     save,
 )
 
-# What these jobs answer with and raise is part of them.
+# Results and errors of these jobs are part of their interface.
 __all__ = ("DeletedSessionError", "SessionAck", "UnknownSessionError")
 
 _COLUMNS: Final = "n, session, hidden, key, id, type, timestamp, agent_id, sha256, body, cuts, place, parent"
@@ -32,7 +32,7 @@ _COLUMNS: Final = "n, session, hidden, key, id, type, timestamp, agent_id, sha25
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of one batch, and the events that are new."""
+    """The result of one batch, and its new events."""
 
     ack: SessionAck
     duplicates: int
@@ -89,18 +89,18 @@ def store_batch(database: Database, session_id: str, batch: Batch, now: str) -> 
         _rebuild(database, session, now)
     else:
         _append(database, session, zip(events, agents, strict=True), first, now)
-    # The newest word on the state counts: a reported one holds until the next events arrive.
+    # A reported state is valid until the next events arrive.
     session.report.pop("state", None)
     save(database, session, now, "stored_at")
     return Stored(session.ack, len(batch.durable) - len(new), events)
 
 
 def report_session(database: Database, session_id: str, report: dict[str, Any], now: str) -> None:
-    """Keep what an exporter says of a session; a field it does not name keeps its last value."""
+    """Store what an exporter reports about a session; fields that it omits keep their values."""
     session = load(database, session_id)
     session.report = {**session.report, **report}
     if session.summary.state == "ended" and report.get("state") == "crashed":
-        del session.report["state"]  # the process left its lock, but said goodbye
+        del session.report["state"]  # the process left its lock, but ended the session
     save(database, session, now, "reported_at")
     redactions.report(database, session.n, session.report.get("redactions") or {})
 
@@ -115,7 +115,7 @@ def report_exporter(database: Database, exporter_id: str, report: dict[str, Any]
 
 
 def forget_session(database: Database, session_id: str, now: str, *, reason: str = "deleted") -> None:
-    """Delete a session with its events and facts, and remember only that it was deleted, and why."""
+    """Delete a session with all that was derived from it; only its id, the time and the reason stay."""
     session = load(database, session_id)
     database.forget_text_of(session.n)
     for table in ("events", "rewinds", "orphans", "notices", "redactions", "families"):
@@ -152,7 +152,7 @@ def _hide(database: Database, session: SessionRow, ids: list[str], now: str) -> 
     database.executemany("UPDATE events SET hidden = 1 WHERE n = ?", ((row[0],) for row in shown.values()))
     database.insert("rewinds", "session, id, rewound_at", [(session.n, id, now) for id in shown])
     if session.chained:
-        wait_for_hidden(database, session.n, [key_of(id) for id in shown])
+        note_hidden_parents(database, session.n, [key_of(id) for id in shown])
     session.count -= len(shown)
     session.digest = digest.remove(session.digest, (digest.item(id, row[2]) for id, row in shown.items()))
     session.last_event_id = last_shown(database, session.n)
@@ -192,7 +192,7 @@ def _rebuild(database: Database, session: SessionRow, now: str) -> None:
 
 
 def _rebuild_summary(database: Database, n: int, now: str) -> Summary:
-    """Fold the summary anew from what is shown."""
+    """Derive the summary from the events shown."""
     summary = Summary()
     rows = database.execute(
         "SELECT n, type, timestamp, agent_id FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (n,)

@@ -1,4 +1,4 @@
-"""The feed across sessions: notifications, warnings, errors, and what waits for a person."""
+"""The feed across sessions: notifications, warnings, errors, and waits for a person."""
 
 import re
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ _ERRORS: Final = {"session.error": "errorType", "model.call_failure": "errorType
 FEED_TYPES: Final = frozenset(
     ("system.notification", "session.warning", *_ERRORS, *_REQUESTED, *_COMPLETED, *_ENDS_WAITS)
 )
-"""The types of events that the feed is made of."""
+"""The types of events in the feed."""
 
 _Cursor = tuple[str, Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]]
 _INSERT: Final = (
@@ -36,7 +36,7 @@ _INSERT: Final = (
 
 
 def add_events(database: Database, session: int, events: Iterable[tuple[int, Envelope]]) -> None:
-    """Take new events of a session, in file order with the number of each, into the feed."""
+    """Add new events of a session, in file order with the row number of each."""
     for number, envelope in events:
         if envelope.type not in FEED_TYPES:
             continue
@@ -57,7 +57,7 @@ def add_events(database: Database, session: int, events: Iterable[tuple[int, Env
 
 
 def rebuild(database: Database, session: int) -> None:
-    """Make the session's part of the feed anew, after something was taken back or came late."""
+    """Build the session's part of the feed again, after events were rewound or arrived late."""
     database.execute("DELETE FROM notices WHERE session = ?", (session,))
     marks = ",".join("?" * len(FEED_TYPES))
     rows = database.execute(
@@ -80,7 +80,7 @@ def notifications(
     limit: int,
     cursor: str | None,
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the feed, newest first; `type` is a category or a type in it, and the cursor goes on."""
+    """Return the feed, newest first; `type` is a category or a type in it. Also the cursor of the next page."""
     conditions, values = list[str](), list[Any]()
     if type:
         conditions.append("(category = ? OR type = ?)")

@@ -1,4 +1,4 @@
-"""What happens now, for subscribers: each one has a bounded queue, and the slow lose the oldest first."""
+"""Live messages for subscribers: each has a bounded queue, and a slow one loses the oldest messages first."""
 
 import asyncio
 from collections import deque
@@ -30,7 +30,7 @@ class Subscriber:
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def put(self, message: bytes) -> None:
-        """Queue a message, dropping the oldest ones when there is no room."""
+        """Queue a message, dropping the oldest ones when the queue is full."""
         self.waiting.append(message)
         self.size_bytes += len(message)
         while len(self.waiting) > _QUEUE_LENGTH_MAX or (self.size_bytes > _QUEUE_BYTES_MAX and len(self.waiting) > 1):
@@ -40,7 +40,7 @@ class Subscriber:
 
 
 class LiveSubscriptions:
-    """Spreads what happens to the subscribers. Only to be used on the event loop."""
+    """Publishes messages to all subscribers. Only to be used on the event loop."""
 
     def __init__(self) -> None:
         self._subscribers: set[Subscriber] = set()
@@ -56,7 +56,7 @@ class LiveSubscriptions:
             subscriber.arrived.set()
 
     def publish_events(self, session_id: str, events: list[bytes], *, ephemeral: bool) -> None:
-        """Tell of events, exactly as stored or, when ephemeral, as they came."""
+        """Publish events, exactly as stored or, when ephemeral, as they came."""
         subscribers = self._of(session_id)
         if not subscribers or not events:
             return
@@ -69,7 +69,7 @@ class LiveSubscriptions:
             subscriber.put(message)
 
     def publish_session(self, session_id: str, *, deleted: bool = False) -> None:
-        """Tell that a session changed; who wants to know how reads it."""
+        """Publish that a session changed; the change is not in the message."""
         subscribers = self._of(session_id)
         if not subscribers:
             return
@@ -78,7 +78,7 @@ class LiveSubscriptions:
             subscriber.put(message)
 
     def publish_exporter(self, exporter_id: str) -> None:
-        """Tell who watches all sessions that an exporter reported on itself."""
+        """Publish to subscribers of all sessions that an exporter reported on itself."""
         message = _message(b"exporter", msgspec.json.encode({"exporter": exporter_id}))
         for subscriber in self._subscribers:
             if subscriber.session_id is None:
@@ -86,7 +86,7 @@ class LiveSubscriptions:
 
     @contextmanager
     def subscribe(self, session_id: str | None) -> Iterator[Subscriber]:
-        """Be told of one session, or with None of all, while the context is open."""
+        """Receive the messages of one session, or with None of all, while the context is open."""
         if len(self._subscribers) >= _SUBSCRIBERS_MAX:
             raise TooManySubscribersError
         subscriber = Subscriber(session_id)

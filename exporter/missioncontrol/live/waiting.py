@@ -1,7 +1,7 @@
-"""Whom sessions wait for by what live events say: kept in memory only, because such events are in no file.
+"""Requests to a person that only live events have: kept in memory, because such events are in no file.
 
 Requests that are durable are in the feed instead. A wait ends with its answer, with its tool call, or when the main
-agent goes on or stops; an answer may be lost, since live events are dropped when somebody is slow.
+agent continues or stops; an answer may be lost, since live events are dropped for a slow subscriber.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _TOOL_END: Final = "tool.execution_complete"
 
 @dataclass(frozen=True, slots=True)
 class OpenWait:
-    """One request that nobody has answered."""
+    """One unanswered request."""
 
     session: str
     type: str
@@ -32,7 +32,7 @@ class OpenWait:
     text: str
     tool_call: object
     number: int = field(default=0, compare=False)
-    """How many there had been before it."""
+    """How many there were before it."""
 
     @property
     def place(self) -> tuple[str, int]:
@@ -62,7 +62,7 @@ class OpenWaits:
         self._count = 0
 
     def add_live(self, session: str, events: Iterable[bytes]) -> bool:
-        """Take live events; tell whether somebody is waited for now who was not before, or the other way."""
+        """Process live events; tell whether the waits of the session changed."""
         before = dict(self._waits.get(session, {}))
         for body in events:
             if any(mark in body for mark in _MARKS) and isinstance(envelope := decode(body), Envelope):
@@ -70,7 +70,7 @@ class OpenWaits:
         return before != self._waits.get(session, {})
 
     def add_durable(self, session: str, events: Iterable[Envelope]) -> bool:
-        """Take durable events that are new; tell whether somebody was waited for before them."""
+        """Process new durable events; tell whether the session had a wait before them."""
         waits = self._waits.get(session)
         if not waits:
             return False
@@ -90,7 +90,7 @@ class OpenWaits:
         self._waits.pop(session, None)
 
     def is_waiting(self, session: str) -> bool:
-        """Tell whether a session waits for somebody."""
+        """Tell whether a session waits for a person."""
         return session in self._waits
 
     def all(self) -> list[OpenWait]:

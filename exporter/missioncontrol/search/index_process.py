@@ -1,8 +1,8 @@
-"""Filling the search index in a process of its own while there is much to fill.
+"""Fills the search index in a process of its own while it is far behind.
 
-Finding words is work for the interpreter, of which a process has one: beside it, storing would wait for its turn. The
-process reads the store's file and writes the index's, both as the program itself does, and ends when nothing more
-comes, when its parent has ended, or when it is told to. Nothing depends on how it ends.
+Finding words keeps the interpreter busy, for which the writer would have to wait. The process reads the store's file
+and writes the index's, both as the program itself does, and ends when no new events arrive, when its parent has ended,
+or when it is terminated. Nothing depends on how it ends.
 """
 
 import os
@@ -37,7 +37,7 @@ def start(store: Path) -> "subprocess.Popen[bytes]":
 
 
 def main(store: str, parent: str) -> None:
-    """Fill the index until nothing more has come for a moment."""
+    """Fill the index until no new events arrive for a moment."""
     path = Path(store)
     if hasattr(os, "nice"):
         os.nice(_NICE)  # storing comes first

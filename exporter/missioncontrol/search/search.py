@@ -1,8 +1,7 @@
-"""Full-text search: an index in a file of its own, filled behind the store, and lost without harm.
+"""Keeps the full-text index of a store up to date, and reads it.
 
-A thread fills it, or another process while it is far behind. Texts are read from the store when
-something is found. A session that is forgotten is taken out and the index merged, so that no word of it stays in the
-file.
+A thread fills the index, or another process while it is far behind. Texts are read from the store when something is
+found. A session that is forgotten is removed and the index merged, so that no word of it stays in the file.
 """
 
 import logging
@@ -51,7 +50,7 @@ class SearchIndex:
         store.before_close(self.close)
 
     def wake(self) -> None:
-        """Look for new events soon; at once when no more come, else within some seconds."""
+        """Index new events soon: as soon as no more arrive, at the latest within some seconds."""
         self._last_wake = time.monotonic()
         if self._thread is None and not self._closed:
             with self._lock:
@@ -61,9 +60,9 @@ class SearchIndex:
         self._wake.set()
 
     def forget(self, sessions: Sequence[int]) -> "Future[bool]":
-        """Take sessions out for good; they must still be in the store until the future answers.
+        """Remove sessions; they must be in the store until the future answers.
 
-        It answers False while another program reads the index, so that words stay in its log: forget nothing, later.
+        It answers False while another program reads the index, so that words stay in its log: then forget `[]` later.
         """
         answer: Future[bool] = Future()
         self._requests.put((sessions, answer))
@@ -133,7 +132,7 @@ class SearchIndex:
                 index.close()
 
     def _let_the_burst_pass(self) -> None:
-        """Leave the processor to who stores, while it goes on; what has come by then is soon caught up with."""
+        """Leave the processor to the writer while events arrive; the index catches up soon afterwards."""
         end = time.monotonic() + _BURST_SECONDS
         while not self._closed and self._requests.empty() and not self._hurry.is_set():
             now = time.monotonic()
@@ -170,7 +169,7 @@ class SearchIndex:
         return self._store.read_now(newest_event) - self._until > _APART_EVENTS
 
     def _fill_apart(self, index: TextIndex) -> None:
-        """Let another process fill the index until it is done, or there is something that only we can do."""
+        """Let another process fill the index until it is done, or a session must be removed."""
         assert self._store.path is not None
         try:
             filling = index_process.start(self._store.path.resolve())

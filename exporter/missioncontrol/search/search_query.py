@@ -1,4 +1,4 @@
-"""Asking the index and showing what was found: which words a query means, which events hold them, and where."""
+"""What a query means, which events match it, and the excerpts that are shown."""
 
 import re
 import time
@@ -27,7 +27,7 @@ _SECONDS: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for: terms for the index, and what every text found must match."""
+    """A query: terms for the index, and patterns that every result must match."""
 
     terms: tuple[Term, ...]
     patterns: tuple[re.Pattern[str], ...]
@@ -70,7 +70,7 @@ def numbers(index: TextIndex, query: Query, below: int | None) -> Iterator[int]:
 
 
 def places(query: Query, text: str) -> list[tuple[int, int]]:
-    """Return where in a text of `text_of` the words are, the first place of each; none unless all are there."""
+    """Return the first place of each word in a text of `text_of`; none unless all words are there."""
     looked_at = folded(text)
     marks = [match.span() for pattern in query.patterns if (match := pattern.search(looked_at))]
     return sorted(marks) if len(marks) == len(query.patterns) else []
@@ -85,9 +85,9 @@ def results(
     session_id: str | None,
     limit: int,
 ) -> tuple[list[dict[str, Any]], int | None]:
-    """Return what matches, at most `limit`, and the number to go on below when there may be more.
+    """Return at most `limit` results, and the number below which to continue when there may be more.
 
-    A page is cut short when looking takes too long; the next one goes on from there.
+    A page is shorter when the search takes too long; the next one continues there.
     """
     of_session = None if session_id is None else _numbers_of(database, session_id, below)
     if of_session is not None:

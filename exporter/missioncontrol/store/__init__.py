@@ -8,5 +8,5 @@ tokens          who may enter; token_admin creates and revokes tokens from the c
 retention       how long and how much is kept; eraser repeats until no file contains deleted text
 sqlite          the engine
 
-An event comes in through `ingest.write_jobs`, which locks its session and writes with the port's methods and neutral SQL.
+An event comes in through `ingest.write_jobs`, which locks its session and writes with the port and neutral SQL.
 """

@@ -1,6 +1,6 @@
-"""Large strings of events are kept once, however many events hold them, and read only when they are wanted.
+"""Large strings of events are stored once, however many events contain them, and read only when they are needed.
 
-In the event's place stands the event with `{"$large":{"sha256","bytes","start"}}` for each large string: whole JSON,
+Instead of the event is stored the event with `{"$large":{"sha256","bytes","start"}}` for each large string: whole JSON,
 which is enough to list and show it. With the strings put back, its bytes are those that were delivered.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 from exporter.missioncontrol.store.port import Database
 
 LARGE_BYTES: Final = 16 * 1024
-"""Strings from this size on, with their quotes, are kept apart."""
+"""Strings of this size and more, with their quotes, are stored separately."""
 
 _CUTS_MAX: Final = 64
 _KEPT_AT_ONCE_MAX, _KEPT_AT_ONCE_BYTES = 500, 1 << 20
@@ -33,10 +33,10 @@ class LargeString(msgspec.Struct, frozen=True, gc=False):
 
 
 def find(body: bytes) -> tuple[LargeString, ...]:
-    """Return the large strings of an event, in order; names of fields are none."""
+    """Return the large strings of an event, in order; names of fields do not count."""
     if len(body) < LARGE_BYTES:
         return ()
-    plain = body.replace(b"\\\\", b"..").replace(b'\\"', b"..")  # every quote left is the begin or end of a string
+    plain = body.replace(b"\\\\", b"..").replace(b'\\"', b"..")  # every remaining quote begins or ends a string
     found: list[LargeString] = []
     start = plain.find(b'"')
     while start >= 0 and len(found) < _CUTS_MAX:
@@ -48,7 +48,7 @@ def find(body: bytes) -> tuple[LargeString, ...]:
 
 
 def keep(database: Database, session: int, events: Iterable[tuple[bytes, tuple[LargeString, ...]]]) -> dict[bytes, int]:
-    """Keep the large strings of these events for a session; return the number of each by its hash."""
+    """Store the large strings of these events for a session; return the row number of each by its hash."""
     numbers: dict[bytes, int] = {}
     new: dict[bytes, bytes] = {}
     size = 0
@@ -65,7 +65,7 @@ def keep(database: Database, session: int, events: Iterable[tuple[bytes, tuple[L
 
 
 def cut_out(body: bytes, strings: tuple[LargeString, ...], numbers: dict[bytes, int]) -> tuple[bytes, bytes | None]:
-    """Return what to store in an event's place when its large strings are kept under these numbers, and its cuts."""
+    """Return what to store instead of an event whose large strings have these row numbers, and its cuts."""
     if not strings:
         return body, None
     parts: list[bytes] = []
@@ -94,7 +94,7 @@ def whole(database: Database, stored: bytes, cuts: bytes | None) -> bytes:
 
 
 def whole_if_small(database: Database, stored: bytes, cuts: bytes | None, bytes_max: int) -> bytes:
-    """Return the event as it was delivered when what is kept apart is at most so many bytes, else as it is stored."""
+    """Return the event as it was delivered when its large strings have at most so many bytes, else as it is stored."""
     if cuts is None:
         return stored
     numbers = [number for _, _, number in _decode_cuts(cuts)]
@@ -106,7 +106,7 @@ def whole_if_small(database: Database, stored: bytes, cuts: bytes | None, bytes_
 
 
 def forget(database: Database, session: int) -> None:
-    """Delete what only this session held."""
+    """Delete the large strings that only this session has."""
     database.execute(
         "DELETE FROM blobs WHERE n IN (SELECT blob FROM blob_uses WHERE session = ?)"
         " AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob = blobs.n AND session <> ?)",

@@ -1,4 +1,4 @@
-"""Everything that is asked of the store and changes nothing."""
+"""Reads of the store that change nothing."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class UploadState:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events as delivered, the agent of each as its row has it, and the id to go on after when there are more."""
+    """Events as delivered, the agent of each row, and the id after which the next page begins when there is one."""
 
     bodies: list[bytes]
     next: str | None
@@ -45,7 +45,7 @@ class StoreTotals:
 
 
 def upload_state(database: Database, session_id: str, *, with_items: bool = False) -> UploadState:
-    """Return what an uploader compares its marks with."""
+    """Return what an uploader compares its marks with; the items on request."""
     row = database.execute(
         "SELECT n, task_id, count, digest, last_event_id FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
@@ -81,7 +81,7 @@ def session(database: Database, session_id: str) -> dict[str, Any]:
 
 
 def title(database: Database, session_id: str) -> str | None:
-    """Return what a session is called; None also when it is not known."""
+    """Return the title of a session; None when it has none or is unknown."""
     row = database.execute("SELECT report, summary FROM sessions WHERE id = ?", (session_id,)).fetchone()
     if row is None:
         return None
@@ -99,7 +99,7 @@ def sessions(
     limit: int,
     cursor: str | None = None,
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the sessions that fit, newest activity first, and the cursor of the next page."""
+    """Return the sessions that match, newest activity first, and the cursor of the next page."""
     conditions, values = _containing(database, words)
     if state:
         conditions.append("state = ?")
@@ -133,7 +133,7 @@ def events(
 ) -> EventPage:
     """Return events in file order, exactly as delivered; without `large` as they are stored, see `payloads`.
 
-    Only those that are `wanted`, when it is given; it is asked with the event as it is stored.
+    With `wanted` only events for which it returns True; its argument is the event as it is stored.
     """
     condition, values = _condition(database, session_id, after, type, agent)
     if wanted is None:
@@ -161,7 +161,7 @@ def events(
 def _condition(
     database: Database, session_id: str, after: str | None, type: str | None, agent: str | None
 ) -> tuple[str, list[Any]]:
-    """Return SQL that holds for the events that are asked for, with its values."""
+    """Return an SQL condition for the requested events, with its values."""
     session_n = number_of(database, session_id)
     conditions, values = ["session = ?", "hidden = 0"], list[Any]([session_n])
     if after is not None:
@@ -193,7 +193,7 @@ def event_of_agent(database: Database, session_id: str, event_id: str) -> tuple[
 
 
 def lines(database: Database, session_id: str) -> Iterator[bytes]:
-    """Yield every event of a session in file order, without holding them all."""
+    """Yield every event of a session in file order, without keeping all in memory."""
     session = number_of(database, session_id)
     rows = database.execute(
         "SELECT body, cuts FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (session,)
@@ -220,7 +220,7 @@ def exporters(database: Database) -> list[dict[str, Any]]:
 
 
 def totals(database: Database, words: str | None = None) -> StoreTotals:
-    """Return how many sessions there are in each state, and how many events in all; with words, of those that fit."""
+    """Return how many sessions there are in each state, and how many events in all; with words, of those that match."""
     conditions, values = _containing(database, words)
     rows = database.execute(
         f"SELECT state, count(*), sum(count) FROM sessions{where(conditions)} GROUP BY state",  # noqa: S608  constants only

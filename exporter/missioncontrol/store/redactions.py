@@ -36,7 +36,7 @@ def add(database: Database, session: int, masked: Iterable[tuple[str, str]]) -> 
 
 
 def grouping(by: str) -> list[str] | None:
-    """Return the names in `by` (rule, session, day, or several with commas), or None when it is none of that."""
+    """Return the names in `by` (rule, session, day, or several with commas), or None when it is invalid."""
     names = by.split(",")
     return names if set(names) <= set(_COLUMNS) and len(set(names)) == len(names) else None
 
@@ -48,7 +48,7 @@ def _amount(total: float) -> int:
 def redactions(
     database: Database, names: list[str], *, limit: int, offset: int
 ) -> tuple[list[dict[str, Any]], int | None]:
-    """Return counts by what `grouping` gave, days newest first and else the most first; and where to go on."""
+    """Return a page of counts by these columns, newest day or highest count first, and the offset of the next page."""
     columns = ", ".join(_COLUMNS[name] for name in names)
     order = ("redactions.day DESC, " if "day" in names else "") + f"4 DESC, {columns}"
     rows = database.execute(

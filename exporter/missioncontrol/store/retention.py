@@ -1,4 +1,4 @@
-"""How long sessions are kept, and how much: the oldest go first, whole and for good."""
+"""How long sessions are kept, and how many bytes: the oldest are deleted first, completely."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ _GIGABYTE: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """A session goes when nothing of it happened or arrived for `days_max`, or when all take more than `bytes_max`."""
+    """A session is deleted when it is inactive for `days_max`, or is the oldest while all exceed `bytes_max`."""
 
     days_max: int | None = 365
     bytes_max: int | None = 20 * _GIGABYTE
@@ -25,7 +25,7 @@ class Retention:
         return cls(days or None, gigabytes * _GIGABYTE or None)
 
     def oldest(self, now: datetime) -> datetime | None:
-        """Return the time before which everything goes; None without a limit."""
+        """Return the time before which everything is deleted; None without a limit."""
         return None if self.days_max is None else now - timedelta(days=self.days_max)
 
 

@@ -40,7 +40,7 @@ class SessionAck:
 
 @dataclass(slots=True)
 class SessionRow:
-    """What `load` found; change it and `save` it."""
+    """A loaded session; change it and `save` it."""
 
     n: int
     id: str
@@ -57,12 +57,12 @@ class SessionRow:
 
     @property
     def ack(self) -> SessionAck:
-        """What an uploader is told."""
+        """The acknowledgement for an uploader."""
         return SessionAck(self.count, digest.to_hex(self.digest), self.last_event_id)
 
 
 def missing(database: Database, session_id: str) -> Exception:
-    """Return what to raise for a session that is not there."""
+    """Return the error for a session that does not exist."""
     row = database.execute("SELECT reason FROM deleted_sessions WHERE id = ?", (session_id,)).fetchone()
     if row is None:
         return UnknownSessionError(session_id)
@@ -70,14 +70,14 @@ def missing(database: Database, session_id: str) -> Exception:
 
 
 def refuse_deleted(database: Database, session_id: str) -> None:
-    """Raise that the session was deleted, if it was; one that is not known may be on its way."""
+    """Raise `DeletedSessionError` for a deleted session; an unknown one may not be registered yet."""
     error = missing(database, session_id)
     if isinstance(error, DeletedSessionError):
         raise error
 
 
 def number_of(database: Database, session_id: str) -> int:
-    """Return the number of the session's row, or raise that there is none."""
+    """Return the number of the session's row, or raise the error of `missing`."""
     row = database.execute("SELECT n FROM sessions WHERE id = ?", (session_id,)).fetchone()
     if row is None:
         raise missing(database, session_id)
@@ -86,7 +86,7 @@ def number_of(database: Database, session_id: str) -> int:
 
 
 def load(database: Database, session_id: str) -> SessionRow:
-    """Return the row for a job that changes it, or raise that there is none; the session is locked from then on."""
+    """Lock a session and return its row for a job that changes it, or raise the error of `missing`."""
     database.lock_session(session_id)
     row = database.execute(
         "SELECT n, id, count, digest, last_event_id, summary, report, masked, revision, chained,"
@@ -113,7 +113,7 @@ def load(database: Database, session_id: str) -> SessionRow:
 
 
 def save(database: Database, session: SessionRow, now: str, arrived: Literal["stored_at", "reported_at"]) -> None:
-    """Write the row back, with the columns that lists filter and sort by, and when what arrived."""
+    """Write the row back, with the columns that lists filter and sort by, and when this kind of request arrived."""
     summary, report = session.summary, session.report
     words = (session.id, report.get("title"), summary.title, report.get("repository"), summary.repository)
     more = (report.get("branch"), summary.branch, summary.model, summary.cwd, report.get("host"))

@@ -18,12 +18,12 @@ Scope = Literal["all", "upload"]
 
 
 class TokenError(Exception):
-    """The name is taken, unknown, or none."""
+    """The name is in use, unknown or invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Whose token it is, and what it opens: everything, or only `/agents` for uploading.
+    """Who has a token, and what it permits: everything, or only `/agents` for uploading.
 
     `hash` is the token's own: a later token of the same name has another.
     """
@@ -49,26 +49,26 @@ def create(database: Database, name: str, now: str, *, scope: Scope = "all") -> 
 
 
 def revoke(database: Database, name: str, now: str) -> None:
-    """Make the token of this name worthless; raises `TokenError` when there is none in force."""
+    """Revoke the token of this name; raises `TokenError` when there is none in force."""
     changed = database.execute("UPDATE tokens SET revoked = ? WHERE name = ? AND revoked IS NULL", (now, name))
     if changed.rowcount == 0:
         raise TokenError(f"There is no token {name} in force.")
 
 
 def listed(database: Database) -> list[dict[str, Any]]:
-    """Return every token without its secret, the newest first."""
+    """Return every token without its secret, newest first."""
     names = ("name", "scope", "created", "last_used", "revoked")
     rows = database.execute(f"SELECT {', '.join(names)} FROM tokens ORDER BY created DESC, name")  # noqa: S608
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def any_in_force(database: Database) -> bool:
-    """Tell whether somebody can present a token."""
+    """Tell whether any token is in force."""
     return database.execute("SELECT 1 FROM tokens WHERE revoked IS NULL LIMIT 1").fetchone() is not None
 
 
 def holder(database: Database, token: str) -> Holder | None:
-    """Return whose token it is, or None."""
+    """Return who has this token, or None."""
     if not token.startswith(PREFIX) or not token.isascii():
         return None
     hashed = _hash(database, token)
@@ -79,12 +79,12 @@ def holder(database: Database, token: str) -> Holder | None:
 
 
 def is_in_force(database: Database, hashed: bytes) -> bool:
-    """Tell whether the token of this hash may still be presented."""
+    """Tell whether the token of this hash is still in force."""
     return database.execute("SELECT 1 FROM tokens WHERE hash = ? AND revoked IS NULL", (hashed,)).fetchone() is not None
 
 
 def used(database: Database, name: str, now: str) -> None:
-    """Note when a token was last presented."""
+    """Record when a token was last used."""
     database.execute("UPDATE tokens SET last_used = ? WHERE name = ?", (now, name))
 
 
