@@ -30,7 +30,7 @@ from exporter.doctor.facts import Facts, MissionControlFacts, OtlpFacts
 from exporter.doctor.telemetry import cli_telemetry
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
-from exporter.missioncontrol.store.store import Store as ReceiverStore
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as ReceiverStore
 from exporter.state.lock import StateLock
 from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine
@@ -375,8 +375,8 @@ def test_sound_marks_are_well_and_stay_as_they_are(facts: Facts) -> None:
 def test_marks_in_use_or_left_by_a_kill_are_read_without_a_trace(facts: Facts) -> None:
     path = state_dir(facts) / "marks.db"
     holder = (
-        "import sys; from pathlib import Path; from exporter.state.marks import Store\n"
-        "store = Store(Path(sys.argv[1])); store.sink_id('local', 'local'); print('ready', flush=True)\n"
+        "import sys; from pathlib import Path; from exporter.state.marks import MarkStore\n"
+        "store = MarkStore(Path(sys.argv[1])); store.sink_id('local', 'local'); print('ready', flush=True)\n"
         "sys.stdin.read()"
     )
     root = Path(__file__).resolve().parents[1]

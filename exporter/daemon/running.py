@@ -14,7 +14,7 @@ from exporter.daemon.serving import ServedPage, Serving
 
 if TYPE_CHECKING:
     from exporter.daemon.backfill_helpers import Helpers
-    from exporter.missioncontrol.store.store import Store as ReceiverStore
+    from exporter.missioncontrol.store.port import Store as ReceiverStore
 
 
 @dataclass(frozen=True, slots=True)

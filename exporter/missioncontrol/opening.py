@@ -1,29 +1,26 @@
-"""A receiver opened: inside the exporter, or alone for a team."""
+"""Opens a receiver on a SQLite store: inside the exporter, or alone for a team."""
 
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Unpack
 
 from starlette.applications import Starlette
 
-from exporter.core.events.projection import ProjectEvent
 from exporter.core.events.redaction import Redacted, RedactEvent
 from exporter.core.names import RECEIVER
 from exporter.errors import UsageError
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import Certificate, ServerHandle, serve_http
-from exporter.missioncontrol.receiver import MakeTrace
-from exporter.missioncontrol.store.retention import Retention
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.receiver import ReceiverOptions
+from exporter.missioncontrol.store.port import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore
 
 
 def open_embedded(
     state_dir: Path,
     make_redactor: Callable[[], RedactEvent],
-    *,
-    make_trace: MakeTrace | None = None,
-    project: ProjectEvent | None = None,
-    retention: Retention | None = None,
+    **options: Unpack[ReceiverOptions],
 ) -> tuple[Store, Starlette]:
     """Open the receiver of this state directory; the caller closes the store.
 
@@ -36,8 +33,8 @@ def open_embedded(
             made.append(make_redactor())
         return made[0](line)
 
-    store = Store(state_dir / RECEIVER)
-    return store, create_app(store, redactor=redact, make_trace=make_trace, project=project, retention=retention)
+    store = SqliteStore(state_dir / RECEIVER)
+    return store, create_app(store, redactor=redact, **options)
 
 
 async def open_page(receiver: Starlette, port: int, *, explicit_port: bool) -> ServerHandle:
@@ -55,22 +52,12 @@ async def serve_alone(
     stop: asyncio.Event,
     say: Callable[[str], None],
     certificate: Certificate | None = None,
-    make_trace: MakeTrace | None = None,
-    project: ProjectEvent | None = None,
-    retention: Retention | None = None,
+    **options: Unpack[ReceiverOptions],
 ) -> None:
     """Serve a receiver until `stop`; print its address on stdout once it listens, and `say` what else helps."""
     token = _token_in(token_file) if token_file is not None else None
-    with Store(store) as opened:
-        app = create_app(
-            opened,
-            redactor=redact,
-            token=token,
-            trusted_hosts=[host],
-            make_trace=make_trace,
-            project=project,
-            retention=retention,
-        )
+    with SqliteStore(store) as opened:
+        app = create_app(opened, redactor=redact, token=token, trusted_hosts=[host], **options)
         server = await serve_http(app, host, port, explicit_port=True, certificate=certificate)
         print(server.address(), flush=True)  # noqa: T201  the one result of this command
         if named := server.named():

@@ -1,19 +1,17 @@
-"""What the endpoints share: the store, who watches, the redactor, the clock, the limits and the counters."""
+"""What the endpoints share: the store, subscribers, the redactor, the clock, the limits and the counters."""
 
 import asyncio
 import logging
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypedDict, Unpack
 
 from starlette.requests import Request
 
 from exporter.core.events.projection import ProjectEvent
 from exporter.core.events.redaction import RedactEvent
 from exporter.missioncontrol.http.request_intake import Counters, RequestIntake, RequestLimits
-from exporter.missioncontrol.http.responses import ApiError
-from exporter.missioncontrol.http.store_errors import translated
+from exporter.missioncontrol.http.responses import ApiError, api_errors
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import Batch
 from exporter.missioncontrol.live.subscriptions import LiveSubscriptions
@@ -21,11 +19,11 @@ from exporter.missioncontrol.live.waiting import OpenWaits
 from exporter.missioncontrol.search.search import SearchIndex
 from exporter.missioncontrol.search.search_query import Query, results
 from exporter.missioncontrol.store import tokens
-from exporter.missioncontrol.store.retention import Retention, due, remove_set_aside
-from exporter.missioncontrol.store.row_ids import last_number
+from exporter.missioncontrol.store.eraser import Eraser
+from exporter.missioncontrol.store.port import Database, Job, Result, Store, StoreError
+from exporter.missioncontrol.store.queries import newest_event
+from exporter.missioncontrol.store.retention import Retention, due
 from exporter.missioncontrol.store.session_row import EXPIRED, number_of
-from exporter.missioncontrol.store.sqlite.erase.eraser import Eraser
-from exporter.missioncontrol.store.store import Job, Result, Store
 from exporter.missioncontrol.store.tokens import Holder
 
 _FRESH_SECONDS: Final = 0.15
@@ -47,54 +45,56 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+class ReceiverOptions(TypedDict, total=False):
+    """What a receiver can be given; nothing of it is needed."""
+
+    clock: Callable[[], datetime]
+    limits: RequestLimits | None
+    make_trace: MakeTrace | None
+    """Answers `/trace`, else 501."""
+    project: ProjectEvent | None
+    """Says what an event is to model and screen, else nothing does."""
+    retention: Retention | None
+
+
 class Receiver:
     """One running Mission Control, as its endpoints see it."""
 
-    def __init__(
-        self,
-        store: Store,
-        redact: RedactEvent | None = None,
-        *,
-        clock: Callable[[], datetime] = utc_now,
-        limits: RequestLimits | None = None,
-        make_trace: MakeTrace | None = None,
-        project: ProjectEvent | None = None,
-        retention: Retention | None = None,
-    ) -> None:
-        self.store, self.retention = store, retention or Retention()
-        self.make_trace, self.project = make_trace, project
+    def __init__(self, store: Store, redact: RedactEvent | None = None, **options: Unpack[ReceiverOptions]) -> None:
+        self.store, self.retention = store, options.get("retention") or Retention()
+        self.make_trace, self.project = options.get("make_trace"), options.get("project")
         self.search = SearchIndex(store)
-        self.forgetting = Eraser(store, self.search)
+        self.eraser = Eraser(store, lambda: self.search.forget([]))
         self.live = LiveSubscriptions()
         self.waiting = OpenWaits()
-        self.limits = limits or RequestLimits()
+        self.limits = options.get("limits") or RequestLimits()
         self.counters = Counters()
         self.intake = RequestIntake(self.limits, self.counters, redact)
-        self._clock = clock
+        self._clock = options.get("clock", utc_now)
         self._noted: dict[str, str] = {}
 
     def close(self) -> None:
         """End the streams and the threads; the store stays open, it belongs to the caller."""
         self.live.close()
         self.intake.close()
-        self.forgetting.close()
+        self.eraser.close()
 
     def now(self) -> str:
         """Return the time as the wire writes it."""
         return self._clock().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     async def write(self, job: Job[Result]) -> Result:
-        """Run a write; return when it is durable. What the store refuses becomes an `ApiError`."""
-        with translated():
+        """Run a write and return when it is durable; raise what the store refuses as an `ApiError`."""
+        with api_errors():
             return await self.store.write(job)
 
     async def read(self, job: Job[Result]) -> Result:
-        """Run a read; an unknown session becomes an `ApiError`."""
-        with translated():
+        """Run a read; raise what the store refuses as an `ApiError`."""
+        with api_errors():
             return await self.store.read(job)
 
     async def find_holder(self, token: str) -> Holder | None:
-        """Return whose token this is, or None; notes now and then that it is in use."""
+        """Return whose token this is, or None; records once a minute that it is in use."""
         found = await self.store.read(lambda database: tokens.holder(database, token), quick=True)
         if found is not None:
             now = self.now()
@@ -107,31 +107,32 @@ class Receiver:
     async def find(
         self, query: Query, below: int | None, session_id: str | None, limit: int
     ) -> tuple[list[dict[str, Any]], int | None]:
-        """Return events that hold the words, and where to go on; what was stored just now is waited for shortly."""
+        """Return events that contain the words, and where to continue; waits shortly for events stored just now."""
 
-        def look(database: sqlite3.Connection) -> tuple[list[dict[str, Any]], int | None]:
+        def search(database: Database) -> tuple[list[dict[str, Any]], int | None]:
             return self.search.read(
                 lambda index: results(database, index, query, below, session_id=session_id, limit=limit)
             )
 
-        newest = await self.read(lambda database: last_number(database, "events"))
+        newest = await self.read(newest_event)
         await asyncio.to_thread(self.search.catch_up, newest, _FRESH_SECONDS)
-        return await self.read(look)
+        return await self.read(search)
 
-    async def keep_house(self) -> None:
-        """Forget what is too old or too much, now and then, until cancelled."""
+    async def apply_retention(self) -> None:
+        """Forget sessions that are too old or too many every hour, until cancelled."""
         await asyncio.sleep(_FIRST_CLEANING_SECONDS)
         while True:
             try:
                 await self.expire()
-            except (ApiError, sqlite3.Error) as error:  # the next round tries again
+            except (ApiError, StoreError) as error:  # the next round tries again
                 _log.warning("old sessions could not be forgotten", extra={"reason": str(error)})
             await asyncio.sleep(_CLEANING_SECONDS)
 
     async def expire(self) -> int:
-        """Forget every session that is past its time; return how many they were."""
+        """Forget every session that the retention does not allow; return how many they were."""
         gone = 0
-        await asyncio.to_thread(remove_set_aside, self.store.path, self.retention, self._clock())
+        if (oldest := self.retention.oldest(self._clock())) is not None:
+            await asyncio.to_thread(self.store.remove_set_aside, oldest)
         while True:
             now, index_bytes = self._clock(), self.search.size_bytes
             ids = await self.read(lambda database: due(database, self.retention, now, index_bytes))  # noqa: B023
@@ -141,14 +142,14 @@ class Receiver:
             gone += len(ids)
 
     async def forget(self, session_ids: list[str], *, reason: str = "deleted") -> None:
-        """Delete sessions for good: when this returns, no file of ours holds a word of them."""
-        if await self.forgetting.is_left_of(session_ids):
-            return await self.forgetting.finish()
+        """Delete sessions for good: when this returns, no file of ours contains a word of them."""
+        if await self.eraser.is_pending(session_ids):
+            return await self._finish_erasing()
         numbers = await self.read(lambda database: [number_of(database, id) for id in session_ids])
         await asyncio.wrap_future(self.search.forget(numbers))
         now = self.now()
 
-        def forget(database: sqlite3.Connection) -> None:
+        def forget(database: Database) -> None:
             for session_id in session_ids:
                 write_jobs.forget_session(database, session_id, now, reason=reason)
 
@@ -156,7 +157,11 @@ class Receiver:
         for session_id in session_ids:
             self.waiting.end(session_id)
             self.live.publish_session(session_id, deleted=True)
-        return await self.forgetting.finish()
+        return await self._finish_erasing()
+
+    async def _finish_erasing(self) -> None:
+        with api_errors():
+            await self.eraser.finish()
 
     async def take(
         self, session_id: str, lines: Sequence[bytes], rewound: Sequence[str]
@@ -166,28 +171,28 @@ class Receiver:
         return await self.store_batch(session_id, batch), batch.rejected
 
     async def store_batch(self, session_id: str, batch: Batch) -> write_jobs.Stored:
-        """Store a batch; return once it is durable, and tell who watches."""
+        """Store a batch; return once it is durable and subscribers have it."""
         now = self.now()
         stored = await self.write(lambda database: write_jobs.store_batch(database, session_id, batch, now))
         self.counters.stored += len(stored.new)
         self.counters.duplicates += stored.duplicates
         self.counters.bytes_stored += sum(len(event.body) for event in stored.new)
         self.live.publish_events(session_id, [event.body for event in stored.new], ephemeral=False)
-        if self.waiting.go_on(session_id, (event.envelope for event in stored.new)):
-            await self._tell_waiting(session_id)
+        if self.waiting.add_durable(session_id, (event.envelope for event in stored.new)):
+            await self._report_waiting(session_id)
         await self.show_live(session_id, batch.ephemeral)
         if stored.new or batch.rewound:
             self.live.publish_session(session_id)
         return stored
 
     async def show_live(self, session_id: str, events: list[bytes]) -> None:
-        """Pass ephemeral events on to who watches; of what they say only a session's state may be kept."""
+        """Pass ephemeral events on to subscribers; nothing of them is stored but perhaps the session's state."""
         self.live.publish_events(session_id, events, ephemeral=True)
-        if self.waiting.take(session_id, events):
-            await self._tell_waiting(session_id)
+        if self.waiting.add_live(session_id, events):
+            await self._report_waiting(session_id)
 
-    async def _tell_waiting(self, session_id: str) -> None:
-        state = "needs_attention" if self.waiting.of(session_id) else None
+    async def _report_waiting(self, session_id: str) -> None:
+        state = "needs_attention" if self.waiting.is_waiting(session_id) else None
         now = self.now()
         try:
             await self.write(lambda database: write_jobs.report_session(database, session_id, {"state": state}, now))

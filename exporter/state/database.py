@@ -1,10 +1,10 @@
-"""Opening one of our SQLite files: private, migrated, and set aside when it cannot be read."""
+"""Opens one of our SQLite files: private, with its tables, and set aside when it cannot be read."""
 
-import contextlib
 import os
+import re
 import sqlite3
 import time
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
@@ -14,7 +14,7 @@ _DAMAGE: Final = (
     *("malformed", "not a database", "file is encrypted", "disk image"),
     *("Could not decode", "already exists", "no such table", "no such column", "newer than this exporter"),
 )
-
+_TABLE: Final = re.compile(r"CREATE TABLE (\w+)")
 
 # SQLite quotes a damaged schema in its message, which then is no text either.
 DATABASE_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
@@ -41,54 +41,58 @@ def set_aside(path: Path) -> Path | None:
     return moved
 
 
-def open_database(
-    path: Path, migrations: Sequence[str], *, synchronous: Literal["NORMAL", "FULL"]
-) -> tuple[sqlite3.Connection, Path | None]:
-    """Open (or make) a database at its newest version.
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The tables of a database, and its `PRAGMA user_version`, which changes with them."""
 
-    A file that is no database, or comes from a newer exporter, is set aside; its new name is the second result. A
-    healthy one that cannot be opened now (disk full, another program at it) stays: that is a `StateError`.
+    version: int
+    script: str
+    synchronous: Literal["NORMAL", "FULL"]
+
+
+def open_database(path: Path, schema: Schema) -> tuple[sqlite3.Connection, Path | None]:
+    """Open a database, or create it.
+
+    A file that is no database, or comes from a newer exporter, is set aside; its new name is the second result. One of
+    an earlier exporter, and a healthy one that cannot be opened now (disk full, another program at it), stay: that is a
+    `StateError`.
     """
     try:
         try:
-            return _open(path, migrations, synchronous), None
+            return _open(path, schema), None
         except DATABASE_ERRORS as error:
             if not is_damage(error):
                 raise
         aside = set_aside(path)
-        return _open(path, migrations, synchronous), aside
+        return _open(path, schema), aside
     except (*DATABASE_ERRORS, OSError) as error:
         raise StateError(
             f"{path} cannot be opened: {error}", hint="check its file system, or set state_dir to a local disk"
         ) from error
 
 
-def _tables(connection: sqlite3.Connection) -> set[str]:
-    return {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-
-
-def _tables_made_by(migrations: Sequence[str]) -> set[str]:
-    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(";".join(migrations))
-        return _tables(connection)
-
-
-def _open(path: Path, migrations: Sequence[str], synchronous: str) -> sqlite3.Connection:
+def _open(path: Path, schema: Schema) -> sqlite3.Connection:
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
     try:
         connection.execute("PRAGMA journal_mode=WAL").fetchone()
-        connection.execute(f"PRAGMA synchronous={synchronous}")
+        connection.execute(f"PRAGMA synchronous={schema.synchronous}")
         connection.execute("PRAGMA foreign_keys=ON")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > len(migrations):
-            raise sqlite3.DatabaseError(f"version {version} is newer than this exporter's {len(migrations)}")
+        if version > schema.version:
+            raise sqlite3.DatabaseError(f"version {version} is newer than this exporter's {schema.version}")
         if version and connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
             raise sqlite3.DatabaseError("malformed")
-        for number, script in enumerate(migrations[version:], version + 1):
-            connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version={number}; COMMIT;")
-        if missing := _tables_made_by(migrations) - _tables(connection):
-            raise sqlite3.DatabaseError(f"no such table: {sorted(missing)[0]}")
+        if 0 < version < schema.version:
+            raise StateError(
+                f"{path} was written by an earlier version of this program: schema {version}, not {schema.version}",
+                hint="install that version again, or move the file away; it is unchanged",
+            )
+        if not version:
+            connection.executescript(f"BEGIN IMMEDIATE; {schema.script}; PRAGMA user_version={schema.version}; COMMIT;")
+        tables = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if missing := set(_TABLE.findall(schema.script)) - tables:
+            raise sqlite3.DatabaseError(f"no such table: {min(missing)}")
     except BaseException:
         connection.close()
         raise

@@ -10,17 +10,18 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
 from exporter.core.delivery.position import START, Identity, Position
 from exporter.errors import StateError
-from exporter.state.database import DATABASE_ERRORS, is_damage, open_database, set_aside
+from exporter.state.database import DATABASE_ERRORS, Schema, is_damage, open_database, set_aside
 from exporter.state.pending_metrics import COUNT, COUNTED_TABLES
 
-_MIGRATIONS: Final = (
-    """
+_SCHEMA: Final = Schema(
+    2,
+    f"""
     CREATE TABLE sinks (id INTEGER PRIMARY KEY, name TEXT NOT NULL, url TEXT NOT NULL, UNIQUE (name, url));
     CREATE TABLE marks (
         session TEXT NOT NULL, sink INTEGER NOT NULL REFERENCES sinks, last_id TEXT, offset INTEGER NOT NULL,
@@ -35,16 +36,19 @@ _MIGRATIONS: Final = (
         session TEXT NOT NULL, sink INTEGER NOT NULL, day TEXT NOT NULL, rule TEXT NOT NULL, count INTEGER NOT NULL,
         PRIMARY KEY (session, sink, day, rule)
     ) WITHOUT ROWID;
-    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID
+    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    {COUNTED_TABLES}
     """,
-    COUNTED_TABLES,
+    "NORMAL",
 )
 _COUNT_MASKED: Final = (
     "INSERT INTO masked VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
 )
+_DELIVER: Final = "INSERT INTO delivered (session, sink, ids, hashes) VALUES (?, ?, ?, ?)"
 FOLLOWING, DELETED_THERE = "following", "deleted_there"
 
 T = TypeVar("T")
+_Statement: TypeAlias = tuple[str, Sequence[object]]
 
 
 class StoreDamagedError(Exception):
@@ -81,7 +85,7 @@ class MarkStore:
         self._path = path
         self.epoch = 0
         self._void = False  # set aside, and not yet begun anew
-        self._connection, self.set_aside = open_database(path, _MIGRATIONS, synchronous="NORMAL")
+        self._connection, self.set_aside = open_database(path, _SCHEMA)
 
     def close(self) -> None:
         """Close the database; the store is not used afterwards."""
@@ -104,7 +108,7 @@ class MarkStore:
             self._connection.close()
             self.set_aside = set_aside(self._path)
         try:
-            self._connection, _ = open_database(self._path, _MIGRATIONS, synchronous="NORMAL")
+            self._connection, _ = open_database(self._path, _SCHEMA)
         except StateError as failure:
             return StoreUnwritableError(str(failure))
         self._void = False
@@ -165,22 +169,13 @@ class MarkStore:
         is remembered or none.
         """
         mark = replace(mark, delivered=mark.delivered + len(ids))
-        try:
-            execute = self._connection.execute
-            execute("BEGIN IMMEDIATE")
-            if ids:
-                execute(
-                    "INSERT INTO delivered (session, sink, ids, hashes) VALUES (?, ?, ?, ?)",
-                    (session, sink, msgspec.json.encode(ids), b"".join(hashes)),
-                )
-            for (day, rule), count in masked.items():
-                execute(_COUNT_MASKED, (session, sink, day, rule, count))
-            if counted:
-                execute(COUNT, (sink, mark.remote_id or session, msgspec.msgpack.encode(counted)))
-            self._put_mark(session, sink, mark)
-            execute("COMMIT")
-        except DATABASE_ERRORS as error:
-            raise self._failed(error) from error
+        statements: list[_Statement] = []
+        if ids:
+            statements.append((_DELIVER, (session, sink, msgspec.json.encode(ids), b"".join(hashes))))
+        statements += [(_COUNT_MASKED, (session, sink, day, rule, count)) for (day, rule), count in masked.items()]
+        if counted:
+            statements.append((COUNT, (sink, mark.remote_id or session, msgspec.msgpack.encode(counted))))
+        self.change([*statements, _put_mark(session, sink, mark)])
         return mark
 
     def count_masked(self, session: str, sink: int, masked: Mapping[tuple[str, str], int]) -> None:
@@ -191,7 +186,7 @@ class MarkStore:
         """Read something that another module of the store keeps here."""
         return self._run(sql, values)
 
-    def change(self, statements: Iterable[tuple[str, Sequence[object]]]) -> None:
+    def change(self, statements: Iterable[_Statement]) -> None:
         """Carry out statements of another module of the store, all or none."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -200,24 +195,6 @@ class MarkStore:
             self._connection.execute("COMMIT")
         except DATABASE_ERRORS as error:
             raise self._failed(error) from error
-
-    def _put_mark(self, session: str, sink: int, mark: Mark) -> None:
-        identity = mark.identity
-        self._connection.execute(
-            "INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                session,
-                sink,
-                mark.last_id,
-                mark.position.offset,
-                mark.position.tail,
-                identity.device if identity else None,
-                identity.inode if identity else None,
-                mark.remote_id,
-                mark.state,
-                mark.delivered,
-            ),
-        )
 
     def delivered(self, session: str, sink: int) -> dict[str, bytes]:
         """Return the ids that a sink has, not hidden, in the order delivered, with the hash of each.
@@ -234,20 +211,11 @@ class MarkStore:
     def replace_delivered(self, session: str, sink: int, mark: Mark, delivered: Mapping[str, bytes]) -> Mark:
         """Remember exactly these ids as what the sink has, and this mark; return the mark with its new count."""
         mark = replace(mark, delivered=len(delivered))
-        try:
-            execute = self._connection.execute
-            execute("BEGIN IMMEDIATE")
-            execute("DELETE FROM delivered WHERE session = ? AND sink = ?", (session, sink))
-            for width in {len(one) for one in delivered.values()}:
-                some = {identity: one for identity, one in delivered.items() if len(one) == width}
-                execute(
-                    "INSERT INTO delivered (session, sink, ids, hashes) VALUES (?, ?, ?, ?)",
-                    (session, sink, msgspec.json.encode(list(some)), b"".join(some.values())),
-                )
-            self._put_mark(session, sink, mark)
-            execute("COMMIT")
-        except DATABASE_ERRORS as error:
-            raise self._failed(error) from error
+        statements: list[_Statement] = [("DELETE FROM delivered WHERE session = ? AND sink = ?", (session, sink))]
+        for width in {len(one) for one in delivered.values()}:
+            some = {identity: one for identity, one in delivered.items() if len(one) == width}
+            statements.append((_DELIVER, (session, sink, msgspec.json.encode(list(some)), b"".join(some.values()))))
+        self.change([*statements, _put_mark(session, sink, mark)])
         return mark
 
     def masked(self, session: str, sink: int) -> dict[str, dict[str, int]]:
@@ -269,6 +237,13 @@ def exporter_id(store: MarkStore) -> str:
     name = store.fact("exporter_id") or str(uuid.uuid4())
     store.remember("exporter_id", name)
     return name
+
+
+def _put_mark(session: str, sink: int, mark: Mark) -> _Statement:
+    place = (mark.position.offset, mark.position.tail)
+    file = (None, None) if mark.identity is None else (mark.identity.device, mark.identity.inode)
+    row = (session, sink, mark.last_id, *place, *file, mark.remote_id, mark.state, mark.delivered)
+    return "INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
 
 
 def _delivered(row: tuple[object, ...]) -> list[tuple[str, bytes]]:

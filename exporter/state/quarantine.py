@@ -13,23 +13,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from exporter.core.delivery.segment import Unsendable
-from exporter.state.database import DATABASE_ERRORS, is_damage, open_database, set_aside
+from exporter.state.database import DATABASE_ERRORS, Schema, is_damage, open_database, set_aside
 
-_MIGRATIONS: Final = (
+# A file that was rewritten may hold another event of the same size at the same place: the hash tells them apart.
+_SCHEMA: Final = Schema(
+    2,
     """
     CREATE TABLE quarantine (
         n INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, event TEXT, offset INTEGER NOT NULL,
         size INTEGER NOT NULL, sink TEXT NOT NULL, reason TEXT NOT NULL, detail TEXT NOT NULL, since REAL NOT NULL,
-        raw BLOB NOT NULL
+        raw BLOB NOT NULL, hash BLOB NOT NULL DEFAULT x''
     );
-    CREATE UNIQUE INDEX quarantine_once ON quarantine (session, sink, offset, size, reason)
-    """,
-    # A file that was rewritten may hold another event of the same size at the same place.
-    """
-    ALTER TABLE quarantine ADD COLUMN hash BLOB NOT NULL DEFAULT x'';
-    DROP INDEX quarantine_once;
     CREATE UNIQUE INDEX quarantine_once ON quarantine (session, sink, offset, size, reason, hash)
     """,
+    "FULL",
 )
 _ENTRIES: Final = "SELECT n, session, event, offset, size, nullif(sink, ''), reason, detail, since, raw FROM quarantine"
 _BYTES: Final = "SELECT coalesce(sum(length(raw)), 0) FROM quarantine"
@@ -62,7 +59,7 @@ class Quarantine:
         self._path = path
         self._bytes_max = bytes_max
         self._days_max = days_max
-        self._connection, self.set_aside = open_database(path, _MIGRATIONS, synchronous="FULL")
+        self._connection, self.set_aside = open_database(path, _SCHEMA)
         self._bytes = self._measure()
 
     def close(self) -> None:
@@ -78,7 +75,7 @@ class Quarantine:
             if is_damage(error):  # what was kept is set aside, and there is room for what comes
                 self._connection.close()
                 self.set_aside = set_aside(self._path)
-                self._connection, _ = open_database(self._path, _MIGRATIONS, synchronous="FULL")
+                self._connection, _ = open_database(self._path, _SCHEMA)
                 self._bytes = 0
                 raise sqlite3.DatabaseError("malformed, set aside") from error
             raise

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from config.settings import MissionControl, Settings
     from exporter.daemon.remote_sources import RemoteSources
-    from exporter.missioncontrol.store.store import Store as ReceiverStore
+    from exporter.missioncontrol.store.port import Store as ReceiverStore
     from exporter.sinks.mission_control import MissionControlSink
     from exporter.wiring.host_logs import HostLogs
     from exporter.wiring.live_metrics import LiveMetrics

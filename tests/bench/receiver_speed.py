@@ -21,7 +21,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from exporter.missioncontrol.search.index import path_beside
+from exporter.missioncontrol.search.fts5 import path_beside
 from tests.bench import measure
 from tests.bench.first_run import Sampled
 from tests.bench.generate import EventStream
@@ -49,7 +49,7 @@ SERVE = """
 import asyncio, sys
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 async def serve():
     with Store(sys.argv[1]) as store:

@@ -14,7 +14,7 @@ import httpx
 
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from exporter.wiring.event_views import make_trace, project
 
 DEMO = Path(__file__).resolve().parents[2] / "exporter/demo/session.jsonl"

@@ -14,7 +14,7 @@ import exporter.sources.rpc.session as session_module
 from config.settings import MissionControl, Source
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from exporter.sources.tap.source import socket_path
 from tests.daemon.station import Station, until
 from tests.sources.rpc_server import SESSION, MadeUpServer

@@ -11,7 +11,7 @@ import pytest
 
 from exporter.core.events.redaction import Masked, Redacted, Refused
 from exporter.missioncontrol.http.app import create_app
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 DECLARED = {"Session-Exporter": "0.1.0"}
 Opener = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from exporter.wiring.event_views import project
 from tests.missioncontrol.conftest import Opener
 

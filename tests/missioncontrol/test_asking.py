@@ -1,9 +1,6 @@
 """What a session waits for is said in words, wherever it is shown."""
 
-import json
-import sqlite3
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.missioncontrol.ingest import write_jobs
-from exporter.missioncontrol.ingest.batch import read_elements, sort_out
-from exporter.missioncontrol.live import feed
 from exporter.missioncontrol.live.wait_text import ASKING, words
-from exporter.missioncontrol.store.sqlite import schema
-from exporter.missioncontrol.store.store import Store
 
 Make = Callable[..., bytes]
 NOW = "2026-11-18T10:00:00.000Z"
@@ -113,22 +105,3 @@ async def test_the_feed_the_api_and_the_page_say_it(
     assert "Run rm -r build · Clean up" in page
     assert "Write /x/a.py" not in page
     assert "Use the tool List of files" in timeline
-
-
-def test_a_store_from_before_says_it_too(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    event, data = permission(kind="shell", fullCommandText="make")
-    line = json.dumps({"type": event, "id": "a", "timestamp": NOW, "data": data}).encode()
-    with Store(path) as store:
-        store.do(lambda database: write_jobs.register(database, "s", "s", NOW))
-        batch = sort_out(read_elements(b'{"events":[' + line + b"]}"), event_bytes_max=1 << 20)
-        store.do(lambda database: write_jobs.store_batch(database, "s", batch, NOW))
-    with sqlite3.connect(path) as database:
-        database.execute("UPDATE notices SET text = ''")
-        database.execute(f"PRAGMA user_version = {schema._MIGRATIONS.index(schema._WORDS)}")
-    with Store(path) as store:
-        page, _ = store.do(
-            lambda database: feed.notifications(database, type=None, status=None, session_id=None, limit=9, cursor=None)
-        )
-
-    assert [entry["text"] for entry in page] == ["Run make"]

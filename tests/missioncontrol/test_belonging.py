@@ -1,7 +1,6 @@
 """Every stored event belongs to the right agent: in every capture, and however the events came."""
 
 import json
-import sqlite3
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -15,8 +14,8 @@ from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.agent_attribution import kin
 from exporter.missioncontrol.ingest.batch import read_elements, sort_out
 from exporter.missioncontrol.store.agent_tree import tree
-from exporter.missioncontrol.store.sqlite import schema
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.port import Database
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 REAL = Path(__file__).parents[3] / "shared" / "real"
@@ -34,7 +33,7 @@ def post(store: Store, session: str, lines: list[bytes], rewound: tuple[str, ...
 def paths(store: Store, session: str) -> Paths:
     """The id of every event, in order, and the path of agents it belongs to."""
 
-    def read(database: sqlite3.Connection) -> Paths:
+    def read(database: Database) -> Paths:
         family = kin(database, session)
         rows = database.execute("SELECT id, agent_id FROM events WHERE hidden = 0 ORDER BY place, n")
         return [(id, family.path(agent)) for id, agent in rows]
@@ -208,21 +207,3 @@ def test_a_session_that_is_deleted_leaves_no_agents(tmp_path: Path) -> None:
         store.do(lambda database: write_jobs.forget_session(database, "s", NOW))
 
         assert store.do(lambda database: database.execute("SELECT count(*) FROM families").fetchone()) == (0,)
-
-
-def test_a_store_from_before_is_gone_through_once(tmp_path: Path) -> None:
-    """The rows of earlier versions name what the event itself names."""
-    path = tmp_path / "store.db"
-    with Store(path) as store:
-        post(store, "s", STORY.lines)
-        post(store, "t", [STORY.lines[0]])
-    with sqlite3.connect(path) as database:
-        database.execute("DROP TABLE families")
-        database.execute("UPDATE events SET agent_id = json_extract(CAST(body AS TEXT), '$.agentId')")
-        version = schema._MIGRATIONS.index(schema._FAMILIES)
-        database.execute(f"PRAGMA user_version = {version}")
-    with Store(path) as store:
-        post(store, "s", [b'{"type":"tool.x","id":"next","data":{},"agentId":"inner","parentId":"e26"}'])
-        store.do(lambda database: write_jobs.forget_session(database, "t", NOW))
-
-        assert paths(store, "s") == [*STORY.paths, ("next", ("outer", "inner"))]

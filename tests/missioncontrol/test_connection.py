@@ -16,7 +16,7 @@ import pytest
 from exporter.missioncontrol.http import connection, login
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import ServerHandle, serve_http
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 SECONDS_MAX = 15

@@ -6,9 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol.http.login import COOKIE, Login, make_entrance
+from exporter.missioncontrol.http.login import COOKIE, Login
 from exporter.missioncontrol.store import tokens
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio
 
@@ -86,7 +86,7 @@ async def test_other_cookies_outlive_a_revoked_token(browser: httpx.AsyncClient,
 
 
 async def test_an_address_works_once(browser: httpx.AsyncClient) -> None:
-    entrance: Login = browser._transport.app.state.entrance  # type: ignore[attr-defined]  # of the ASGI transport
+    entrance: Login = browser._transport.app.state.login  # type: ignore[attr-defined]  # of the ASGI transport
     code = entrance.one_time_code()
 
     first = await browser.get(f"/enter?once={code}")
@@ -125,7 +125,7 @@ async def test_codes_and_cookies_end() -> None:
 
     assert (before, used, used_again) == (True, True, True)
     assert (await entrance.knows(cookie), entrance.use(late)) == (False, None)
-    assert not await make_entrance(None, nobody, never).knows("")
+    assert not await Login(None, nobody, never).knows("")
 
 
 async def test_a_form_of_many_megabytes_is_refused(browser: httpx.AsyncClient) -> None:

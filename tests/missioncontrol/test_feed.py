@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from exporter.core.events.redaction import Redacted
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from exporter.missioncontrol.http.app import create_app
-from exporter.missioncontrol.store.sqlite.erase import pending
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 Make = Callable[..., bytes]
@@ -21,8 +20,8 @@ TEXT = "heldsecrettext"
 
 @pytest.fixture(autouse=True)
 def _few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exporter.missioncontrol.store.sqlite.erase.eraser._TRIES_SECONDS", 0.5)
-    monkeypatch.setattr("exporter.missioncontrol.store.sqlite.erase.eraser._LATER_SECONDS", 0.05)
+    monkeypatch.setattr("exporter.missioncontrol.store.eraser._TRIES_SECONDS", 0.5)
+    monkeypatch.setattr("exporter.missioncontrol.store.eraser._LATER_SECONDS", 0.05)
 
 
 @pytest.fixture(params=["mission-control.db", "mission-control-search.db"])
@@ -48,7 +47,7 @@ def holding(directory: Path) -> list[str]:
 
 async def finished(store: Store) -> None:
     for _ in range(1000):
-        if not store.do(pending.is_left):
+        if not store.do(lambda database: database.has_text_to_erase()):
             return
         await asyncio.sleep(0.01)
     raise AssertionError("it is not worked off")

@@ -11,9 +11,11 @@ import pytest
 from exporter.missioncontrol import receiver
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import Elements, sort_out
-from exporter.missioncontrol.search.index import identity_of, matches, open_index, path_beside, put, read_on, take_out
+from exporter.missioncontrol.search.fts5 import Fts5Index, open_index, path_beside
+from exporter.missioncontrol.search.index import Term, read_on, rows_of
+from exporter.missioncontrol.store.queries import identity
 from exporter.missioncontrol.store.session_row import number_of
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from tests.missioncontrol.test_search import find
 
 NOW = "2026-11-18T10:00:00.000Z"
@@ -32,6 +34,12 @@ def filled(store_path: Path, make_event: Make) -> Iterator[Store]:
         yield store
 
 
+def take_out(index: Fts5Index, store: Store, session: int) -> None:
+    index.remove(
+        session, lambda after, until: store.read_now(lambda database: rows_of(database, session, after, until))
+    )
+
+
 @pytest.mark.anyio
 async def test_a_search_does_not_wait_for_events_that_were_deleted_before_they_were_indexed(
     filled: Store, open_client: Any, monkeypatch: pytest.MonkeyPatch
@@ -48,31 +56,33 @@ async def test_a_search_does_not_wait_for_events_that_were_deleted_before_they_w
 
 def test_what_another_process_has_read_before_a_session_is_forgotten_is_not_put_back(filled: Store) -> None:
     assert filled.path is not None
-    path, identity = path_beside(filled.path), filled.read_now(identity_of)
+    path, known = path_beside(filled.path), filled.read_now(identity)
     session = filled.read_now(lambda database: number_of(database, "gone"))
-    with closing(open_index(path, identity)) as index, closing(open_index(path, identity)) as other:
+    with closing(open_index(path, known)) as index, closing(open_index(path, known)) as other:
         texts = read_on(other, filled.read_now)
         assert texts is not None
-        take_out(index, filled.read_now, session)
+        take_out(index, filled, session)
 
-        put(other, texts)
+        other.put(texts)
         while (texts := read_on(other, filled.read_now)) is not None:
-            put(other, texts)
+            other.put(texts)
 
-        assert list(matches(index, '"goneword"', 1 << 62)) == []
-        assert list(matches(index, '"keptword"', 1 << 62)) == [5, 4, 3, 2, 1]
+        assert list(index.matches([Term("goneword")], 1 << 62)) == []
+        assert list(index.matches([Term("keptword")], 1 << 62)) == [5, 4, 3, 2, 1]
 
 
 def test_what_another_process_puts_in_while_a_session_is_being_forgotten_is_taken_out(filled: Store) -> None:
     assert filled.path is not None
-    path, identity = path_beside(filled.path), filled.read_now(identity_of)
+    path, known = path_beside(filled.path), filled.read_now(identity)
     session = filled.read_now(lambda database: number_of(database, "gone"))
-    with closing(open_index(path, identity)) as index, closing(open_index(path, identity)) as other:
+    with closing(open_index(path, known)) as index, closing(open_index(path, known)) as other:
         texts = read_on(other, filled.read_now)
         assert texts is not None
-        index.set_trace_callback(lambda statement: put(other, texts) if statement == "BEGIN IMMEDIATE" else None)
+        index.database.set_trace_callback(
+            lambda statement: other.put(texts) if statement == "BEGIN IMMEDIATE" else None
+        )
 
-        take_out(index, filled.read_now, session)
+        take_out(index, filled, session)
 
-        assert list(matches(index, '"keptword"', 1 << 62)) == [5, 4, 3, 2, 1]
-        assert list(matches(index, '"goneword"', 1 << 62)) == []
+        assert list(index.matches([Term("keptword")], 1 << 62)) == [5, 4, 3, 2, 1]
+        assert list(index.matches([Term("goneword")], 1 << 62)) == []

@@ -15,11 +15,11 @@ import pytest
 
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import Elements, sort_out
-from exporter.missioncontrol.search.index import path_beside
+from exporter.missioncontrol.search.fts5 import path_beside
 from exporter.missioncontrol.search.search import SearchIndex
 from exporter.missioncontrol.search.search_query import numbers, understand
 from exporter.missioncontrol.store.session_row import number_of
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 NOW = "2026-11-18T10:00:00.000Z"
 EVENTS = 24_000
@@ -121,8 +121,9 @@ def test_a_session_that_is_deleted_meanwhile_leaves_no_word(filled: Store) -> No
 
 def test_it_ends_with_the_program_that_started_it(filled: Store, store_path: Path) -> None:
     script = (
-        "import sys, time; from exporter.missioncontrol.search.search import Search;"
-        " from exporter.missioncontrol.store.store import Store; Search(Store(sys.argv[1])).wake(); time.sleep(60)"
+        "import sys, time; from exporter.missioncontrol.search.search import SearchIndex;"
+        " from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store;"
+        " SearchIndex(Store(sys.argv[1])).wake(); time.sleep(60)"
     )
     filled.close()
     program = subprocess.Popen([sys.executable, "-c", script, str(store_path)])

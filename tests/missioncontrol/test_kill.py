@@ -17,7 +17,7 @@ from exporter.core.events import digest
 from exporter.missioncontrol.search.search import SearchIndex
 from exporter.missioncontrol.search.search_query import numbers, understand
 from exporter.missioncontrol.store import queries
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,7 @@ SERVE = """
 import asyncio, sys
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 async def serve():
     with Store(sys.argv[1]) as store:
@@ -114,7 +114,7 @@ def check(store_path: Path, uploaders: list[Uploader]) -> None:
         assert store.notices == []
         for uploader in uploaders:
             session = uploader.session
-            held = store.do(lambda database, id=session: queries.held(database, id, with_items=True))  # type: ignore[misc]
+            held = store.do(lambda database, id=session: queries.upload_state(database, id, with_items=True))  # type: ignore[misc]
             assert held.items is not None
             stored = len(held.items)
             assert uploader.acknowledged <= stored <= uploader.acknowledged + 50

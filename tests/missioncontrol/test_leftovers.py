@@ -15,7 +15,8 @@ import pytest
 
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import read_elements, sort_out
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.port import Database
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 NOW = "2026-11-18T10:00:00.000Z"
 SESSIONS = 40
@@ -42,7 +43,7 @@ class Chance:
             self.forget(session)
 
     def do(self, job: Callable[..., Any], session: int, *rest: Any) -> None:
-        def run(database: sqlite3.Connection) -> None:
+        def run(database: Database) -> None:
             job(database, f"s{session}", *rest)
 
         self.store.do(run)

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from exporter.missioncontrol.http.request_intake import RequestLimits
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from tests.missioncontrol.test_body import bomb_gzip, bomb_zstd
 from tests.missioncontrol.test_kill import SERVE
 

@@ -18,7 +18,7 @@ from exporter.core.events.summary import Summary
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import read_elements, sort_out
 from exporter.missioncontrol.store import queries
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 NOW = "2026-11-18T10:01:00.000Z"
 SESSIONS = ("one", "two")
@@ -90,7 +90,7 @@ class Deliveries(RuleBasedStateMachine):
             self.compare(session, shown)
 
     def compare(self, session: str, shown: dict[str, bytes]) -> None:
-        held = self.store.do(lambda database: queries.held(database, session, with_items=True))
+        held = self.store.do(lambda database: queries.upload_state(database, session, with_items=True))
         page = self.store.do(lambda database: queries.events(database, session, limit=1000))
         hashes = [(id, sha256(raw).digest()) for id, raw in shown.items()]
         assert sorted(page.bodies) == sorted(shown.values())

@@ -15,7 +15,7 @@ from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import read_elements, sort_out
 from exporter.missioncontrol.ingest.event_order import STEP, Item, arrange, places, thread
 from exporter.missioncontrol.store import queries
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 NOW = "2026-11-18T10:00:00.000Z"
 
@@ -46,7 +46,7 @@ class File(RuleBasedStateMachine):
         self.store.do(lambda database: write_jobs.store_batch(database, "s", batch, NOW))
 
     def shown(self) -> list[str]:
-        held = self.store.do(lambda database: queries.held(database, "s", with_items=True))
+        held = self.store.do(lambda database: queries.upload_state(database, "s", with_items=True))
         assert held.items is not None
         return [id for id, _ in held.items]
 
@@ -91,7 +91,7 @@ class File(RuleBasedStateMachine):
         ids = [id for id, _ in self.lines]
         self.post([line for line in self.lines if line[0] not in shown], sorted(shown - set(ids)))
 
-        held = self.store.do(lambda database: queries.held(database, "s"))
+        held = self.store.do(lambda database: queries.upload_state(database, "s"))
         page = self.store.do(lambda database: queries.events(database, "s", limit=1000))
         assert page.bodies == [raw for _, raw in self.lines]
         assert held.ack.digest == digest.total((id, sha256(raw).digest()) for id, raw in self.lines)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from exporter.missioncontrol.pages.page import script_file, style_sheet
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from exporter.wiring.event_views import make_trace
 from tests.missioncontrol.conftest import Opener
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from exporter.core.events.types import KNOWN
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from exporter.wiring.event_views import make_trace
 from tests.missioncontrol.test_pages import DEMO
 

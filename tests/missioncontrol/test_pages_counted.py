@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from exporter.missioncontrol.store.retention import Retention
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from tests.missioncontrol.conftest import Opener
 from tests.missioncontrol.test_pages import read
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]

@@ -16,7 +16,7 @@ from exporter.core.events.types import KNOWN
 from exporter.missioncontrol import pages
 from exporter.missioncontrol.pages.timeline import stops, teller
 from exporter.missioncontrol.store import tokens
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from tests.missioncontrol.test_pages import DEMO
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

@@ -1,7 +1,6 @@
 """Large strings are stored once, come back byte for byte, and can be left out of a list."""
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter.missioncontrol.store import payloads
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.sqlite.schema import open_database
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]
 LARGE = 'many words of a large output\n\t"quoted" \\ ü 日本 ' * 2000
 
 
-def _put(database: sqlite3.Connection, session: int, body: bytes) -> tuple[bytes, bytes | None]:
+def _put(database: Database, session: int, body: bytes) -> tuple[bytes, bytes | None]:
     large = payloads.find(body)
     return payloads.cut_out(body, large, payloads.keep(database, session, [(body, large)]))
 

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol.search import index
+from exporter.missioncontrol.search import fts5
 from exporter.missioncontrol.search.search_query import understand
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]
@@ -256,7 +256,7 @@ async def test_many_stores_at_once_are_all_found(client: httpx.AsyncClient, make
 async def test_an_index_of_many_parts_answers_as_one_does(
     monkeypatch: pytest.MonkeyPatch, client: httpx.AsyncClient, make_event: Make, make_body: Make, limit: int
 ) -> None:
-    monkeypatch.setattr(index, "_PART_BITS", 3)
+    monkeypatch.setattr(fts5, "_PART_BITS", 3)
     texts = [f"every word{n}" + (" seldom" if n % 10 == 8 else "") for n in range(40)]
     await store_texts(client, make_event, make_body, *texts)
     await store_texts(client, make_event, make_body, "every seldom", s="t")

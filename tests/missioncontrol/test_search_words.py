@@ -11,7 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from exporter.missioncontrol.search.event_text import folded, text_of, words_of
-from exporter.missioncontrol.search.index import Texts, open_index, put
+from exporter.missioncontrol.search.fts5 import open_index
+from exporter.missioncontrol.search.index import Texts
 from exporter.missioncontrol.search.search_query import numbers, places, understand
 from tests.missioncontrol.test_search import find, store_texts
 
@@ -189,7 +190,7 @@ def test_exactly_the_texts_that_hold_the_words_are_found(given: tuple[list[str],
         return
 
     with closing(open_index(None, 1)) as index:
-        put(index, Texts(0, len(bodies), [(n, words_of(body)) for n, body in enumerate(bodies, 1)]))
+        index.put(Texts(0, len(bodies), [(n, words_of(body)) for n, body in enumerate(bodies, 1)]))
         may_match = list(numbers(index, query, None))
     found = [n for n in may_match if places(query, text_of(bodies[n - 1]))]
 

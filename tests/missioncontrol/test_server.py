@@ -18,7 +18,7 @@ from exporter.errors import ExporterError, SettingsError
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.peer import peer_of
 from exporter.missioncontrol.http.server import serve_http
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc/net/tcp is Linux's")

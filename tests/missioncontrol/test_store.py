@@ -11,8 +11,9 @@ from exporter.errors import StateError
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.receiver import Receiver
 from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.port import Database, StoreError
 from exporter.missioncontrol.store.retention import Retention
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio
 
@@ -125,7 +126,7 @@ def test_a_place_that_cannot_be_written_is_an_error_with_a_hint(tmp_path: Path) 
 
 
 def test_a_job_that_fails_undoes_only_itself(store: Store) -> None:
-    def half(database: sqlite3.Connection) -> None:
+    def half(database: Database) -> None:
         write_jobs.register(database, "half", "half", "2026-01-01T00:00:00.000Z")
         raise ValueError("in the middle")
 
@@ -158,9 +159,9 @@ async def test_a_read_sees_every_answered_write(store: Store) -> None:
         id = f"s{number}"
         await store.write(lambda database, id=id: write_jobs.register(database, id, id, "now"))  # type: ignore[misc]
 
-        assert (await store.read(lambda database, id=id: queries.held(database, id))).task_id == id  # type: ignore[misc]
+        assert (await store.read(lambda database, id=id: queries.upload_state(database, id))).task_id == id  # type: ignore[misc]
 
 
 async def test_a_read_cannot_write(store_path: Path) -> None:
-    with Store(store_path) as store, pytest.raises(sqlite3.OperationalError, match="readonly"):
+    with Store(store_path) as store, pytest.raises(StoreError, match="readonly"):
         await store.read(lambda database: write_jobs.register(database, "s", "s", "now"))

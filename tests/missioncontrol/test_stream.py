@@ -10,7 +10,7 @@ import pytest
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
 from exporter.missioncontrol.live.subscriptions import LiveSubscriptions, TooManySubscribersError
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]
@@ -89,7 +89,7 @@ async def test_a_slow_watcher_loses_the_oldest_and_is_told_how_many() -> None:
 
 async def test_what_waits_for_a_watcher_is_bounded_in_bytes() -> None:
     live = LiveSubscriptions()
-    with live.watch(None) as watcher:
+    with live.subscribe(None) as watcher:
         for _ in range(40):
             live.publish_events("s", [b'"' + b"x" * (1 << 20) + b'"'], ephemeral=True)
 

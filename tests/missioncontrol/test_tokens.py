@@ -19,7 +19,7 @@ from exporter.missioncontrol.http.server import Certificate, serve_http
 from exporter.missioncontrol.receiver import Receiver
 from exporter.missioncontrol.store import tokens
 from exporter.missioncontrol.store.retention import Retention
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from exporter.missioncontrol.store.token_admin import create_token, list_tokens, revoke_token
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from exporter.missioncontrol.live.waiting import SESSIONS_MAX, WAITS_MAX, OpenWaits
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from tests.missioncontrol.conftest import Opener
 
 pytestmark = pytest.mark.anyio
@@ -179,9 +179,9 @@ async def test_an_answer_between_two_pages_makes_no_gap(
 def test_what_is_waited_for_is_bounded(asked: Make) -> None:
     waiting = OpenWaits()
     for number in range(SESSIONS_MAX + 10):
-        waiting.take(f"s{number}", [asked()])
+        waiting.add_live(f"s{number}", [asked()])
     for number in range(WAITS_MAX + 10):
-        waiting.take("one", [asked(f"r{number}")])
+        waiting.add_live("one", [asked(f"r{number}")])
 
     assert len(waiting.all()) <= SESSIONS_MAX + WAITS_MAX
     assert sum(wait.session == "one" for wait in waiting.all()) == WAITS_MAX
@@ -192,6 +192,6 @@ def test_a_request_of_any_shape_is_taken(make_event: Make, data: Any) -> None:
     waiting = OpenWaits()
     event = json.loads(make_event("e", "user_input.requested", ephemeral=True)) | {"data": data}
 
-    assert waiting.take("s", [json.dumps(event).encode(), b'{"type":"user_input.requested"'])
-    assert not waiting.take("s", [json.dumps(event).encode()])
+    assert waiting.add_live("s", [json.dumps(event).encode(), b'{"type":"user_input.requested"'])
+    assert not waiting.add_live("s", [json.dumps(event).encode()])
     assert [wait.text for wait in waiting.all()] == [""]

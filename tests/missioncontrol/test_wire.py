@@ -9,7 +9,7 @@ import pytest
 
 from exporter.core.events import digest
 from exporter.missioncontrol.http.request_intake import RequestLimits
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]

@@ -8,11 +8,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.core.delivery.position import START, Identity, Position, tail_hash
-from exporter.state.marks import DELETED_THERE, Mark, MarkStore, StoreDamagedError, StoreUnwritableError
+from exporter.state.marks import (
+    DELETED_THERE,
+    Mark,
+    MarkStore,
+    StoreDamagedError,
+    StoreUnwritableError,
+    exporter_id,
+)
+from exporter.state.pending_metrics import waiting
 from tests.state.damage import DAMAGE
 from tests.state.full_disk import full_disk
 from tests.state.killing import killed_after
@@ -29,7 +38,28 @@ def store(path: Path) -> Iterator[MarkStore]:
         yield opened
 
 
+BEFORE = Path(__file__).parents[1] / "fixtures" / "before"
 FULL_MARK = Mark("last", Position(2**40, tail_hash(b"x")), Identity(2**31, 2**62), "remote", DELETED_THERE, 5)
+
+
+def test_marks_of_the_version_before_are_read_on(path: Path) -> None:
+    path.write_bytes(zstandard.decompress((BEFORE / "marks.db.zst").read_bytes()))
+    with closing(MarkStore(path)) as store:
+        sink = store.sink_id("mission-control", "http://x")
+        pending = waiting(store, sink, 10)
+
+        assert store.set_aside is None
+        assert store.marks(sink) == {
+            "first": Mark("e2", Position(300, b"tail"), Identity(1, 2), "remote", "following", 2),
+            "second": Mark("b1", Position(10, b"x"), delivered=1),
+        }
+        assert store.delivered("first", sink) == {"e1": b"1" * 32, "e2": b"2" * 32}
+        assert store.masked("first", sink) == {"2026-11-18": {"aws": 2}}
+        assert exporter_id(store) == "fixed-id"
+        assert [(one.stream, one.state, one.bodies) for one in pending] == [
+            ("first", b"sums", []),
+            ("remote", None, [b"counted"]),
+        ]
 
 
 @pytest.mark.parametrize("mark", [Mark(), FULL_MARK])

@@ -6,15 +6,19 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from exporter.core.delivery.segment import Unsendable
-from exporter.state.quarantine import Quarantine, QuarantineFullError
+from exporter.state.quarantine import Quarantine, Quarantined, QuarantineFullError
 from tests.state.damage import DAMAGE
 from tests.state.full_disk import full_disk
 from tests.state.killing import killed_after
+
+BEFORE = Path(__file__).parents[1] / "fixtures" / "before"
 
 
 def bad(offset: int, raw: bytes = b"rubbish", *, identity: str | None = None, reason: str = "not_json") -> Unsendable:
@@ -228,23 +232,16 @@ def test_on_a_full_disk_nothing_is_kept_and_it_is_over_when_there_is_room(tmp_pa
         assert quarantine.add("s", None, [bad(10), bad(20)]) == 2
 
 
-def test_a_database_of_the_first_version_is_read_on(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as old:
-        old.executescript(
-            """
-            CREATE TABLE quarantine (
-                n INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, event TEXT, offset INTEGER NOT NULL,
-                size INTEGER NOT NULL, sink TEXT NOT NULL, reason TEXT NOT NULL, detail TEXT NOT NULL,
-                since REAL NOT NULL, raw BLOB NOT NULL
-            );
-            CREATE UNIQUE INDEX quarantine_once ON quarantine (session, sink, offset, size, reason);
-            INSERT INTO quarantine VALUES (5, 's', 'i', 0, 3, '', 'budget', '', 4000000000, x'616263');
-            PRAGMA user_version = 1;
-            """
-        )
+def test_a_database_of_the_version_before_is_read_on(path: Path) -> None:
+    path.write_bytes(zstandard.decompress((BEFORE / "quarantine.db.zst").read_bytes()))
     with closing(opened(path)) as quarantine:
         assert quarantine.set_aside is None
-        assert [(kept.number, kept.event, kept.raw) for kept in quarantine.entries()] == [(5, "i", b"abc")]
+        assert [replace(kept, since=0) for kept in quarantine.entries()] == [
+            Quarantined(1, "first", "e3", 300, 9, "otel", "invalid", "why", 0, b"raw bytes"),
+            Quarantined(2, "second", None, 1, 3, None, "out_of_time", "", 0, b"raw"),
+        ]
+        same = Unsendable(offset=300, raw=b"raw bytes", size=9, reason="invalid", id="e3")
+        assert quarantine.add("first", "otel", [same]) == 0
 
 
 def test_what_is_kept_is_counted_by_its_reason(quarantine: Quarantine) -> None:

@@ -4,6 +4,7 @@ app             the ASGI application and its routes; server and connection put i
 guard, login    who may speak to the receiver; peer tells the user at the other end of a loopback connection
 request_body, request_intake   bodies within limits, batches decoded and redacted off the event loop
 upload_api      what exporters and the CLI call, below /agents
-read_api, search_api           what people and programs call, below /api/v1; query_params and responses are shared
-event_annotations, store_errors, metrics, page_routes          parts of answers
+read_api, search_api           what people and programs call, below /api/v1
+query_params, responses        shared by all: what a query asks for, and answers and errors as HTTP
+event_annotations, metrics     parts of answers; page_routes says where the pages are
 """

@@ -1,11 +1,10 @@
-"""The receiver as one ASGI application; also what the uploader's tests talk to, so that the two cannot drift."""
+"""The receiver as one ASGI application; the tests of uploaders use it too, so that the two cannot drift."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Final, Unpack
 
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
@@ -15,20 +14,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from exporter.core.events.projection import ProjectEvent
 from exporter.core.events.redaction import RedactEvent
 from exporter.core.names import STORE_HEADER
 from exporter.missioncontrol.http import page_routes, read_api, search_api, upload_api
 from exporter.missioncontrol.http.guard import Guard
-from exporter.missioncontrol.http.login import ROUTES as ENTRANCE
-from exporter.missioncontrol.http.login import make_entrance
-from exporter.missioncontrol.http.request_intake import Counters, RequestLimits
+from exporter.missioncontrol.http.login import ROUTES as LOGIN
+from exporter.missioncontrol.http.login import Login
+from exporter.missioncontrol.http.request_intake import Counters
 from exporter.missioncontrol.http.responses import ApiError, answer_api_error, error_answer
-from exporter.missioncontrol.receiver import MakeTrace, Receiver, utc_now
-from exporter.missioncontrol.search.index import identity_of
+from exporter.missioncontrol.receiver import Receiver, ReceiverOptions
 from exporter.missioncontrol.store import tokens
-from exporter.missioncontrol.store.retention import Retention
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.store.port import Store
+from exporter.missioncontrol.store.queries import identity
 
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -50,38 +47,31 @@ def create_app(
     redactor: RedactEvent | None = None,
     token: str | None = None,
     trusted_hosts: Iterable[str] = (),
-    clock: Callable[[], datetime] = utc_now,
-    limits: RequestLimits | None = None,
-    make_trace: MakeTrace | None = None,
-    project: ProjectEvent | None = None,
-    retention: Retention | None = None,
+    **options: Unpack[ReceiverOptions],
 ) -> Starlette:
     """Return the application on this store, which stays the caller's to close.
 
-    `make_trace` answers `/trace`, else 501; `project` says what an event is to model and screen, else nothing does. In
-    process the token is asked for only when there is one; `server.serve_http` adds the rules for the network.
+    In process the token is asked for only when there is one; `server.serve_http` adds the rules for the network.
     """
-    receiver = Receiver(
-        store, redactor, clock=clock, limits=limits, make_trace=make_trace, project=project, retention=retention
-    )
-    entrance = make_entrance(token, receiver.find_holder, partial(_is_in_force, store))
+    receiver = Receiver(store, redactor, **options)
+    login = Login(token, receiver.find_holder, partial(_is_in_force, store))
     app = Starlette(
-        routes=[*upload_api.ROUTES, *read_api.ROUTES, *search_api.ROUTES, *ENTRANCE, *page_routes.ROUTES],
+        routes=[*upload_api.ROUTES, *read_api.ROUTES, *search_api.ROUTES, *LOGIN, *page_routes.ROUTES],
         middleware=[
-            Middleware(_FinishAnswers, counters=receiver.counters, store=store.do(identity_of)),
+            Middleware(_FinishAnswers, counters=receiver.counters, store=store.do(identity)),
             Middleware(
                 Guard,
                 token=token,
                 trusted_hosts=tuple(trusted_hosts),
                 find_holder=receiver.find_holder,
-                entrance=entrance,
+                login=login,
             ),
         ],
         exception_handlers={ApiError: answer_api_error, HTTPException: _answer_http_error},
         lifespan=_live,
     )
     app.state.receiver = receiver
-    app.state.entrance = entrance
+    app.state.login = login
     app.state.has_token = bool(token) or store.do(tokens.any_in_force)
     return app
 
@@ -94,10 +84,10 @@ async def _is_in_force(store: Store, hashed: bytes) -> bool:
 async def _live(app: Starlette) -> AsyncIterator[None]:
     receiver: Receiver = app.state.receiver
     receiver.search.wake()  # what an earlier run stored and did not index
-    await receiver.forgetting.resume()
-    house = asyncio.create_task(receiver.keep_house(), name="receiver-house")
+    await receiver.eraser.resume()
+    retention = asyncio.create_task(receiver.apply_retention(), name="receiver-house")
     yield
-    house.cancel()
+    retention.cancel()
     receiver.close()
 
 
@@ -111,7 +101,7 @@ async def _answer_http_error(request: Request, error: Exception) -> Response:
 
 
 class _FinishAnswers:
-    """Counts answers by status for `/metrics`, and forbids browsers to make anything of what is no page.
+    """Counts answers by status for `/metrics`, and adds the headers that every answer needs.
 
     No cache on the way keeps an answer for somebody else; a browser asks each time whether it has changed.
 

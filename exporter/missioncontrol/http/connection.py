@@ -1,7 +1,7 @@
-"""One connection to the receiver: whose it is, how long it may say nothing, and what is no HTTP.
+"""One connection to the receiver: which user has it, how long it may be idle, and what is not HTTP.
 
-Whoever is not the same user must not be able to keep that user out by connections that are held open: they are few, and
-an end comes to each that nobody with a token is behind.
+Other users must not be able to lock out the owner with open connections: their number is limited, and each one without
+a token is closed after some time.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class _Parser(h11.Connection):
 
 
 class ClientConnection(H11Protocol):
-    """Finds out once per connection whose it is, because the kernel takes milliseconds to say."""
+    """Finds out once per connection which user has it, because the kernel takes milliseconds to say."""
 
     def __init__(
         self,

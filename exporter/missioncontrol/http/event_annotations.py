@@ -1,4 +1,4 @@
-"""What there is to say of an event beside itself: whose it is, and what it is to the model, the screen, the store."""
+"""Annotations of an event: its agents, and whether the model, the screen and the store have it."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -9,24 +9,24 @@ from exporter.missioncontrol.ingest.agent_attribution import AgentTree
 
 MODEL, SCREEN = "model", "screen"
 VISIBLE: Final = (MODEL, SCREEN)
-"""What `visible` may ask for: what the model was given, or what a person is shown."""
+"""Values of the parameter `visible`: events that the model is given, or that a person is shown."""
 
 
 def about(body: bytes, agent: str | None, family: AgentTree, project: ProjectEvent | None) -> dict[str, Any]:
-    """Return the agents from the outermost to the event's own, and what the event is to whom, where that is known."""
-    told: dict[str, Any] = {"agent_path": family.path(agent)}
+    """Return the agents from the outermost to the event's own, and where the event is visible if that is known."""
+    annotations: dict[str, Any] = {"agent_path": family.path(agent)}
     meant = _project(body, project)
     if meant is not None:
-        told |= {
+        annotations |= {
             "model_visible": meant.model_visible,
             "ui_visible": meant.ui_visible,
             "durable": meant.durable,
         }
-    return told
+    return annotations
 
 
 def sees(visible: str, project: ProjectEvent) -> Callable[[bytes], bool]:
-    """Return what tells whether the model, or a person, sees an event."""
+    """Return a test of whether the model, or a person, sees an event."""
 
     def test(body: bytes) -> bool:
         meant = _project(body, project)

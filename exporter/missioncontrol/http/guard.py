@@ -1,4 +1,4 @@
-"""Who may speak to the receiver: the right Host and Origin, and a token or the same user on loopback."""
+"""Access to the receiver: the right Host and Origin, and a token or the same user on loopback."""
 
 import re
 from collections.abc import Iterable
@@ -39,10 +39,10 @@ class Guard:
         token: str | None,
         trusted_hosts: Iterable[str],
         find_holder: FindHolder | None = None,
-        entrance: Login | None = None,
+        login: Login | None = None,
     ) -> None:
         self._app = app
-        self._entrance = entrance
+        self._login = login
         self._find_holder = find_holder
         self._token = token.encode() if token else None
         self._hosts = _LOOPBACK_NAMES | {host.lower() for host in trusted_hosts}
@@ -72,14 +72,14 @@ class Guard:
         has_token = has_token or holder is not None or await self._is_visitor(scope)
         if has_token:
             scope.setdefault("state", {})[ADMITTED] = True
-        has_token = has_token or (self._entrance is not None and scope["path"] == PATH)
+        has_token = has_token or (self._login is not None and scope["path"] == PATH)
         if (foreign := self._foreign(scope, headers, has_token=has_token)) is not None:
             return foreign
         return None if has_token else self._stranger(scope, headers)
 
     def _may_enter(self, scope: Scope, refusal: ApiError) -> bool:
         """Tell whether a browser is better led to the door: a team's receiver has names that it does not know."""
-        if self._entrance is None or not _is_page(scope):
+        if self._login is None or not _is_page(scope):
             return False
         is_for_a_team = self._token is not None or scope.get("state", {}).get(PEER) == "remote"
         return refusal.kind == "no_token" or (refusal.kind == "foreign_host" and is_for_a_team)
@@ -87,7 +87,7 @@ class Guard:
     async def _is_visitor(self, scope: Scope) -> bool:
         """Tell whether a browser has come in; its cookie goes to no other host, nor from one."""
         cookie = HTTPConnection(scope).cookies.get(COOKIE)
-        return self._entrance is not None and cookie is not None and await self._entrance.knows(cookie)
+        return self._login is not None and cookie is not None and await self._login.knows(cookie)
 
     def _foreign(self, scope: Scope, headers: Headers, *, has_token: bool) -> ApiError | None:
         """A page elsewhere cannot send our token, so only who lacks it is bound to the known host names."""

@@ -80,7 +80,11 @@ class Login:
     """Who has come in. Codes and cookies are held as hashes, in memory only."""
 
     def __init__(
-        self, token: str | None, find_holder: FindHolder, is_in_force: IsInForce, clock: Callable[[], float]
+        self,
+        token: str | None,
+        find_holder: FindHolder,
+        is_in_force: IsInForce,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._token = token
         self._find_holder = find_holder
@@ -134,18 +138,13 @@ def _hash(secret: str) -> bytes:
     return sha256(secret.encode("utf-8", "replace")).digest()
 
 
-def make_entrance(token: str | None, find_holder: FindHolder, is_in_force: IsInForce) -> Login:
-    """Return an entrance on the machine's own clock."""
-    return Login(token, find_holder, is_in_force, time.monotonic)
-
-
 async def form(request: Request) -> Response:
     """Let a one-time address in, or ask for the token."""
-    entrance: Login = request.app.state.entrance
+    login: Login = request.app.state.login
     code = request.query_params.get("once")
     if code is None:
         return Response(_BEFORE + _FORM, media_type="text/html", headers=_HEADERS)
-    cookie = entrance.use(code)
+    cookie = login.use(code)
     return (
         _refused("This address was used already, or is more than ten minutes old.")
         if cookie is None
@@ -155,14 +154,14 @@ async def form(request: Request) -> Response:
 
 async def enter(request: Request) -> Response:
     """Take the token from the form and answer with a cookie."""
-    entrance: Login = request.app.state.entrance
+    login: Login = request.app.state.login
     try:
         async with asyncio.timeout(_FORM_SECONDS):
             body = await _form_of(request)
     except TimeoutError as error:
         raise ApiError(408, "slow_body", "The form did not arrive in time.", hint="Send it again.") from error
     given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
-    cookie = await entrance.admit(given.strip())
+    cookie = await login.admit(given.strip())
     return _refused("This token opens nothing here.") if cookie is None else _entered(request, cookie)
 
 

@@ -6,7 +6,7 @@ from exporter.missioncontrol.http.request_intake import Counters
 from exporter.missioncontrol.store.queries import StoreTotals
 
 
-def render(counters: Counters, totals: StoreTotals, *, watchers: int, size: int) -> str:
+def render(counters: Counters, totals: StoreTotals, *, streams: int, size: int) -> str:
     """Return the exposition; names and labels are ours alone, so nothing of a session is in it."""
     lines: list[str] = []
 
@@ -28,6 +28,6 @@ def render(counters: Counters, totals: StoreTotals, *, watchers: int, size: int)
     write("events", "gauge", "Events held and shown.", [("", totals.events)])
     states = sorted(totals.sessions.items())
     write("sessions", "gauge", "Sessions held.", ((f'{{state="{state}"}}', n) for state, n in states))
-    write("streams", "gauge", "Live streams open.", [("", watchers)])
+    write("streams", "gauge", "Live streams open.", [("", streams)])
     write("store_bytes", "gauge", "Size of the database file.", [("", size)])
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""What requests ask for by their query, which, how many and from where, and reading that."""
+"""Parameters of a request's query: which entries, how many and from where."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -7,15 +7,15 @@ from starlette.requests import Request
 
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.receiver import receiver_of
+from exporter.missioncontrol.store.port import Job, Result
 from exporter.missioncontrol.store.session_row import BadCursorError
-from exporter.missioncontrol.store.store import Job, Result
 
 STATES: Final = ("working", "idle", "needs_attention", "ended", "crashed")
 """What a session can be."""
 
 
 async def read_page(request: Request, job: Job[Result]) -> Result:
-    """Run a read that goes on from where the request says; raise `ApiError` 400 when there is no such place."""
+    """Run a read that continues at the request's cursor; raise `ApiError` 400 when the cursor is unknown."""
     try:
         return await receiver_of(request).read(job)
     except BadCursorError as error:
@@ -23,7 +23,7 @@ async def read_page(request: Request, job: Job[Result]) -> Result:
 
 
 def limit_of(request: Request, default: int, maximum: int) -> int:
-    """Return how many entries are wanted, at most `maximum`; raise `ApiError` 400 for what is no number."""
+    """Return `limit`, at most `maximum`; raise `ApiError` 400 when it is no number."""
     text = request.query_params.get("limit", str(default))
     if not (text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0):
         raise ApiError(400, "bad_limit", "`limit` is not a number from 1 up.", hint=f"At most {maximum} are given.")
@@ -31,7 +31,7 @@ def limit_of(request: Request, default: int, maximum: int) -> int:
 
 
 def state_of(request: Request) -> str | None:
-    """Return the state of the sessions that are wanted, None for all; raise `ApiError` 400 for what is none."""
+    """Return `state`, None for all; raise `ApiError` 400 when it is none of `STATES`."""
     state = request.query_params.get("state") or None
     if state is not None and state not in STATES:
         raise ApiError(400, "bad_state", "`state` is not one.", hint=f"States are {', '.join(STATES)}.")
@@ -39,7 +39,7 @@ def state_of(request: Request) -> str | None:
 
 
 def since_of(request: Request) -> str | None:
-    """Return the time since when, written as events write theirs; raise `ApiError` 400 for what is no time."""
+    """Return `since` in the form of event timestamps; raise `ApiError` 400 when it is no time."""
     text = request.query_params.get("since")
     if not text:
         return None
@@ -53,7 +53,7 @@ def since_of(request: Request) -> str | None:
 
 
 def number_cursor(request: Request) -> int | None:
-    """Return the cursor of a list whose cursors are numbers, None at its beginning; raise `ApiError` 400."""
+    """Return a cursor that is a number, None at the beginning; raise `ApiError` 400 when it is none."""
     text = request.query_params.get("cursor")
     if not text:
         return None
@@ -63,5 +63,5 @@ def number_cursor(request: Request) -> int | None:
 
 
 def bad_cursor() -> ApiError:
-    """Return what a cursor that was never given out is answered with."""
+    """Return the error for a cursor that was never given out."""
     return ApiError(400, "bad_cursor", "There is no such place to go on from.", hint="Begin at the first page again.")

@@ -1,6 +1,5 @@
-"""The side for people and programs, below `/api/v1`, and what a monitor asks."""
+"""The API for people and programs, below `/api/v1`, and the endpoints for monitoring."""
 
-import sqlite3
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +17,7 @@ from exporter.missioncontrol.live.subscriptions import TooManySubscribersError
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.agent_tree import tree as tree_of
+from exporter.missioncontrol.store.port import Database
 
 _SESSIONS_DEFAULT, _SESSIONS_MAX = 100, 1000
 _EVENTS_DEFAULT, _EVENTS_MAX = 500, 5000
@@ -30,17 +30,17 @@ async def sessions(request: Request) -> Response:
 
 
 async def read_sessions(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the page of sessions that the request's query asks for, and the cursor of the next one."""
-    asked, state, since = request.query_params, state_of(request), since_of(request)
+    """Return the requested page of sessions, and the cursor of the next one."""
+    params, state, since = request.query_params, state_of(request), since_of(request)
     return await read_page(
         request,
         lambda database: queries.sessions(
             database,
             state=state,
-            words=asked.get("q"),
+            words=params.get("q"),
             since=since,
             limit=limit,
-            cursor=asked.get("cursor"),
+            cursor=params.get("cursor"),
         ),
     )
 
@@ -61,33 +61,32 @@ async def forget_session(request: Request) -> Response:
 async def events(request: Request) -> Response:
     """Give events as delivered, byte for byte, in file order; with `large=omit` without their large strings.
 
-    With `about=1` there is also `about`, which says of each, in the same order, what `about.about` knows; `root` is the
-    session that they all belong to.
+    With `about=1` there is also `about`, the annotations of each event in the same order; `root` is the session.
     """
-    page, told = await _read_events(request, limit_of(request, _EVENTS_DEFAULT, _EVENTS_MAX))
-    beside = {} if told is None else {"root": request.path_params["id"], "about": told}
-    rest = msgspec.json.encode({**beside, "next": page.next})
+    page, annotations = await _read_events(request, limit_of(request, _EVENTS_DEFAULT, _EVENTS_MAX))
+    extra = {} if annotations is None else {"root": request.path_params["id"], "about": annotations}
+    rest = msgspec.json.encode({**extra, "next": page.next})
     return tagged_answer(request, b'{"events":[' + b",".join(page.bodies) + b"]," + rest[1:])
 
 
 async def _read_events(request: Request, limit: int) -> tuple[queries.EventPage, list[dict[str, Any]] | None]:
-    asked, project = request.query_params, receiver_of(request).project
-    session_id, visible = checked_id(request.path_params["id"]), asked.get("visible")
+    params, project = request.query_params, receiver_of(request).project
+    session_id, visible = checked_id(request.path_params["id"]), params.get("visible")
     if visible and (visible not in VISIBLE or project is None):
         raise ApiError(400, "bad_visible", f"`visible` is none of {', '.join(VISIBLE)}.", hint="Leave it out.")
 
-    def read(database: sqlite3.Connection) -> tuple[queries.EventPage, list[dict[str, Any]] | None]:
+    def read(database: Database) -> tuple[queries.EventPage, list[dict[str, Any]] | None]:
         page = queries.events(
             database,
             session_id,
-            after=asked.get("after"),
-            type=asked.get("type"),
-            agent=asked.get("agent"),
+            after=params.get("after"),
+            type=params.get("type"),
+            agent=params.get("agent"),
             limit=limit,
-            large=asked.get("large") != "omit",
+            large=params.get("large") != "omit",
             wanted=sees(visible, project) if visible and project else None,
         )
-        if asked.get("about") != "1":
+        if params.get("about") != "1":
             return page, None
         family = kin(database, session_id)
         return page, [about(body, agent, family, project) for body, agent in zip(page.bodies, page.agents, strict=True)]
@@ -105,21 +104,21 @@ async def event(request: Request) -> Response:
 
 
 async def digest(request: Request) -> Response:
-    """Say what is held, in three figures."""
+    """Return count, digest and last id of the events stored."""
     session_id = checked_id(request.path_params["id"])
-    held = await receiver_of(request).read(lambda database: queries.held(database, session_id))
-    return tagged_answer(request, msgspec.json.encode(held.ack))
+    state = await receiver_of(request).read(lambda database: queries.upload_state(database, session_id))
+    return tagged_answer(request, msgspec.json.encode(state.ack))
 
 
 async def tree(request: Request) -> Response:
-    """Show the sub-agents of a session and who started whom."""
+    """Show the sub-agents of a session as a tree."""
     session_id = checked_id(request.path_params["id"])
     found = await receiver_of(request).read(lambda database: tree_of(database, session_id))
     return tagged_answer(request, msgspec.json.encode(found))
 
 
 async def trace(request: Request) -> Response:
-    """Give the session's spans as OTLP JSON, made by whatever bridge the receiver was given."""
+    """Give the session's spans as OTLP JSON, made by the bridge that the receiver was given."""
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     make = receiver.make_trace
@@ -130,7 +129,7 @@ async def trace(request: Request) -> Response:
 
 
 async def stream(request: Request) -> Response:
-    """Send what happens from now on as server-sent events."""
+    """Send live messages as server-sent events."""
     live = receiver_of(request).live
     wanted = request.query_params.get("session")
     messages = live.messages(checked_id(wanted) if wanted else None)
@@ -149,12 +148,12 @@ async def stream(request: Request) -> Response:
 
 
 async def alive(_: Request) -> Response:
-    """Say that the process answers."""
+    """Answer as long as the process does."""
     return json_answer({"status": "ok"})
 
 
 async def ready(request: Request) -> Response:
-    """Say that the store answers too."""
+    """Answer as long as the store does."""
     await receiver_of(request).read(queries.totals)
     return json_answer({"status": "ok"})
 
@@ -162,8 +161,8 @@ async def ready(request: Request) -> Response:
 async def figures(request: Request) -> Response:
     """Give the figures in Prometheus text form."""
     receiver = receiver_of(request)
-    held = await receiver.read(queries.totals)
-    content = metrics.render(receiver.counters, held, watchers=len(receiver.live), size=receiver.store.size_bytes)
+    totals = await receiver.read(queries.totals)
+    content = metrics.render(receiver.counters, totals, streams=len(receiver.live), size=receiver.store.size_bytes())
     return PlainTextResponse(content, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

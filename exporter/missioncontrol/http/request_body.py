@@ -1,4 +1,4 @@
-"""Reading a request's body with a ceiling on what is received and on what it unpacks to."""
+"""Reads a request's body within limits on its size before and after unpacking."""
 
 import asyncio
 import threading
@@ -23,25 +23,25 @@ _HINT: Final = "Nothing was stored; send it again, or without Content-Encoding."
 
 
 class MemoryBudget:
-    """How much of all bodies together is held, from their first byte until what is in them is stored."""
+    """Limits the memory of all bodies together, from their first byte until their events are stored."""
 
     def __init__(self, bytes_max: int) -> None:
         self._left = bytes_max
         self._lock = threading.Lock()
         self.unpacking = asyncio.Lock()
-        """Held by the one body that is unpacked in a thread: together, bombs would cost the memory of each."""
+        """Only one body is unpacked in a thread at a time, so that several bombs cost the memory of one."""
 
     @contextmanager
-    def hold(self) -> "Iterator[Reservation]":
-        """Give one request what it may take; all of it is given back at the end."""
-        hold = Reservation(self)
+    def reserve(self) -> "Iterator[Reservation]":
+        """Give one request its reservation, which is returned at the end."""
+        reservation = Reservation(self)
         try:
-            yield hold
+            yield reservation
         finally:
-            hold.give_back(hold.size_bytes)
+            reservation.give_back(reservation.size_bytes)
 
     def change(self, size: int) -> None:
-        """Take room, or give it back where `size` is negative; raise `ApiError` 503 when there is not enough."""
+        """Reserve memory, or return it where `size` is negative; raise `ApiError` 503 when there is not enough."""
         with self._lock:
             if size > self._left:
                 raise ApiError(
@@ -51,21 +51,21 @@ class MemoryBudget:
 
 
 class Reservation:
-    """What one request has taken of the room; to be used from one thread at a time."""
+    """The memory that one request has reserved; to be used from one thread at a time."""
 
-    def __init__(self, room: MemoryBudget) -> None:
-        self._room = room
-        self.unpacking = room.unpacking
+    def __init__(self, memory: MemoryBudget) -> None:
+        self._memory = memory
+        self.unpacking = memory.unpacking
         self.size_bytes = 0
 
     def take(self, size: int) -> None:
-        """Take room, or raise `ApiError` 503."""
-        self._room.change(size)
+        """Reserve memory, or raise `ApiError` 503."""
+        self._memory.change(size)
         self.size_bytes += size
 
     def give_back(self, size: int) -> None:
-        """Give back some of what was taken."""
-        self._room.change(-size)
+        """Return some of it."""
+        self._memory.change(-size)
         self.size_bytes -= size
 
 
@@ -77,24 +77,24 @@ class _Unpacker(Protocol):
     def decompress(self, data: memoryview, /) -> bytes: ...
 
 
-async def read_body(request: Request, size_max: int, hold: Reservation) -> bytes:
+async def read_body(request: Request, size_max: int, reservation: Reservation) -> bytes:
     """Return the body as it was before Content-Encoding; raise `ApiError` 400, 408, 413, 415 or 503.
 
     Room for what is returned is taken and stays so.
     """
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    received = await _receive(request, size_max, hold)
+    received = await _receive(request, size_max, reservation)
     match encoding:
         case "" | "identity":
             return received
         case "zstd":
-            body = _unpack_whole(received, min(size_max, _INLINE_BYTES_MAX), hold)
+            body = _unpack_whole(received, min(size_max, _INLINE_BYTES_MAX), reservation)
             if body is None:
-                async with hold.unpacking:
-                    body = await asyncio.to_thread(_unpack_zstd, received, size_max, hold)
+                async with reservation.unpacking:
+                    body = await asyncio.to_thread(_unpack_zstd, received, size_max, reservation)
         case "gzip" | "x-gzip":
-            async with hold.unpacking:
-                body = await asyncio.to_thread(_unpack_gzip, received, size_max, hold)
+            async with reservation.unpacking:
+                body = await asyncio.to_thread(_unpack_gzip, received, size_max, reservation)
         case _:
             raise ApiError(
                 415,
@@ -103,11 +103,11 @@ async def read_body(request: Request, size_max: int, hold: Reservation) -> bytes
                 hint="Send zstd, gzip or identity.",
                 headers={"Accept-Encoding": ", ".join(ENCODINGS)},
             )
-    hold.give_back(len(received))
+    reservation.give_back(len(received))
     return body
 
 
-async def _receive(request: Request, size_max: int, hold: Reservation) -> bytes:
+async def _receive(request: Request, size_max: int, reservation: Reservation) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and (len(declared) > 18 or int(declared) > size_max):
         raise _too_large(size_max)
@@ -123,7 +123,7 @@ async def _receive(request: Request, size_max: int, hold: Reservation) -> bytes:
             size += len(chunk)
             if size > size_max:
                 raise _too_large(size_max)
-            hold.take(len(chunk))
+            reservation.take(len(chunk))
             chunks.append(chunk)
     except ClientDisconnect as error:
         message = "The connection closed before the whole body was here."
@@ -133,43 +133,45 @@ async def _receive(request: Request, size_max: int, hold: Reservation) -> bytes:
         raise ApiError(408, "slow_body", message, hint="Nothing was stored; send it again.") from error
 
 
-def _unpack_whole(packed: bytes, size_max: int, hold: Reservation) -> bytes | None:
+def _unpack_whole(packed: bytes, size_max: int, reservation: Reservation) -> bytes | None:
     """Return what one frame holds that says its size, at most so much; None for everything else."""
     size = 0
     try:
         size = zstandard.frame_content_size(packed)
         if not 0 < size <= size_max:
             return None
-        hold.take(size)
+        reservation.take(size)
         unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
         return unpacker.decompress(packed, allow_extra_data=False)
     except zstandard.ZstdError:
-        hold.give_back(max(0, size))
+        reservation.give_back(max(0, size))
         return None
 
 
-def _unpack_zstd(packed: bytes, size_max: int, hold: Reservation) -> bytes:
+def _unpack_zstd(packed: bytes, size_max: int, reservation: Reservation) -> bytes:
     try:
         if zstandard.frame_content_size(packed) > size_max:
             raise _too_large(size_max)
-        body = _unpack_whole(packed, size_max, hold)
+        body = _unpack_whole(packed, size_max, reservation)
         if body is not None:
             return body
         unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
-        return _unpack(packed, unpacker.decompressobj, _ZSTD_STEP_BYTES, size_max, hold)
+        return _unpack(packed, unpacker.decompressobj, _ZSTD_STEP_BYTES, size_max, reservation)
     except (zstandard.ZstdError, MemoryError) as error:
         raise _broken(f"is not valid zstd: {error}") from error
 
 
-def _unpack_gzip(packed: bytes, size_max: int, hold: Reservation) -> bytes:
+def _unpack_gzip(packed: bytes, size_max: int, reservation: Reservation) -> bytes:
     try:
-        return _unpack(packed, lambda: zlib.decompressobj(wbits=31), _GZIP_STEP_BYTES, size_max, hold)
+        return _unpack(packed, lambda: zlib.decompressobj(wbits=31), _GZIP_STEP_BYTES, size_max, reservation)
     except zlib.error as error:
         raise _broken(f"is not valid gzip: {error}") from error
 
 
-def _unpack(packed: bytes, begin: Callable[[], _Unpacker], step_bytes: int, size_max: int, hold: Reservation) -> bytes:
-    """Return what all frames (gzip calls them members) hold; each must be whole, and nothing may stand behind them."""
+def _unpack(
+    packed: bytes, begin: Callable[[], _Unpacker], step_bytes: int, size_max: int, reservation: Reservation
+) -> bytes:
+    """Return the content of all frames (gzip calls them members); each must be whole, and nothing may follow them."""
     view, position = memoryview(packed), 0
     parts: list[bytes] = []
     size = frames = 0
@@ -187,7 +189,7 @@ def _unpack(packed: bytes, begin: Callable[[], _Unpacker], step_bytes: int, size
             size += len(part)
             if size > size_max:
                 raise _too_large(size_max)
-            hold.take(len(part))
+            reservation.take(len(part))
             parts.append(part)
     return b"".join(parts)
 

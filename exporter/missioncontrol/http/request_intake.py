@@ -1,4 +1,4 @@
-"""How requests come in: their bodies within the limits, and batches sorted out and redacted, off the event loop."""
+"""Reads requests: bodies within the limits, and batches decoded and redacted off the event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -25,7 +25,7 @@ _NAMELESS: Final = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """What one request may hold."""
+    """How large one request may be, and all bodies together."""
 
     body_bytes: int = 32 << 20
     bodies_bytes: int = 128 << 20
@@ -35,7 +35,7 @@ class RequestLimits:
 
 @dataclass(slots=True)
 class Counters:
-    """What happened since the start, for `/metrics`."""
+    """Counts since the start, for `/metrics`."""
 
     requests: dict[str, int] = field(default_factory=dict)
     stored: int = 0
@@ -48,16 +48,16 @@ class Counters:
 
 
 class RequestIntake:
-    """Reads requests. What their bodies unpack to is held within `RequestLimits.bodies_bytes`, all together."""
+    """Reads requests. All unpacked bodies together stay within `RequestLimits.bodies_bytes`."""
 
     def __init__(self, limits: RequestLimits, counters: Counters, redact: RedactEvent | None) -> None:
         self._limits = limits
         self._counters = counters
-        self._room = MemoryBudget(limits.bodies_bytes)
+        self._memory = MemoryBudget(limits.bodies_bytes)
         self._redact = redact
         # A redactor belongs to one thread, so all redaction of undeclared clients happens on this one.
         self._redacting = ThreadPoolExecutor(1, thread_name_prefix="receiver-redact")
-        # Many threads would only take the interpreter from the one that writes; one would let a bad body hold up all.
+        # More threads would only slow the writer, which shares the interpreter; with one, a bad body would block all.
         self._sorting = ThreadPoolExecutor(2, thread_name_prefix="receiver-sort")
 
     def close(self) -> None:
@@ -67,14 +67,14 @@ class RequestIntake:
 
     async def read_body(self, request: Request, bytes_max: int) -> bytes:
         """Return the body of a request that is no batch, within the limits; raise `ApiError`."""
-        with self._room.hold() as hold:
-            return await read_body(request, min(bytes_max, self._limits.body_bytes), hold)
+        with self._memory.reserve() as reservation:
+            return await read_body(request, min(bytes_max, self._limits.body_bytes), reservation)
 
     @asynccontextmanager
     async def read_batch(self, request: Request) -> AsyncIterator[Batch]:
         """Give the events of a request, redacted unless the client declared that it has done so; raise `ApiError`.
 
-        Room for them is held until the context is left, so it is left when they are stored.
+        Their memory is reserved until the context ends, so it ends when they are stored.
         """
         declared = DECLARATION in request.headers
         if not declared and self._redact is None:
@@ -84,8 +84,8 @@ class RequestIntake:
                 "This client does not say that it redacts, and no redactor is configured here.",
                 hint="Send the header Session-Exporter from a client that redacts, or run the receiver with one.",
             )
-        with self._room.hold() as hold:
-            body = await read_body(request, self._limits.body_bytes, hold)
+        with self._memory.reserve() as reservation:
+            body = await read_body(request, self._limits.body_bytes, reservation)
             if declared and len(body) <= _INLINE_BYTES_MAX:
                 batch = self._sort_out(body, None)
             else:

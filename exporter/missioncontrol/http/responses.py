@@ -1,11 +1,17 @@
 """The answers that are the same everywhere: JSON, errors with a kind and a hint, and `304` where nothing changed."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
+
+from exporter.missioncontrol.store.eraser import TextNotErasedError
+from exporter.missioncontrol.store.port import StoreError
+from exporter.missioncontrol.store.session_row import DeletedSessionError, ExpiredSessionError, UnknownSessionError
 
 
 class ApiError(Exception):
@@ -37,6 +43,48 @@ async def answer_api_error(_: Request, error: Exception) -> Response:
     """Turn an `ApiError` raised by an endpoint into its answer."""
     assert isinstance(error, ApiError)
     return error_answer(error)
+
+
+# From the particular to the general; the text of an `UnknownSessionError` and the like is the session's id.
+_REFUSALS: Final[dict[type[Exception], Callable[[Exception], ApiError]]] = {
+    UnknownSessionError: lambda error: ApiError(
+        404, "unknown_session", f"There is no session {error}.", hint="Register it with POST /agents/sessions."
+    ),
+    ExpiredSessionError: lambda error: ApiError(
+        410, "expired_session", f"Session {error} is past its time here.", hint="Only a restore brings it back."
+    ),
+    DeletedSessionError: lambda error: ApiError(
+        410, "deleted_session", f"Session {error} was deleted here.", hint="Only a restore brings it back."
+    ),
+    OverflowError: lambda error: ApiError(
+        400, "number_too_large", f"A number in it is too large: {error}.", hint="Numbers have at most 64 bits."
+    ),
+    TextNotErasedError: lambda _: ApiError(
+        503,
+        "text_still_in_log",
+        "The session is deleted and shown no more, but its text is still in the store's log, because"
+        " another program reads the store.",
+        hint="End that program (a backup, a sqlite3 shell). It is tried again until it is done;"
+        " the same DELETE tells whether it is.",
+        headers={"Retry-After": "10"},
+    ),
+    StoreError: lambda error: ApiError(
+        503,
+        "store_failed",
+        f"The store did not take it: {error}.",
+        hint="Nothing was stored; send it again.",
+        headers={"Retry-After": "1"},
+    ),
+}
+
+
+@contextmanager
+def api_errors() -> Iterator[None]:
+    """Raise what the store refuses as an `ApiError`, which says what can be done about it."""
+    try:
+        yield
+    except tuple(_REFUSALS) as error:
+        raise next(make(error) for kind, make in _REFUSALS.items() if isinstance(error, kind)) from error
 
 
 def tagged_answer(request: Request, content: bytes, *, media_type: str = "application/json") -> Response:

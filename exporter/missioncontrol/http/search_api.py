@@ -1,7 +1,5 @@
-"""The side of `/api/v1` that looks across sessions: search, the feed, what was masked, who uploads."""
+"""The part of `/api/v1` across sessions: search, the feed, redactions, exporters."""
 
-import sqlite3
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
 from typing import Any, Final, Literal
 
@@ -18,7 +16,10 @@ from exporter.missioncontrol.live.waiting import OpenWait
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.search import search_query
 from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.cursor import decode_cursor, encode_cursor
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.redactions import grouping, redactions
+from exporter.missioncontrol.store.session_row import BadCursorError
 
 _RESULTS_DEFAULT, _RESULTS_MAX = 50, 200
 _LIST_DEFAULT, _LIST_MAX = 100, 1000
@@ -26,7 +27,7 @@ _WaitCursor = tuple[Literal["wait"], str, int]
 
 
 async def search(request: Request) -> Response:
-    """Find events by their words, newest first; see `finding.understand` for what a query means."""
+    """Find events by their words, newest first; see `search_query.understand` for what a query means."""
     limit = limit_of(request, _RESULTS_DEFAULT, _RESULTS_MAX)
     query = search_query.understand(request.query_params.get("q", ""))
     if query is None:
@@ -39,61 +40,57 @@ async def search(request: Request) -> Response:
 
 
 async def notifications(request: Request) -> Response:
-    """List what agents told and what waits for a person, newest first."""
+    """List notifications of agents and waits for a person, newest first."""
     page, following = await read_notifications(request, limit_of(request, _LIST_DEFAULT, _LIST_MAX))
     content = {"notifications": page, "counts": await read_counts(request), "next": following}
     return tagged_answer(request, msgspec.json.encode(content))
 
 
 async def read_notifications(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the page of the feed that the request's query asks for, and the cursor of the next one.
+    """Return the requested page of the feed, and the cursor of the next one.
 
-    First comes what only live events tell of, on as many pages as it takes.
+    Waits that only live events have come first, on as many pages as they need.
     """
-    asked, cursor = request.query_params, request.query_params.get("cursor") or None
-    last = _read_wait_cursor(cursor) if cursor else None
+    params, cursor = request.query_params, request.query_params.get("cursor") or None
+    last = _place_in_waits(cursor) if cursor else None
     cursor = None if last is not None else cursor
-    waits = [] if cursor else [wait for wait in receiver_of(request).waiting.all() if _is_asked_for(request, wait)]
+    waits = [] if cursor else [wait for wait in receiver_of(request).waiting.all() if _matches(request, wait)]
     if last is not None:
         waits = [wait for wait in waits if wait.place < last]
 
-    def read(database: sqlite3.Connection) -> tuple[list[dict[str, Any]], str | None]:
+    def read(database: Database) -> tuple[list[dict[str, Any]], str | None]:
         live = [wait.entry(queries.title(database, wait.session)) for wait in waits[:limit]]
         room = limit - len(live)
         page, following = feed.notifications(
             database,
-            type=asked.get("type"),
-            status=asked.get("status"),
-            session_id=asked.get("session"),
+            type=params.get("type"),
+            status=params.get("status"),
+            session_id=params.get("session"),
             limit=max(1, room),
             cursor=cursor,
         )
         if room > 0:
             return [*live, *page], following
-        return live, _wait_cursor(waits[limit - 1]) if page or len(waits) > limit else None
+        return live, encode_cursor("wait", *waits[limit - 1].place) if page or len(waits) > limit else None
 
     return await read_page(request, read)
 
 
-def _wait_cursor(wait: OpenWait) -> str:
-    return urlsafe_b64encode(msgspec.json.encode(("wait", *wait.place))).decode()
-
-
-def _read_wait_cursor(cursor: str) -> tuple[str, int] | None:
+def _place_in_waits(cursor: str) -> tuple[str, int] | None:
     """Return the place of a wait that a cursor names; None when it names none, but perhaps an entry of the feed."""
     try:
-        _, timestamp, number = msgspec.json.decode(urlsafe_b64decode(cursor.encode()), type=_WaitCursor)
-    except (ValueError, msgspec.MsgspecError):
+        _, timestamp, number = decode_cursor(cursor, _WaitCursor)
+    except BadCursorError:
         return None
     return timestamp, number
 
 
-def _is_asked_for(request: Request, wait: OpenWait) -> bool:
-    asked = request.query_params
+def _matches(request: Request, wait: OpenWait) -> bool:
+    params = request.query_params
     return (
-        (asked.get("type") or wait.type) in (wait.type, "wait")
-        and (asked.get("status") or "waiting") == "waiting"
-        and (asked.get("session") or wait.session) == wait.session
+        (params.get("type") or wait.type) in (wait.type, "wait")
+        and (params.get("status") or "waiting") == "waiting"
+        and (params.get("session") or wait.session) == wait.session
     )
 
 
@@ -109,7 +106,7 @@ async def read_counts(request: Request) -> list[dict[str, Any]]:
 
 
 async def masked(request: Request) -> Response:
-    """Count what was masked by rule, session or day, or by several of them."""
+    """Count redactions by rule, session or day, or by several of them."""
     names = grouping(request.query_params.get("by", "rule"))
     if names is None:
         raise ApiError(400, "bad_grouping", "`by` is none of rule, session, day.", hint="Join several with commas.")
@@ -122,7 +119,7 @@ async def masked(request: Request) -> Response:
 
 
 async def exporters(request: Request) -> Response:
-    """List who uploads and how they are doing."""
+    """List the exporters with their last reports."""
     found = await receiver_of(request).read(queries.exporters)
     return tagged_answer(request, msgspec.json.encode({"exporters": found, "next": None}))
 

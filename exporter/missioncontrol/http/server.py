@@ -37,7 +37,7 @@ class ServerHandle:
     _receiver: Receiver
     _server: uvicorn.Server
     _serving: "asyncio.Task[None]"
-    _entrance: Login
+    _login: Login
     scheme: str = "http"
 
     @property
@@ -53,7 +53,7 @@ class ServerHandle:
     def address(self) -> str:
         """Return what a person opens: on loopback where the system does not say whose a connection is, works once."""
         if is_loopback(self.host) and not tells_users():
-            return f"{self.url}{PATH}?once={self._entrance.one_time_code()}"
+            return f"{self.url}{PATH}?once={self._login.one_time_code()}"
         return f"{self.url}/"
 
     async def stop(self) -> None:
@@ -114,7 +114,7 @@ async def serve_http(
             raise ExporterError("The receiver did not start.", hint="Run with --json to see its errors.")
         await asyncio.sleep(0.002)
     scheme = "http" if certificate is None else "https"
-    return ServerHandle(host, bound, app.state.receiver, server, serving, app.state.entrance, scheme)
+    return ServerHandle(host, bound, app.state.receiver, server, serving, app.state.login, scheme)
 
 
 def _config(app: Starlette, certificate: Certificate | None) -> uvicorn.Config:

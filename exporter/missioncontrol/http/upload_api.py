@@ -1,4 +1,4 @@
-"""The uploaders' side, below `/agents`: what the CLI's own uploader speaks, and our capabilities above it."""
+"""The API for uploaders, below `/agents`: that of the CLI's own uploader, with capabilities of ours."""
 
 import re
 from typing import Annotated, Any, Final
@@ -72,30 +72,30 @@ async def register(request: Request) -> Response:
 
 
 async def session(request: Request) -> Response:
-    """Say what is held of a session; with `?ids=1` also the id and hash of every event shown."""
+    """Return what the store has of a session; with `?ids=1` also the id and hash of every event shown."""
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     with_items = request.query_params.get("ids", "") not in ("", "0")
-    held = await receiver.read(lambda database: queries.held(database, session_id, with_items=with_items))
-    answer: dict[str, Any] = {"id": session_id, "task_id": held.task_id, **_capabilities(receiver), "ack": held.ack}
-    if held.items is not None:
-        answer["items"] = held.items
+    state = await receiver.read(lambda database: queries.upload_state(database, session_id, with_items=with_items))
+    answer: dict[str, Any] = {"id": session_id, "task_id": state.task_id, **_capabilities(receiver), "ack": state.ack}
+    if state.items is not None:
+        answer["items"] = state.items
     return json_answer(answer)
 
 
 async def store_events(request: Request) -> Response:
-    """Store a batch; the answer says what the store holds now and is given once that is durable."""
+    """Store a batch; answer with what the store has now, once that is durable."""
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     async with receiver.intake.read_batch(request) as batch:
         stored = await receiver.store_batch(session_id, batch)
     outcome = {"accepted": len(stored.new), "duplicates": stored.duplicates, "rejected": batch.rejected}
-    held = {"count": stored.ack.count, "digest": stored.ack.digest, "last_event_id": stored.ack.last_event_id}
-    return json_answer({**outcome, "last_event_id": stored.ack.last_event_id, "ack": {**held, **outcome}})
+    ack = msgspec.to_builtins(stored.ack)
+    return json_answer({**outcome, "last_event_id": stored.ack.last_event_id, "ack": {**ack, **outcome}})
 
 
 async def report_session(request: Request) -> Response:
-    """Keep what an exporter knows of a session and its events do not say."""
+    """Store what an exporter knows about a session and its events do not say."""
     receiver = receiver_of(request)
     _needs_declaration(request)
     session_id = checked_id(request.path_params["id"])
@@ -110,7 +110,7 @@ async def report_session(request: Request) -> Response:
 
 
 async def report_exporter(request: Request) -> Response:
-    """Keep how an exporter is doing."""
+    """Store the state of an exporter."""
     receiver = receiver_of(request)
     _needs_declaration(request)
     exporter_id = checked_id(request.path_params["id"])
@@ -126,7 +126,7 @@ async def report_exporter(request: Request) -> Response:
 
 
 async def live_events(request: Request) -> Response:
-    """Pass ephemeral events on to who watches; nothing is stored, and a durable event is not for here."""
+    """Pass ephemeral events on to subscribers; nothing is stored, and durable events are ignored."""
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     async with receiver.intake.read_batch(request) as batch:
@@ -136,7 +136,7 @@ async def live_events(request: Request) -> Response:
 
 
 async def commands(request: Request) -> Response:
-    """We do not steer."""
+    """Return no commands: this receiver does not control agents."""
     checked_id(request.path_params["id"])
     return json_answer({"commands": []})
 
@@ -165,7 +165,7 @@ def _needs_declaration(request: Request) -> None:
 
 
 def _is_bounded(value: object, levels: int) -> bool:
-    """Tell whether a report can be kept and shown: what it says of whom is its own affair."""
+    """Tell whether a report can be stored and shown, whatever it says."""
     if isinstance(value, int | float):
         return abs(value) <= AMOUNT_MAX
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

@@ -1,4 +1,4 @@
-"""A request body as events: the exact bytes of each, its envelope, and what of it the store keeps.
+"""A request body as events: the exact bytes of each, its envelope, and the columns of its row.
 
 msgspec finds the elements; what it refuses (lone surrogates, deep nesting) goes to the tolerant scanner. Bytes are
 never decoded and encoded again, so what is stored is what was delivered. Neither makes more elements than are taken.
@@ -20,7 +20,7 @@ from exporter.missioncontrol.store import payloads
 
 EVENTS_MAX: Final = 5000
 REWOUND_MAX: Final = 100_000
-"""How many ids may be gone from the file in one request; each costs the writer time."""
+"""How many ids may be rewound in one request; each costs the writer time."""
 _TOOL_CALL: Final = b'"parentToolCallId"'
 
 
@@ -35,7 +35,7 @@ class BadBodyError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """The bytes of each event in the body, and the ids that are gone from the file."""
+    """The bytes of each event in the body, and the rewound ids."""
 
     events: list[bytes]
     rewound: list[str]
@@ -55,12 +55,12 @@ class UploadedEvent(msgspec.Struct, frozen=True, gc=False):
     large: tuple[payloads.LargeString, ...] = ()
     """Its large strings."""
     names_call: bool = False
-    """Whether it may name a tool call that it belongs to."""
+    """Whether it may name its parent tool call."""
 
 
 @dataclass(slots=True)
 class Batch:
-    """The events of one request, sorted out: to store, only to show live, and not acceptable."""
+    """The events of one request by what happens to them: stored, only shown live, rejected."""
 
     durable: list[UploadedEvent] = field(default_factory=list)
     ephemeral: list[bytes] = field(default_factory=list)

@@ -1,6 +1,6 @@
-"""Where events belong when they do not come in file order: a pure sort by what the sender and the events say.
+"""The file order of events that arrive in another order, from the requests and the parents of the events.
 
-Two things tell the order of a file. A request holds its events in file order, so an event that is new goes behind the
+Two things tell the order of a file. A request holds its events in file order, so a new event goes behind the
 one before it in the request. And each line names the line before it as its parent, so a part that came late is put
 between its neighbours. A session whose lines do not follow their parents is ordered by the requests alone.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 STEP: Final = 1 << 20
-"""How far apart the places of two events are that came one after the other, so that others fit between."""
+"""The distance between the places of two events in sequence, so that others fit between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def thread(items: Sequence[Item]) -> list[Item]:
             item = waiting.pop()
             threaded.append(item)
             waiting.extend(reversed(children.pop(item.key, ())))
-    if len(threaded) < len(items):  # parents that go round in a circle
+    if len(threaded) < len(items):  # a cycle of parents
         placed = {item.key for item in threaded}
         threaded += (item for item in items if item.key not in placed)
     return threaded

@@ -1,12 +1,12 @@
-"""Gives new events their places in the session, so that it reads as the file does however its events came."""
+"""Gives new events their places in the session, so that its order is that of the file whatever the order of arrival."""
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
 from exporter.missioncontrol.ingest.batch import UploadedEvent, key_of
 from exporter.missioncontrol.ingest.event_order import STEP, Item, arrange, places, thread
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import SessionRow
 
 _KEYS_PER_QUERY: Final = 500
@@ -20,7 +20,7 @@ def slices(keys: Iterable[int]) -> Iterator[tuple[int, ...]]:
         yield some
 
 
-def known(database: sqlite3.Connection, n: int, keys: dict[str, int]) -> Known:
+def known(database: Database, n: int, keys: dict[str, int]) -> Known:
     """Return row, hidden and hash of those ids, given with their keys, that the session has."""
     found: Known = {}
     for some in slices(keys.values()):
@@ -34,23 +34,23 @@ def known(database: sqlite3.Connection, n: int, keys: dict[str, int]) -> Known:
 
 
 def place_new(
-    database: sqlite3.Connection, session: SessionRow, sequence: Sequence[UploadedEvent], new: dict[str, UploadedEvent]
+    database: Database, session: SessionRow, sequence: Sequence[UploadedEvent], new: dict[str, UploadedEvent]
 ) -> tuple[list[int], bool]:
-    """Return the place of each new event, in the batch's order, and whether they simply follow what is there.
+    """Return the place of each new event, in the batch's order, and whether all follow the stored events.
 
     `sequence` is the batch in the sender's order, each id once; what of it is not `new` is shown already.
     """
     if session.chained and _begins_again(database, session, new.values()):
         session.chained = False
-    waited_for = _waited_for(database, session)
-    if _follows_on(database, session, sequence, new, waited_for):
+    missing_parents = _missing_parents(database, session)
+    if _follows_on(database, session, sequence, new, missing_parents):
         first = (session.last_place or 0) + STEP
         return list(range(first, first + STEP * len(new), STEP)), True
-    return _arrange(database, session, sequence, new, waited_for), False
+    return _arrange(database, session, sequence, new, missing_parents), False
 
 
-def _begins_again(database: sqlite3.Connection, session: SessionRow, new: Iterable[UploadedEvent]) -> bool:
-    """Tell whether the session has a second event without a parent, as compaction writes: then lines are no chain."""
+def _begins_again(database: Database, session: SessionRow, new: Iterable[UploadedEvent]) -> bool:
+    """Tell whether the session has a second event without a parent, as after compaction: then parents give no order."""
     begins = sum(event.parent is None for event in new)
     if begins != 1:
         return begins > 1
@@ -58,21 +58,21 @@ def _begins_again(database: sqlite3.Connection, session: SessionRow, new: Iterab
     return database.execute(shown, (session.n,)).fetchone() is not None
 
 
-def _waited_for(database: sqlite3.Connection, session: SessionRow) -> set[int]:
-    """Return the keys of events that are not here, though others name them as their parents."""
+def _missing_parents(database: Database, session: SessionRow) -> set[int]:
+    """Return the keys of events that are not stored but are named as parents by others."""
     if not session.chained:
         return set()
     return {key for (key,) in database.execute("SELECT key FROM orphans WHERE session = ?", (session.n,))}
 
 
 def _follows_on(
-    database: sqlite3.Connection,
+    database: Database,
     session: SessionRow,
     sequence: Sequence[UploadedEvent],
     new: dict[str, UploadedEvent],
-    waited_for: set[int],
+    missing_parents: set[int],
 ) -> bool:
-    """Tell whether the new events come behind all that is shown; note the parents that are missing."""
+    """Tell whether the new events follow all that is shown; record parents that are missing."""
     previous, has_new, strays = session.last_event_id, False, dict[str, UploadedEvent]()
     last_known: str | None = None
     for event in sequence:
@@ -86,7 +86,7 @@ def _follows_on(
             return False
         has_new = True
         if session.chained:
-            if waited_for and (event.key in waited_for or event.parent is None):
+            if missing_parents and (event.key in missing_parents or event.parent is None):
                 return False
             if event.parent is not None and envelope.parentId is not None and envelope.parentId != previous:
                 strays[envelope.parentId] = event
@@ -95,9 +95,9 @@ def _follows_on(
 
 
 def _all_orphans(
-    database: sqlite3.Connection, session: SessionRow, strays: dict[str, UploadedEvent], new: dict[str, UploadedEvent]
+    database: Database, session: SessionRow, strays: dict[str, UploadedEvent], new: dict[str, UploadedEvent]
 ) -> bool:
-    # As the events say it: the summary of a session takes no time in the future.
+    # By the events' own timestamps: the summary of a session ignores times in the future.
     told = "SELECT max(timestamp) FROM events WHERE session = ? AND hidden = 0"
     latest = database.execute(told, (session.n,)).fetchone()[0] or ""
     if any(id in new or event.envelope.timestamp < latest for id, event in strays.items()):
@@ -105,31 +105,31 @@ def _all_orphans(
     here = known(database, session.n, {id: key_of(id) for id in strays})
     if any(not hidden for _, hidden, _ in here.values()):
         return False
-    _wait_for(database, session.n, (key_of(id) for id in strays))
+    _note_missing(database, session.n, (key_of(id) for id in strays))
     return True
 
 
-def _wait_for(database: sqlite3.Connection, n: int, keys: Iterable[int]) -> None:
-    database.executemany("INSERT OR IGNORE INTO orphans (session, key) VALUES (?, ?)", ((n, key) for key in keys))
+def _note_missing(database: Database, n: int, keys: Iterable[int]) -> None:
+    database.insert("orphans", "session, key", [(n, key) for key in keys], unless_there=True)
 
 
-def wait_for_hidden(database: sqlite3.Connection, n: int, keys: Sequence[int]) -> None:
-    """Note that events that are shown name some hidden ones as their parents, whose places are before them."""
+def note_hidden_parents(database: Database, n: int, keys: Sequence[int]) -> None:
+    """Record the hidden events that shown events name as their parents, because they belong before those."""
     for some in slices(keys):
         marks = ",".join("?" * len(some))
         parents = database.execute(
             f"SELECT DISTINCT parent FROM events WHERE session = ? AND hidden = 0 AND parent IN ({marks})",  # noqa: S608  marks only
             (n, *some),
         ).fetchall()
-        _wait_for(database, n, (key for (key,) in parents))
+        _note_missing(database, n, (key for (key,) in parents))
 
 
 def _arrange(
-    database: sqlite3.Connection,
+    database: Database,
     session: SessionRow,
     sequence: Sequence[UploadedEvent],
     new: dict[str, UploadedEvent],
-    waited_for: set[int],
+    missing_parents: set[int],
 ) -> list[int]:
     rows = database.execute(
         "SELECT n, place, key, parent, timestamp FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n",
@@ -151,9 +151,9 @@ def _arrange(
     database.executemany("UPDATE events SET place = ? WHERE n = ?", moved)
     if session.chained:
         keys = {item.key for item in order}
-        found = waited_for & keys
+        found = missing_parents & keys
         database.executemany("DELETE FROM orphans WHERE session = ? AND key = ?", ((session.n, key) for key in found))
-        _wait_for(database, session.n, {item.parent for item in order if item.parent is not None} - keys)
+        _note_missing(database, session.n, {item.parent for item in order if item.parent is not None} - keys)
     by_key = dict(zip((item.key for item in order), placed, strict=True))
     return [by_key[event.key] for event in new.values()]
 
@@ -162,7 +162,7 @@ def _item(event: UploadedEvent) -> Item:
     return Item(event.key, event.parent, event.envelope.timestamp)
 
 
-def last_shown(database: sqlite3.Connection, n: int) -> str | None:
+def last_shown(database: Database, n: int) -> str | None:
     """Return the id of the session's last event."""
     row: Any = database.execute(
         "SELECT id FROM events WHERE session = ? AND hidden = 0 ORDER BY place DESC, n DESC LIMIT 1", (n,)

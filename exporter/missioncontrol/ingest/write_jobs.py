@@ -1,6 +1,6 @@
-"""Everything that changes the store: registering, storing, hiding, reporting, forgetting. Each is one write job."""
+"""Everything that changes the store, each as one write job: register, store, hide, report, forget."""
 
-import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,10 +11,10 @@ from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.summary import TELLING_TYPES, Summary
 from exporter.missioncontrol.ingest import agent_attribution
 from exporter.missioncontrol.ingest.batch import Batch, UploadedEvent, key_of
-from exporter.missioncontrol.ingest.event_places import known, last_shown, place_new, wait_for_hidden
+from exporter.missioncontrol.ingest.event_places import known, last_shown, note_hidden_parents, place_new
 from exporter.missioncontrol.live import feed
-from exporter.missioncontrol.store import bulk_insert, payloads, redactions
-from exporter.missioncontrol.store.row_ids import next_number, raise_floor
+from exporter.missioncontrol.store import payloads, redactions
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import (
     DeletedSessionError,
     SessionAck,
@@ -23,9 +23,8 @@ from exporter.missioncontrol.store.session_row import (
     load,
     save,
 )
-from exporter.missioncontrol.store.sqlite.erase import pending
 
-# What these jobs answer with and raise is part of them.
+# Results and errors of these jobs are part of their interface.
 __all__ = ("DeletedSessionError", "SessionAck", "UnknownSessionError")
 
 _COLUMNS: Final = "n, session, hidden, key, id, type, timestamp, agent_id, sha256, body, cuts, place, parent"
@@ -33,16 +32,14 @@ _COLUMNS: Final = "n, session, hidden, key, id, type, timestamp, agent_id, sha25
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of one batch, and the events that are new."""
+    """The result of one batch, and its new events."""
 
     ack: SessionAck
     duplicates: int
     new: list[UploadedEvent]
 
 
-def register(
-    database: sqlite3.Connection, session_id: str, task_id: str, now: str, *, restore: bool = False
-) -> SessionAck:
+def register(database: Database, session_id: str, task_id: str, now: str, *, restore: bool = False) -> SessionAck:
     """Make the session known, once; the same call again changes nothing.
 
     A deleted session raises `DeletedSessionError`, unless `restore` says that it is sent again on purpose.
@@ -55,64 +52,60 @@ def register(
         database.execute(
             "INSERT INTO sessions (n, id, task_id, registered, count, digest, summary, masked, revision,"
             " state, last_activity, haystack) VALUES (?, ?, ?, ?, 0, ?, '{}', 0, 0, 'idle', ?, ?)",
-            (next_number(database, "sessions"), session_id, task_id, now, bytes(32), now, session_id.casefold()),
+            (database.allocate("sessions"), session_id, task_id, now, bytes(32), now, session_id.casefold()),
         )
         return SessionAck(0, digest.to_hex(digest.EMPTY), None)
 
 
-def store_batch(database: sqlite3.Connection, session_id: str, batch: Batch, now: str) -> Stored:
+def store_batch(database: Database, session_id: str, batch: Batch, now: str) -> Stored:
     """Hide what was rewound, then store what is new, in order; the first bytes of an id win unless it was hidden."""
     session = load(database, session_id)
-    retell = _hide(database, session, batch.rewound, now) > 0
+    must_rebuild = _hide(database, session, batch.rewound, now) > 0
     once: dict[str, UploadedEvent] = {}
     for event in batch.durable:
         once.setdefault(event.envelope.id, event)
     sequence = list(once.values())
     new = _new_events(database, session, sequence)
-    if not new and not retell:
+    if not new and not must_rebuild:
         return Stored(session.ack, len(batch.durable), [])
     placed, follows_on = place_new(database, session, sequence, new) if new else ([], True)
-    first = next_number(database, "events")
     events = list(new.values())
-    if retell or not follows_on:
-        agents = [agent_attribution.named(event) for event in events]
+    first = database.allocate("events", len(events)) if events else 0
+    if must_rebuild or not follows_on:
+        agents = [agent_attribution.named_agent(event) for event in events]
     else:
         agents = agent_attribution.attribute(database, session.n, session.id, events)
-    apart = payloads.keep(database, session.n, ((event.body, event.large) for event in events))
+    blobs = payloads.keep(database, session.n, ((event.body, event.large) for event in events))
     rows = [
-        _row(n, session.n, event, agent, place, apart)
+        _row(n, session.n, event, agent, place, blobs)
         for n, (event, agent, place) in enumerate(zip(events, agents, placed, strict=True), first)
     ]
-    bulk_insert.insert(database, "events", _COLUMNS, rows)
+    database.insert("events", _COLUMNS, rows)
     session.count += len(new)
     session.digest = digest.add(session.digest, (event.item for event in events))
     session.masked += sum(bool(event.rules) for event in events)
     redactions.add(database, session.n, ((_day(event, now), rule) for event in events for rule in event.rules))
-    if retell or not follows_on:
-        _tell_anew(database, session, now)
+    if must_rebuild or not follows_on:
+        _rebuild(database, session, now)
     else:
-        session.last_event_id = events[-1].envelope.id
-        told = [agent_attribution.as_of(event.envelope, agent) for event, agent in zip(events, agents, strict=True)]
-        for envelope in told:
-            session.summary.add(envelope, now)
-        feed.follow(database, session.n, enumerate(told, first))
-    # The newest word on the state counts: a reported one holds until the next events arrive.
+        _append(database, session, zip(events, agents, strict=True), first, now)
+    # A reported state is valid until the next events arrive.
     session.report.pop("state", None)
     save(database, session, now, "stored_at")
     return Stored(session.ack, len(batch.durable) - len(new), events)
 
 
-def report_session(database: sqlite3.Connection, session_id: str, report: dict[str, Any], now: str) -> None:
-    """Keep what an exporter says of a session; a field it does not name keeps its last value."""
+def report_session(database: Database, session_id: str, report: dict[str, Any], now: str) -> None:
+    """Store what an exporter reports about a session; fields that it omits keep their values."""
     session = load(database, session_id)
     session.report = {**session.report, **report}
     if session.summary.state == "ended" and report.get("state") == "crashed":
-        del session.report["state"]  # the process left its lock, but said goodbye
+        del session.report["state"]  # the process left its lock, but ended the session
     save(database, session, now, "reported_at")
     redactions.report(database, session.n, session.report.get("redactions") or {})
 
 
-def report_exporter(database: sqlite3.Connection, exporter_id: str, report: dict[str, Any], now: str) -> None:
+def report_exporter(database: Database, exporter_id: str, report: dict[str, Any], now: str) -> None:
     """Keep the newest report of an exporter."""
     database.execute(
         "INSERT INTO exporters (id, report, reported_at) VALUES (?, ?, ?)"
@@ -121,19 +114,18 @@ def report_exporter(database: sqlite3.Connection, exporter_id: str, report: dict
     )
 
 
-def forget_session(database: sqlite3.Connection, session_id: str, now: str, *, reason: str = "deleted") -> None:
-    """Delete a session with its events and facts, and remember only that it was deleted, and why."""
+def forget_session(database: Database, session_id: str, now: str, *, reason: str = "deleted") -> None:
+    """Delete a session with all that was derived from it; only its id, the time and the reason stay."""
     session = load(database, session_id)
-    raise_floor(database, "events")
-    raise_floor(database, "sessions")
-    pending.mark(database, session.n)
+    database.forget_text_of(session.n)
     for table in ("events", "rewinds", "orphans", "notices", "redactions", "families"):
         database.execute(f"DELETE FROM {table} WHERE session = ?", (session.n,))  # noqa: S608  constants
     payloads.forget(database, session.n)
-    redactions.rewrite(database)
     database.execute("DELETE FROM sessions WHERE n = ?", (session.n,))
     database.execute(
-        "INSERT OR REPLACE INTO deleted_sessions (id, deleted_at, reason) VALUES (?, ?, ?)", (session_id, now, reason)
+        "INSERT INTO deleted_sessions (id, deleted_at, reason) VALUES (?, ?, ?)"
+        " ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at, reason = excluded.reason",
+        (session_id, now, reason),
     )
 
 
@@ -143,48 +135,34 @@ def _day(event: UploadedEvent, now: str) -> str:
 
 
 def _row(
-    n: int, session: int, event: UploadedEvent, agent: str | None, place: int, apart: dict[bytes, int]
+    n: int, session: int, event: UploadedEvent, agent: str | None, place: int, blobs: dict[bytes, int]
 ) -> tuple[Any, ...]:
     envelope = event.envelope
-    told = (envelope.id, envelope.type, envelope.timestamp, agent)
-    return (
-        n,
-        session,
-        0,
-        event.key,
-        *told,
-        event.sha256,
-        *payloads.cut_out(event.body, event.large, apart),
-        place,
-        event.parent,
-    )
+    columns = (n, session, 0, event.key, envelope.id, envelope.type, envelope.timestamp, agent, event.sha256)
+    return (*columns, *payloads.cut_out(event.body, event.large, blobs), place, event.parent)
 
 
-def _hide(database: sqlite3.Connection, session: SessionRow, ids: list[str], now: str) -> int:
-    """Hide the ids that the session shows, keep the fact, and return how many they are."""
+def _hide(database: Database, session: SessionRow, ids: list[str], now: str) -> int:
+    """Hide the ids that the session shows, record it, and return how many they are."""
     if not ids:
         return 0
     shown = {id: row for id, row in known(database, session.n, {id: key_of(id) for id in ids}).items() if not row[1]}
     if not shown:
         return 0
     database.executemany("UPDATE events SET hidden = 1 WHERE n = ?", ((row[0],) for row in shown.values()))
-    database.executemany(
-        "INSERT INTO rewinds (session, id, rewound_at) VALUES (?, ?, ?)", ((session.n, id, now) for id in shown)
-    )
+    database.insert("rewinds", "session, id, rewound_at", [(session.n, id, now) for id in shown])
     if session.chained:
-        wait_for_hidden(database, session.n, [key_of(id) for id in shown])
+        note_hidden_parents(database, session.n, [key_of(id) for id in shown])
     session.count -= len(shown)
     session.digest = digest.remove(session.digest, (digest.item(id, row[2]) for id, row in shown.items()))
     session.last_event_id = last_shown(database, session.n)
     return len(shown)
 
 
-def _new_events(
-    database: sqlite3.Connection, session: SessionRow, sequence: list[UploadedEvent]
-) -> dict[str, UploadedEvent]:
+def _new_events(database: Database, session: SessionRow, sequence: list[UploadedEvent]) -> dict[str, UploadedEvent]:
     """Return the events to insert, by id; what was hidden and comes again is new.
 
-    The old row is only put out of reach: the search index knows its words, and needs them to forget them.
+    The old row stays, where no id leads to it: the search index needs its words to remove them.
     """
     if session.last_place is None:
         return {event.envelope.id: event for event in sequence}
@@ -194,16 +172,27 @@ def _new_events(
     return {event.envelope.id: event for event in sequence if (row := here.get(event.envelope.id)) is None or row[1]}
 
 
-def _tell_anew(database: sqlite3.Connection, session: SessionRow, now: str) -> None:
-    """Find again all that follows from the order of the events, after something was taken back or came late."""
+def _append(
+    database: Database, session: SessionRow, events: Iterable[tuple[UploadedEvent, str | None]], first: int, now: str
+) -> None:
+    """Add what follows from new events, with their agents, that come behind all that is shown."""
+    envelopes = [agent_attribution.as_of(event.envelope, agent) for event, agent in events]
+    session.last_event_id = envelopes[-1].id
+    for envelope in envelopes:
+        session.summary.add(envelope, now)
+    feed.add_events(database, session.n, enumerate(envelopes, first))
+
+
+def _rebuild(database: Database, session: SessionRow, now: str) -> None:
+    """Derive again what depends on the order of the events, after some were rewound or arrived late."""
     session.last_event_id = last_shown(database, session.n)
     agent_attribution.attribute_again(database, session.n, session.id)
-    session.summary = _tell_again(database, session.n, now)
-    feed.follow_again(database, session.n)
+    session.summary = _rebuild_summary(database, session.n, now)
+    feed.rebuild(database, session.n)
 
 
-def _tell_again(database: sqlite3.Connection, n: int, now: str) -> Summary:
-    """Fold the summary anew from what is shown."""
+def _rebuild_summary(database: Database, n: int, now: str) -> Summary:
+    """Derive the summary from the events shown."""
     summary = Summary()
     rows = database.execute(
         "SELECT n, type, timestamp, agent_id FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (n,)

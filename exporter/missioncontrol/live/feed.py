@@ -1,8 +1,6 @@
-"""The feed across sessions: notifications, warnings, errors, and what waits for a person."""
+"""The feed across sessions: notifications, warnings, errors, and waits for a person."""
 
 import re
-import sqlite3
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
@@ -11,49 +9,54 @@ import msgspec
 from exporter.core.events.envelope import Envelope, decode, read_object
 from exporter.missioncontrol.ingest.agent_attribution import as_of
 from exporter.missioncontrol.live.wait_text import ASKING, words
+from exporter.missioncontrol.store.cursor import decode_cursor, encode_cursor
 from exporter.missioncontrol.store.payloads import whole
-from exporter.missioncontrol.store.session_row import BadCursorError
+from exporter.missioncontrol.store.port import Database
+from exporter.missioncontrol.store.queries import title, where
 
 _TEXT_LENGTH_MAX: Final = 500
 _WORD_LENGTH_MAX: Final = 100
 _TAG: Final = re.compile(r"</?system_notification>")
 _TEXTS: Final = ("message", "content", "question", "error", "errorMessage", "summary", "title", "reason")
-_ASKED: Final = {f"{name}.requested": name for name in ASKING}
-_ANSWERED: Final = {f"{name}.completed": name for name in ASKING}
-_OVER: Final = ("session.resume", "session.shutdown", "abort")
+_REQUESTED: Final = {f"{name}.requested": name for name in ASKING}
+_COMPLETED: Final = {f"{name}.completed": name for name in ASKING}
+_ENDS_WAITS: Final = ("session.resume", "session.shutdown", "abort")
 _ERRORS: Final = {"session.error": "errorType", "model.call_failure": "errorType", "subagent.failed": "agentName"}
-FEED_TYPES: Final = frozenset(("system.notification", "session.warning", *_ERRORS, *_ASKED, *_ANSWERED, *_OVER))
-"""The types of events that the feed is made of."""
+FEED_TYPES: Final = frozenset(
+    ("system.notification", "session.warning", *_ERRORS, *_REQUESTED, *_COMPLETED, *_ENDS_WAITS)
+)
+"""The types of events in the feed."""
 
+_Cursor = tuple[str, Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]]
 _INSERT: Final = (
-    "INSERT OR REPLACE INTO notices (event, session, category, type, status, timestamp, id, agent, text, request)"
+    "INSERT INTO notices (event, session, category, type, status, timestamp, id, agent, text, request)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
-def follow(database: sqlite3.Connection, session: int, events: Iterable[tuple[int, Envelope]]) -> None:
-    """Take new events of a session, in file order with the number of each, into the feed."""
+def add_events(database: Database, session: int, events: Iterable[tuple[int, Envelope]]) -> None:
+    """Add new events of a session, in file order with the row number of each."""
     for number, envelope in events:
         if envelope.type not in FEED_TYPES:
             continue
-        if envelope.type in _ANSWERED:
+        if envelope.type in _COMPLETED:
             database.execute(
                 "UPDATE notices SET status = 'answered' WHERE session = ? AND request = ? AND status = 'waiting'",
                 (session, _word(read_object(envelope.data).get("requestId"))),
             )
-        elif envelope.type in _OVER:
+        elif envelope.type in _ENDS_WAITS:
             if envelope.agentId is None:
                 database.execute(
                     "UPDATE notices SET status = 'dropped' WHERE session = ? AND status = 'waiting'", (session,)
                 )
         else:
-            told = _told(envelope.type, read_object(envelope.data))
+            entry = _entry_of(envelope.type, read_object(envelope.data))
             at = (envelope.timestamp, envelope.id, envelope.agentId)
-            database.execute(_INSERT, (number, session, *told[:3], *at, *told[3:]))
+            database.execute(_INSERT, (number, session, *entry[:3], *at, *entry[3:]))
 
 
-def follow_again(database: sqlite3.Connection, session: int) -> None:
-    """Make the session's part of the feed anew, after something was taken back or came late."""
+def rebuild(database: Database, session: int) -> None:
+    """Build the session's part of the feed again, after events were rewound or arrived late."""
     database.execute("DELETE FROM notices WHERE session = ?", (session,))
     marks = ",".join("?" * len(FEED_TYPES))
     rows = database.execute(
@@ -64,17 +67,11 @@ def follow_again(database: sqlite3.Connection, session: int) -> None:
     for number, agent, body, cuts in rows.fetchall():
         envelope = decode(whole(database, body, cuts))
         if isinstance(envelope, Envelope):
-            follow(database, session, [(number, as_of(envelope, agent))])
-
-
-def put_into_words(database: sqlite3.Connection) -> None:
-    """Make the feed anew where somebody is waited for: it once did not say what is asked."""
-    for (session,) in database.execute("SELECT DISTINCT session FROM notices WHERE category = 'wait'").fetchall():
-        follow_again(database, session)
+            add_events(database, session, [(number, as_of(envelope, agent))])
 
 
 def notifications(
-    database: sqlite3.Connection,
+    database: Database,
     *,
     type: str | None,
     status: str | None,
@@ -82,8 +79,8 @@ def notifications(
     limit: int,
     cursor: str | None,
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the feed, newest first; `type` is a category or a type in it, and the cursor goes on."""
-    conditions, values = ["1"], list[Any]()
+    """Return the feed, newest first; `type` is a category or a type in it. Also the cursor of the next page."""
+    conditions, values = list[str](), list[Any]()
     if type:
         conditions.append("(category = ? OR type = ?)")
         values += (type, type)
@@ -95,22 +92,20 @@ def notifications(
         values.append(session_id)
     if cursor:
         conditions.append("(timestamp, event) < (?, ?)")
-        values += _read_cursor(cursor)
+        values += decode_cursor(cursor, _Cursor)
     rows = database.execute(
-        "SELECT event, timestamp, sessions.id, category, type, status, notices.id, agent, text,"  # noqa: S608  constants
-        " coalesce(json_extract(report, '$.title'), json_extract(summary, '$.title'))"
+        "SELECT event, timestamp, sessions.id, category, type, status, notices.id, agent, text"  # noqa: S608  constants
         " FROM notices JOIN sessions ON sessions.n = notices.session"
-        f" WHERE {' AND '.join(conditions)} ORDER BY timestamp DESC, event DESC LIMIT ?",
+        f"{where(conditions)} ORDER BY timestamp DESC, event DESC LIMIT ?",
         (*values, limit + 1),
     ).fetchall()
     names = ("timestamp", "session", "category", "type", "status", "event", "agent", "text", "title")
-    page = [dict(zip(names, row[1:], strict=True)) for row in rows[:limit]]
-    if len(rows) <= limit:
-        return page, None
-    return page, urlsafe_b64encode(msgspec.json.encode((rows[limit - 1][1], rows[limit - 1][0]))).decode()
+    titles = {id: title(database, id) for id in {row[2] for row in rows}}
+    page = [dict(zip(names, (*row[1:], titles[row[2]]), strict=True)) for row in rows[:limit]]
+    return page, encode_cursor(rows[limit - 1][1], rows[limit - 1][0]) if len(rows) > limit else None
 
 
-def counts(database: sqlite3.Connection) -> list[dict[str, Any]]:
+def counts(database: Database) -> list[dict[str, Any]]:
     """Return how many there are of each category, type and status."""
     rows = database.execute(
         "SELECT category, type, status, count(*) FROM notices GROUP BY 1, 2, 3 ORDER BY 4 DESC LIMIT 200"
@@ -118,11 +113,11 @@ def counts(database: sqlite3.Connection) -> list[dict[str, Any]]:
     return [dict(zip(("category", "type", "status", "count"), row, strict=True)) for row in rows]
 
 
-def _told(event_type: str, data: dict[str, Any]) -> tuple[str, str, str | None, str, str | None]:
+def _entry_of(event_type: str, data: dict[str, Any]) -> tuple[str, str, str | None, str, str | None]:
     """Return category, type, status, text and request of one entry."""
-    if event_type in _ASKED:
-        asked = _plain((words(event_type, data) or _text(data))[:_TEXT_LENGTH_MAX])
-        return "wait", _ASKED[event_type], "waiting", asked, _word(data.get("requestId"))
+    if event_type in _REQUESTED:
+        asked = _encodable((words(event_type, data) or _text(data))[:_TEXT_LENGTH_MAX])
+        return "wait", _REQUESTED[event_type], "waiting", asked, _word(data.get("requestId"))
     text = _text(data)
     if event_type == "session.warning":
         return "warning", _word(data.get("warningType")) or "warning", None, text, None
@@ -140,22 +135,13 @@ def _text(data: dict[str, Any]) -> str:
     for name in _TEXTS:
         value = data.get(name)
         if isinstance(value, str) and value.strip():
-            return _plain(_TAG.sub("", value).strip()[:_TEXT_LENGTH_MAX])
+            return _encodable(_TAG.sub("", value).strip()[:_TEXT_LENGTH_MAX])
     return ""
 
 
 def _word(value: object) -> str | None:
-    return _plain(value[:_WORD_LENGTH_MAX]) if isinstance(value, str) and value else None
+    return _encodable(value[:_WORD_LENGTH_MAX]) if isinstance(value, str) and value else None
 
 
-def _plain(text: str) -> str:
+def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
-
-
-def _read_cursor(cursor: str) -> tuple[str, int]:
-    try:
-        return msgspec.json.decode(
-            urlsafe_b64decode(cursor.encode()), type=tuple[str, Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]]
-        )
-    except (ValueError, msgspec.MsgspecError) as error:
-        raise BadCursorError(cursor) from error

@@ -1,4 +1,4 @@
-"""What happens now, for whoever watches: each watcher has a bounded queue, and the slow lose the oldest first."""
+"""Live messages for subscribers: each has a bounded queue, and a slow one loses the oldest messages first."""
 
 import asyncio
 from collections import deque
@@ -11,7 +11,7 @@ import msgspec
 
 _QUEUE_LENGTH_MAX: Final = 256
 _QUEUE_BYTES_MAX: Final = 8 << 20
-_WATCHERS_MAX: Final = 256
+_SUBSCRIBERS_MAX: Final = 256
 _BEAT_SECONDS: Final = 15.0
 
 
@@ -30,7 +30,7 @@ class Subscriber:
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def put(self, message: bytes) -> None:
-        """Queue a message, dropping the oldest ones when there is no room."""
+        """Queue a message, dropping the oldest ones when the queue is full."""
         self.waiting.append(message)
         self.size_bytes += len(message)
         while len(self.waiting) > _QUEUE_LENGTH_MAX or (self.size_bytes > _QUEUE_BYTES_MAX and len(self.waiting) > 1):
@@ -40,83 +40,83 @@ class Subscriber:
 
 
 class LiveSubscriptions:
-    """Spreads what happens to the watchers. Only to be used on the event loop."""
+    """Publishes messages to all subscribers. Only to be used on the event loop."""
 
     def __init__(self) -> None:
-        self._watchers: set[Subscriber] = set()
+        self._subscribers: set[Subscriber] = set()
         self._closed = False
 
     def __len__(self) -> int:
-        return len(self._watchers)
+        return len(self._subscribers)
 
     def close(self) -> None:
         """End every open stream."""
         self._closed = True
-        for watcher in self._watchers:
-            watcher.arrived.set()
+        for subscriber in self._subscribers:
+            subscriber.arrived.set()
 
     def publish_events(self, session_id: str, events: list[bytes], *, ephemeral: bool) -> None:
-        """Tell of events, exactly as stored or, when ephemeral, as they came."""
-        watchers = self._of(session_id)
-        if not watchers or not events:
+        """Publish events, exactly as stored or, when ephemeral, as they came."""
+        subscribers = self._of(session_id)
+        if not subscribers or not events:
             return
         head = b'{"session":%s,"ephemeral":%s,"events":[' % (
             msgspec.json.encode(session_id),
             b"true" if ephemeral else b"false",
         )
         message = _message(b"events", head + b",".join(events) + b"]}")
-        for watcher in watchers:
-            watcher.put(message)
+        for subscriber in subscribers:
+            subscriber.put(message)
 
     def publish_session(self, session_id: str, *, deleted: bool = False) -> None:
-        """Tell that a session changed; who wants to know how reads it."""
-        watchers = self._of(session_id)
-        if not watchers:
+        """Publish that a session changed; the change is not in the message."""
+        subscribers = self._of(session_id)
+        if not subscribers:
             return
         message = _message(b"session", msgspec.json.encode({"session": session_id, "deleted": deleted}))
-        for watcher in watchers:
-            watcher.put(message)
+        for subscriber in subscribers:
+            subscriber.put(message)
 
     def publish_exporter(self, exporter_id: str) -> None:
-        """Tell who watches all sessions that an exporter reported on itself."""
+        """Publish to subscribers of all sessions that an exporter reported on itself."""
         message = _message(b"exporter", msgspec.json.encode({"exporter": exporter_id}))
-        for watcher in self._watchers:
-            if watcher.session_id is None:
-                watcher.put(message)
+        for subscriber in self._subscribers:
+            if subscriber.session_id is None:
+                subscriber.put(message)
 
     @contextmanager
-    def watch(self, session_id: str | None) -> Iterator[Subscriber]:
-        """Be told of one session, or with None of all, while the context is open."""
-        if len(self._watchers) >= _WATCHERS_MAX:
+    def subscribe(self, session_id: str | None) -> Iterator[Subscriber]:
+        """Receive the messages of one session, or with None of all, while the context is open."""
+        if len(self._subscribers) >= _SUBSCRIBERS_MAX:
             raise TooManySubscribersError
-        watcher = Subscriber(session_id)
-        self._watchers.add(watcher)
+        subscriber = Subscriber(session_id)
+        self._subscribers.add(subscriber)
         try:
-            yield watcher
+            yield subscriber
         finally:
-            self._watchers.discard(watcher)
+            self._subscribers.discard(subscriber)
 
     async def messages(self, session_id: str | None) -> AsyncIterator[bytes]:
         """Yield server-sent events until the reader goes away or `close` is called."""
-        with self.watch(session_id) as watcher:
+        with self.subscribe(session_id) as subscriber:
             yield b": open\n\n"
             while not self._closed:
                 try:
-                    await asyncio.wait_for(watcher.arrived.wait(), _BEAT_SECONDS)
+                    await asyncio.wait_for(subscriber.arrived.wait(), _BEAT_SECONDS)
                 except TimeoutError:
                     yield b": still here\n\n"
                     continue
-                watcher.arrived.clear()
-                if watcher.dropped:
-                    yield _message(b"dropped", msgspec.json.encode({"messages": watcher.dropped}))
-                    watcher.dropped = 0
-                while watcher.waiting:
-                    message = watcher.waiting.popleft()
-                    watcher.size_bytes -= len(message)
+                subscriber.arrived.clear()
+                if subscriber.dropped:
+                    yield _message(b"dropped", msgspec.json.encode({"messages": subscriber.dropped}))
+                    subscriber.dropped = 0
+                while subscriber.waiting:
+                    message = subscriber.waiting.popleft()
+                    subscriber.size_bytes -= len(message)
                     yield message
 
     def _of(self, session_id: str) -> list[Subscriber]:
-        return [watcher for watcher in self._watchers if watcher.session_id in (None, session_id)]
+        return [subscriber for subscriber in self._subscribers if subscriber.session_id in (None, session_id)]
 
 
 def _message(name: bytes, data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""What a session waits for, in words: which permission is asked for, and what a person is asked."""
+"""The text of a wait: which permission is requested, or what a person is asked."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -12,7 +12,7 @@ Data = dict[str, Any]
 
 
 def words(event_type: str, data: Data) -> str:
-    """Return what an event of a type in `ASKING` asks for; nothing when it does not say."""
+    """Return what an event of a type in `ASKING` requests; empty when it does not say."""
     return _WORDS[event_type.partition(".")[0]](data)
 
 

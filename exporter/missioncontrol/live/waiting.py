@@ -1,7 +1,7 @@
-"""Whom sessions wait for by what live events say: kept in memory only, because such events are in no file.
+"""Requests to a person that only live events have: kept in memory, because such events are in no file.
 
 Requests that are durable are in the feed instead. A wait ends with its answer, with its tool call, or when the main
-agent goes on or stops; an answer may be lost, since live events are dropped when somebody is slow.
+agent continues or stops; an answer may be lost, since live events are dropped for a slow subscriber.
 """
 
 from collections.abc import Iterable
@@ -13,16 +13,16 @@ from exporter.missioncontrol.live.wait_text import ASKING, words
 
 SESSIONS_MAX: Final = 1000
 WAITS_MAX: Final = 64
-_ASKED: Final = {f"{name}.requested": name for name in ASKING}
-_ANSWERED: Final = frozenset(f"{name}.completed" for name in ASKING)
+_REQUESTED: Final = {f"{name}.requested": name for name in ASKING}
+_COMPLETED: Final = frozenset(f"{name}.completed" for name in ASKING)
 _MARKS: Final = (b'.requested"', b'.completed"')
-_OVER: Final = frozenset(("session.resume", "session.shutdown", "abort", "user.message", "assistant.turn_end"))
+_ENDS_WAITS: Final = frozenset(("session.resume", "session.shutdown", "abort", "user.message", "assistant.turn_end"))
 _TOOL_END: Final = "tool.execution_complete"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenWait:
-    """One request that nobody has answered."""
+    """One unanswered request."""
 
     session: str
     type: str
@@ -31,7 +31,7 @@ class OpenWait:
     text: str
     tool_call: object
     number: int = field(default=0, compare=False)
-    """How many there had been before it."""
+    """How many there were before it."""
 
     @property
     def place(self) -> tuple[str, int]:
@@ -60,21 +60,21 @@ class OpenWaits:
         self._waits: dict[str, dict[object, OpenWait]] = {}
         self._count = 0
 
-    def take(self, session: str, events: Iterable[bytes]) -> bool:
-        """Take live events; tell whether somebody is waited for now who was not before, or the other way."""
+    def add_live(self, session: str, events: Iterable[bytes]) -> bool:
+        """Process live events; tell whether the waits of the session changed."""
         before = dict(self._waits.get(session, {}))
         for body in events:
             if any(mark in body for mark in _MARKS) and isinstance(envelope := decode(body), Envelope):
-                self._take(session, envelope)
+                self._add(session, envelope)
         return before != self._waits.get(session, {})
 
-    def go_on(self, session: str, events: Iterable[Envelope]) -> bool:
-        """Take durable events that are new; tell whether somebody was waited for before them."""
+    def add_durable(self, session: str, events: Iterable[Envelope]) -> bool:
+        """Process new durable events; tell whether the session had a wait before them."""
         waits = self._waits.get(session)
         if not waits:
             return False
         for envelope in events:
-            if envelope.type in _OVER and envelope.agentId is None:
+            if envelope.type in _ENDS_WAITS and envelope.agentId is None:
                 waits.clear()
             elif envelope.type == _TOOL_END:
                 call = read_object(envelope.data).get("toolCallId")
@@ -88,8 +88,8 @@ class OpenWaits:
         """Forget a session."""
         self._waits.pop(session, None)
 
-    def of(self, session: str) -> bool:
-        """Tell whether a session waits for somebody."""
+    def is_waiting(self, session: str) -> bool:
+        """Tell whether a session waits for a person."""
         return session in self._waits
 
     def all(self) -> list[OpenWait]:
@@ -97,9 +97,9 @@ class OpenWaits:
         waits = [wait for of_session in self._waits.values() for wait in of_session.values()]
         return sorted(waits, key=lambda wait: wait.place, reverse=True)
 
-    def _take(self, session: str, envelope: Envelope) -> None:
-        name = _ASKED.get(envelope.type)
-        if name is None and envelope.type not in _ANSWERED:
+    def _add(self, session: str, envelope: Envelope) -> None:
+        name = _REQUESTED.get(envelope.type)
+        if name is None and envelope.type not in _COMPLETED:
             return
         data = read_object(envelope.data)
         request = data.get("requestId")
@@ -109,9 +109,9 @@ class OpenWaits:
             waits.pop(request, None)
         else:
             text = words(envelope.type, data).encode("utf-8", "replace").decode()
-            told = (envelope.timestamp, envelope.agentId, text, data.get("toolCallId"))
+            details = (envelope.timestamp, envelope.agentId, text, data.get("toolCallId"))
             self._count += 1
-            waits[request] = OpenWait(session, name, *told, self._count)
+            waits[request] = OpenWait(session, name, *details, self._count)
         if not waits:
             del self._waits[session]
         elif len(waits) > WAITS_MAX:

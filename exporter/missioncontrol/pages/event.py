@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sqlite3
 from typing import Final
 
 from starlette.requests import Request
@@ -18,6 +17,7 @@ from exporter.missioncontrol.pages.markup import address, anchor, escape, marked
 from exporter.missioncontrol.pages.page import HEADERS, fragment, is_fragment, page
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.port import Database
 
 _SHOWN_MAX: Final = 1 << 20
 _PARTS_MAX: Final = 200_000
@@ -54,7 +54,7 @@ async def event_page(request: Request) -> Response:
     return page(request, told, content, here="/")
 
 
-def _found(database: sqlite3.Connection, session_id: str, event_id: str) -> tuple[bytes, str | None, AgentTree] | None:
+def _found(database: Database, session_id: str, event_id: str) -> tuple[bytes, str | None, AgentTree] | None:
     found = queries.event_of_agent(database, session_id, event_id)
     return None if found is None else (*found, kin(database, session_id))
 

@@ -1,7 +1,6 @@
 """A session to take away, redacted already: JSON lines, Markdown, or one HTML file that needs nothing else."""
 
 import base64
-import sqlite3
 from collections.abc import AsyncIterator, Callable
 from hashlib import sha256
 from typing import Final
@@ -22,6 +21,7 @@ from exporter.missioncontrol.pages.timeline.pieces import Pieces
 from exporter.missioncontrol.receiver import Receiver, receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.agent_tree import tree as tree_of
+from exporter.missioncontrol.store.port import Database
 
 _PAGE: Final = 2000
 _TYPES: Final = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html"}
@@ -51,7 +51,7 @@ async def _lines(receiver: Receiver, session_id: str) -> AsyncIterator[bytes]:
             return
 
 
-def _page_after(session_id: str, after: str | None) -> Callable[[sqlite3.Connection], queries.EventPage]:
+def _page_after(session_id: str, after: str | None) -> Callable[[Database], queries.EventPage]:
     return lambda database: queries.events(database, session_id, after=after, limit=_PAGE)
 
 
@@ -71,7 +71,7 @@ async def _told(receiver: Receiver, session_id: str, form: str) -> AsyncIterator
         yield b"</ol></main></body></html>"
 
 
-def _head(database: sqlite3.Connection, session_id: str, is_html: bool) -> bytes:
+def _head(database: Database, session_id: str, is_html: bool) -> bytes:
     session = queries.session(database, session_id)
     figures = windows.figures(database, [session_id]).get(session_id, {})
     if not is_html:

@@ -1,6 +1,5 @@
 """The page on redaction and health: what was masked, what is held back, who uploads, and what the store holds."""
 
-import sqlite3
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -11,8 +10,9 @@ from exporter.missioncontrol.pages.page import fragment, is_fragment, page
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.amounts import amount
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.redactions import redactions
-from exporter.missioncontrol.store.retention import Retention, used_bytes
+from exporter.missioncontrol.store.retention import Retention
 
 _DAYS: Final = 14
 _RULES: Final = 40
@@ -25,9 +25,9 @@ async def health_page(request: Request) -> Response:
     """Show the figures; for the script only what changes."""
     receiver = receiver_of(request)
 
-    def read(database: sqlite3.Connection) -> tuple[Any, ...]:
+    def read(database: Database) -> tuple[Any, ...]:
         masked, _ = redactions(database, ["rule", "day"], limit=_ROWS_MAX, offset=0)
-        return masked, queries.exporters(database), queries.totals(database), used_bytes(database)
+        return masked, queries.exporters(database), queries.totals(database), database.used_bytes()
 
     masked, exporters, totals, used = await receiver.read(read)
     counters = receiver.counters

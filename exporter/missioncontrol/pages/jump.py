@@ -1,6 +1,5 @@
 """The address that leads from one error, or one notification, to the next one of the session."""
 
-import sqlite3
 from typing import Final
 
 from starlette.requests import Request
@@ -15,6 +14,7 @@ from exporter.missioncontrol.pages.timeline.calls import beginning_of
 from exporter.missioncontrol.pages.timeline.entry import Stop, data_of, text_of
 from exporter.missioncontrol.pages.timeline.stops import TOOL_END, TYPES, stops_of
 from exporter.missioncontrol.receiver import receiver_of
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import BadCursorError
 
 _KINDS: Final[dict[str, Stop]] = {"error": "error", "note": "note"}
@@ -36,7 +36,7 @@ async def next_event(request: Request) -> Response:
     return RedirectResponse(target, status_code=303)
 
 
-def _next(database: sqlite3.Connection, session_id: str, kind: Stop, after: str | None, is_back: bool) -> str | None:
+def _next(database: Database, session_id: str, kind: Stop, after: str | None, is_back: bool) -> str | None:
     stops = [stop for stop in _stops(database, session_id, kind) if stop[1] != after]
     if after is None or not stops:
         return stops[-1 if is_back else 0][1] if stops else None
@@ -47,7 +47,7 @@ def _next(database: sqlite3.Connection, session_id: str, kind: Stop, after: str 
     return next((id for place, id in stops if place > here), stops[0][1])
 
 
-def _stops(database: sqlite3.Connection, session_id: str, kind: Stop) -> list[tuple[tuple[int, int], str]]:
+def _stops(database: Database, session_id: str, kind: Stop) -> list[tuple[tuple[int, int], str]]:
     """Return where the entries of a kind are and their events, in the order of the timeline.
 
     A call and its end are one entry, which stands where the call began.

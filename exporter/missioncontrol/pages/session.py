@@ -1,6 +1,5 @@
 """The page of one session: what it is, its agents, and a window of its timeline."""
 
-import sqlite3
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.search import search_query
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.agent_tree import tree as tree_of
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import BadCursorError
 
 _WINDOW: Final = 400
@@ -116,7 +116,7 @@ def _asked(request: Request) -> _Asked:
     )
 
 
-def _read(database: sqlite3.Connection, asked: _Asked) -> _Shown:
+def _read(database: Database, asked: _Asked) -> _Shown:
     session = queries.session(database, asked.session_id)
     tree = tree_of(database, asked.session_id)
     scope = agents.scope_of(tree, asked.agent, is_main=asked.is_main)
@@ -131,7 +131,7 @@ def _read(database: sqlite3.Connection, asked: _Asked) -> _Shown:
     )
 
 
-def _day_above(database: sqlite3.Connection, asked: _Asked, scope: windows.TimelineScope) -> str:
+def _day_above(database: Database, asked: _Asked, scope: windows.TimelineScope) -> str:
     """Return the day of the event above a window that the script puts below another one."""
     if not asked.is_part or asked.is_side or asked.place is None or asked.place[0] not in ("from", "after"):
         return ""
@@ -141,7 +141,7 @@ def _day_above(database: sqlite3.Connection, asked: _Asked, scope: windows.Timel
     return day_of(above.rows[0].envelope.timestamp) if above.rows else ""
 
 
-def _window(database: sqlite3.Connection, asked: _Asked, scope: windows.TimelineScope) -> windows.Window:
+def _window(database: Database, asked: _Asked, scope: windows.TimelineScope) -> windows.Window:
     if asked.is_side:
         return windows.Window([], before=False, behind=False)
     if asked.place is None:

@@ -1,6 +1,5 @@
 """The page of all sessions: which run, which need somebody, what they cost; and a search through everything."""
 
-import sqlite3
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -15,6 +14,7 @@ from exporter.missioncontrol.pages.timeline import windows
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.search import search_query
 from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.port import Database
 
 _SEARCH: Final = "Search sessions and everything in them"
 _SHOWN: Final = 60
@@ -30,7 +30,7 @@ async def sessions_page(request: Request) -> Response:
     asked = request.query_params
     state, words = asked.get("state") or None, asked.get("q") or None
 
-    def beside(database: sqlite3.Connection) -> tuple[Any, ...]:
+    def beside(database: Database) -> tuple[Any, ...]:
         return (
             windows.figures(database, ids),
             windows.lags(queries.exporters(database)),

@@ -1,6 +1,8 @@
 """Full-text search: an index in a file of its own, filled behind the store, lost without harm.
 
-search          what the rest of the receiver calls; index_process fills the index in a process of its own
-index           the file of the index; event_text says which words of an event are searchable
+index           the port to an index, and reading from the store what it does not have yet
+fts5            the index as a SQLite file with FTS5
+search          fills the index and answers; index_process fills it in a process of its own while it is far behind
+event_text      which words of an event are searchable
 search_query    what a query means, which events match, and the excerpts that are shown
 """

@@ -1,7 +1,7 @@
-"""The words of an event: what of its data a person may search for, and which of its letters are the same.
+"""The searchable text of an event, and its normal form.
 
-What is composed of several characters is one character here, and a small letter is its capital. Both the index and
-who looks into a text use `folded`, which changes no position, so that a text is found by what stands in it.
+Composed characters and letters of either case are equal. Both the index and the search in a text use `folded`, which
+changes no position.
 """
 
 import re
@@ -48,7 +48,7 @@ def words_of(body: bytes) -> str:
 
 @lru_cache(4096)
 def _word(sign: str) -> str:
-    """Return what stands in the index for a character that is not ASCII: its small letter, or a gap."""
+    """Return what the index has for a character that is not ASCII: its small letter, or a space."""
     small = _small(sign)
     return small if small.isalnum() else " "
 
@@ -101,7 +101,7 @@ def _collect(value: Any, found: list[str]) -> None:
 
 
 def _collect_leniently(body: bytes, found: list[str]) -> None:
-    """Take what can be had of data that msgspec does not read, and as they stand where that is nothing."""
+    """Collect the strings of data that msgspec refuses; the raw text when there are none."""
     envelope = decode(body)
     if not isinstance(envelope, Envelope):
         return

@@ -1,24 +1,24 @@
-"""Filling the search index in a process of its own while there is much to fill.
+"""Fills the search index in a process of its own while it is far behind.
 
-Finding words is work for the interpreter, of which a process has one: beside it, storing would wait for its turn. The
-process reads the store's file and writes the index's, both as the program itself does, and ends when nothing more
-comes, when its parent has ended, or when it is told to. Nothing depends on how it ends.
+Finding words keeps the interpreter busy, for which the writer would have to wait. The process reads the store's file
+and writes the index's, both as the program itself does, and ends when no new events arrive, when its parent has ended,
+or when it is terminated. Nothing depends on how it ends.
 """
 
 import os
-import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-from exporter.missioncontrol.search.index import identity_of, open_index, path_beside, put, read_on
-from exporter.missioncontrol.store.sqlite.schema import connect
+from exporter.missioncontrol.search.fts5 import open_index, path_beside
+from exporter.missioncontrol.search.index import read_on
+from exporter.missioncontrol.store.port import Job, Result
+from exporter.missioncontrol.store.queries import identity
+from exporter.missioncontrol.store.sqlite.database import connect, engine_errors
 
-Result = TypeVar("Result")
 _NICE: Final = 5
 _QUIET_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 0.05
@@ -37,24 +37,21 @@ def start(store: Path) -> "subprocess.Popen[bytes]":
 
 
 def main(store: str, parent: str) -> None:
-    """Fill the index until nothing more has come for a moment."""
+    """Fill the index until no new events arrive for a moment."""
     path = Path(store)
     if hasattr(os, "nice"):
         os.nice(_NICE)  # storing comes first
     with closing(connect(path, read_only=True)) as database:
 
-        def read(job: Callable[[sqlite3.Connection], Result]) -> Result:
-            database.execute("BEGIN")
-            try:
+        def read(job: Job[Result]) -> Result:
+            with engine_errors(), database.transaction(writes=False):
                 return job(database)
-            finally:
-                database.execute("COMMIT")
 
-        with closing(open_index(path_beside(path), read(identity_of))) as index:
+        with closing(open_index(path_beside(path), read(identity))) as index:
             last = time.monotonic()
             while os.getppid() == int(parent):
                 if (texts := read_on(index, read)) is not None:
-                    put(index, texts)
+                    index.put(texts)
                     last = time.monotonic()
                 elif time.monotonic() - last > _QUIET_SECONDS:
                     return

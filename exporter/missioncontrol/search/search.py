@@ -1,27 +1,24 @@
-"""Full-text search: an index in a file of its own, filled behind the store, and lost without harm.
+"""Keeps the full-text index of a store up to date, and reads it.
 
-A thread fills it, or another process while it is far behind. Texts are read from the store when
-something is found. A session that is forgotten is taken out and the index merged, so that no word of it stays in the
-file.
+A thread fills the index, or another process while it is far behind. Texts are read from the store when something is
+found. A session that is forgotten is removed and the index merged, so that no word of it stays in the file.
 """
 
 import logging
 import queue
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Final, TypeVar
+from functools import partial
+from typing import Final
 
 from exporter.missioncontrol.search import index_process
-from exporter.missioncontrol.search.index import identity_of, open_index, path_beside, put, reached, read_on, take_out
-from exporter.missioncontrol.store.row_ids import last_number
-from exporter.missioncontrol.store.sqlite.schema import connect
-from exporter.missioncontrol.store.sqlite.wal import truncate_log
-from exporter.missioncontrol.store.store import Store
+from exporter.missioncontrol.search.fts5 import open_index, open_reader, path_beside
+from exporter.missioncontrol.search.index import Row, TextIndex, read_on, rows_of
+from exporter.missioncontrol.store.port import Result, Store, StoreError
+from exporter.missioncontrol.store.queries import identity, newest_event
 
-Result = TypeVar("Result")
 _PAUSE_SECONDS: Final = 0.04
 _BURST_SECONDS: Final = 3.0
 _RETRY_SECONDS: Final = 5.0
@@ -48,12 +45,12 @@ class SearchIndex:
         self._until = -1
         self._apart_after = 0.0
         self._reached = threading.Condition()
-        self._memory: sqlite3.Connection | None = None
+        self._memory: TextIndex | None = None
         store.after_commit = self.wake
         store.before_close(self.close)
 
     def wake(self) -> None:
-        """Look for new events soon; at once when no more come, else within some seconds."""
+        """Index new events soon: as soon as no more arrive, at the latest within some seconds."""
         self._last_wake = time.monotonic()
         if self._thread is None and not self._closed:
             with self._lock:
@@ -63,9 +60,9 @@ class SearchIndex:
         self._wake.set()
 
     def forget(self, sessions: Sequence[int]) -> "Future[bool]":
-        """Take sessions out for good; they must still be in the store until the future answers.
+        """Remove sessions; they must be in the store until the future answers.
 
-        It answers False while another program reads the index, so that words stay in its log: forget nothing, later.
+        It answers False while another program reads the index, so that words stay in its log: then forget `[]` later.
         """
         answer: Future[bool] = Future()
         self._requests.put((sessions, answer))
@@ -81,18 +78,15 @@ class SearchIndex:
                 self._reached.wait_for(lambda: self._until >= 0 or self._closed, _OPEN_SECONDS)
             return self._reached.wait_for(lambda: self._until >= until or self._closed, seconds)
 
-    def read(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
+    def read(self, job: Callable[[TextIndex], Result]) -> Result:
         """Run a query on the index from any thread."""
         if self._path is None:
             with self._lock:
                 if self._memory is None:
-                    raise sqlite3.OperationalError("the search index is not open yet")
+                    raise StoreError("the search index is not open yet")
                 return job(self._memory)
-        database = connect(self._path, read_only=True)
-        try:
-            return job(database)
-        finally:
-            database.close()
+        with open_reader(self._path) as index:
+            return job(index)
 
     @property
     def size_bytes(self) -> int:
@@ -112,7 +106,7 @@ class SearchIndex:
         while not self._closed:
             try:
                 self._follow()
-            except sqlite3.Error as error:  # the store goes on without its index, which is tried again
+            except StoreError as error:  # the store goes on without its index, which is tried again
                 _log.warning("the search index failed", extra={"reason": str(error)})
                 self._wake.clear()
                 self._wake.wait(_RETRY_SECONDS)
@@ -138,7 +132,7 @@ class SearchIndex:
                 index.close()
 
     def _let_the_burst_pass(self) -> None:
-        """Leave the processor to who stores, while it goes on; what has come by then is soon caught up with."""
+        """Leave the processor to the writer while events arrive; the index catches up soon afterwards."""
         end = time.monotonic() + _BURST_SECONDS
         while not self._closed and self._requests.empty() and not self._hurry.is_set():
             now = time.monotonic()
@@ -147,11 +141,11 @@ class SearchIndex:
             self._hurry.wait(_PAUSE_SECONDS / 2)
         self._hurry.clear()
 
-    def _open(self) -> sqlite3.Connection:
-        index = open_index(self._path, self._store.read_now(identity_of))
+    def _open(self) -> TextIndex:
+        index = open_index(self._path, self._store.read_now(identity))
         if self._path is None:
             self._memory = index
-        self._set_until(reached(index))
+        self._set_until(index.reached())
         return index
 
     def _set_until(self, until: int) -> None:
@@ -159,23 +153,23 @@ class SearchIndex:
             self._until = until
             self._reached.notify_all()
 
-    def _step(self, index: sqlite3.Connection) -> bool:
+    def _step(self, index: TextIndex) -> bool:
         """Index the next events; tell whether there were any."""
         texts = read_on(index, self._store.read_now)
         if texts is None:
             return False
         with self._lock:
-            put(index, texts)
-        self._set_until(reached(index))
+            index.put(texts)
+        self._set_until(index.reached())
         return True
 
     def _is_far_behind(self) -> bool:
         if self._path is None or time.monotonic() < self._apart_after:
             return False
-        return self._store.read_now(lambda database: last_number(database, "events")) - self._until > _APART_EVENTS
+        return self._store.read_now(newest_event) - self._until > _APART_EVENTS
 
-    def _fill_apart(self, index: sqlite3.Connection) -> None:
-        """Let another process fill the index until it is done, or there is something that only we can do."""
+    def _fill_apart(self, index: TextIndex) -> None:
+        """Let another process fill the index until it is done, or a session must be removed."""
         assert self._store.path is not None
         try:
             filling = index_process.start(self._store.path.resolve())
@@ -185,27 +179,30 @@ class SearchIndex:
         try:
             while filling.poll() is None and not self._closed and self._requests.empty():
                 time.sleep(_LOOK_SECONDS)
-                self._set_until(reached(index))
+                self._set_until(index.reached())
             if filling.returncode:
                 self._apart_failed(f"it ended with {filling.returncode}")
         finally:
             filling.terminate()
             filling.wait()
-        self._set_until(reached(index))
+        self._set_until(index.reached())
 
     def _apart_failed(self, reason: str) -> None:
         _log.warning("the search index is filled in this process", extra={"reason": reason})
         self._apart_after = time.monotonic() + _APART_AGAIN_SECONDS
 
-    def _forget(self, index: sqlite3.Connection, sessions: Sequence[int], answer: "Future[bool]") -> None:
+    def _forget(self, index: TextIndex, sessions: Sequence[int], answer: "Future[bool]") -> None:
         if not answer.set_running_or_notify_cancel():
             return
         try:
             with self._lock:
                 for session in sessions:
-                    take_out(index, self._store.read_now, session)
-                is_cut = truncate_log(index)
-        except sqlite3.Error as error:
+                    index.remove(session, partial(self._rows_of, session))
+                is_cut = index.cut_log()
+        except StoreError as error:
             answer.set_exception(error)
             raise
         answer.set_result(is_cut)
+
+    def _rows_of(self, session: int, after: int, until: int) -> list[Row]:
+        return self._store.read_now(lambda database: rows_of(database, session, after, until))

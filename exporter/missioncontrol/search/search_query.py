@@ -1,7 +1,6 @@
-"""Asking the index and showing what was found: which words a query means, which events hold them, and where."""
+"""What a query means, which events match it, and the excerpts that are shown."""
 
 import re
-import sqlite3
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,8 +8,10 @@ from typing import Any, Final
 
 from exporter.core.events.envelope import Envelope, decode
 from exporter.missioncontrol.search.event_text import folded, text_of
-from exporter.missioncontrol.search.index import matches
+from exporter.missioncontrol.search.index import Term, TextIndex
 from exporter.missioncontrol.store.payloads import whole
+from exporter.missioncontrol.store.port import Database
+from exporter.missioncontrol.store.queries import title
 from exporter.missioncontrol.store.session_row import number_of
 
 _WORD: Final = re.compile(r'"([^"]+)"|(\S+)')
@@ -26,9 +27,9 @@ _SECONDS: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for: an expression for the index, and what every text found must match."""
+    """A query: terms for the index, and patterns that every result must match."""
 
-    expression: str
+    terms: tuple[Term, ...]
     patterns: tuple[re.Pattern[str], ...]
 
 
@@ -41,20 +42,20 @@ def understand(text: str) -> Query | None:
     """
     words = [quoted or plain for quoted, plain in _WORD.findall(folded(text[:_QUERY_LENGTH_MAX]))[:_WORDS_MAX]]
     words = [" ".join(word.split()).strip(_AROUND) for word in words if _TOKEN.search(word)]
-    parts = [part for word in words for part in _expressions(word)]
+    parts = [part for word in words for part in _terms(word)]
     if parts:
-        return Query(" AND ".join(dict.fromkeys(parts)), tuple(_pattern(word) for word in words))
-    letters = dict.fromkeys(f'"{letter}"' for word in words for letter in _TOKEN.findall(word))
-    return Query(" AND ".join(letters), tuple(_pattern(word, _END) for word in words)) if letters else None
+        return Query(tuple(dict.fromkeys(parts)), tuple(_pattern(word) for word in words))
+    letters = dict.fromkeys(Term(letter) for word in words for letter in _TOKEN.findall(word))
+    return Query(tuple(letters), tuple(_pattern(word, _END) for word in words)) if letters else None
 
 
-def _expressions(word: str) -> list[str]:
-    """Return what the index has of an event that holds this; nothing of a last letter, which may go on."""
+def _terms(word: str) -> list[Term]:
+    """Return the terms of an event that contains this; none for a single last letter, which may be a longer word."""
     *tokens, last = _TOKEN.findall(word)
-    found = [f'"{token}"' for token in tokens]
+    found = [Term(token) for token in tokens]
     if not word.endswith(last):
-        return [*found, f'"{last}"']
-    return found if len(last) == 1 and last < _IDEOGRAPHS else [*found, f'"{last}"*']
+        return [*found, Term(last)]
+    return found if len(last) == 1 and last < _IDEOGRAPHS else [*found, Term(last, is_prefix=True)]
 
 
 def _pattern(word: str, end: str = "") -> re.Pattern[str]:
@@ -63,30 +64,30 @@ def _pattern(word: str, end: str = "") -> re.Pattern[str]:
     return re.compile(begin + r"\s+".join(re.escape(part) for part in word.split()) + end)
 
 
-def numbers(index: sqlite3.Connection, query: Query, below: int | None) -> Iterator[int]:
+def numbers(index: TextIndex, query: Query, below: int | None) -> Iterator[int]:
     """Yield the numbers of events that may match, newest first."""
-    return matches(index, query.expression, (1 << 62) if below is None else below)
+    return index.matches(query.terms, (1 << 62) if below is None else below)
 
 
 def places(query: Query, text: str) -> list[tuple[int, int]]:
-    """Return where in a text of `text_of` the words are, the first place of each; none unless all are there."""
+    """Return the first place of each word in a text of `text_of`; none unless all words are there."""
     looked_at = folded(text)
     marks = [match.span() for pattern in query.patterns if (match := pattern.search(looked_at))]
     return sorted(marks) if len(marks) == len(query.patterns) else []
 
 
 def results(
-    database: sqlite3.Connection,
-    index: sqlite3.Connection,
+    database: Database,
+    index: TextIndex,
     query: Query,
     below: int | None,
     *,
     session_id: str | None,
     limit: int,
 ) -> tuple[list[dict[str, Any]], int | None]:
-    """Return what matches, at most `limit`, and the number to go on below when there may be more.
+    """Return at most `limit` results, and the number below which to continue when there may be more.
 
-    A page is cut short when looking takes too long; the next one goes on from there.
+    A page is shorter when the search takes too long; the next one continues there.
     """
     of_session = None if session_id is None else _numbers_of(database, session_id, below)
     if of_session is not None:
@@ -100,37 +101,37 @@ def results(
         if number < first:
             break
         if of_session is None or number in of_session:
-            row = _row(database, number)
-            shown = row and _result(query, *row)
-            if shown:
+            shown = _result(database, query, number)
+            if shown is not None:
                 found.append(shown)
         if len(found) == limit or time.monotonic() > end:
             return found, number
     return found, None
 
 
-def _numbers_of(database: sqlite3.Connection, session_id: str, below: int | None) -> set[int]:
+def _numbers_of(database: Database, session_id: str, below: int | None) -> set[int]:
     session, limit = number_of(database, session_id), (1 << 62) if below is None else below
     return {n for (n,) in database.execute("SELECT n FROM events WHERE session = ?", (session,)) if n < limit}
 
 
-def _row(database: sqlite3.Connection, number: int) -> tuple[str, str | None, str | None, bytes] | None:
-    row: tuple[str, str | None, str | None, bytes, bytes | None] | None = database.execute(
-        "SELECT sessions.id, coalesce(json_extract(report, '$.title'), json_extract(summary, '$.title')), agent_id,"
-        " body, cuts FROM events JOIN sessions ON sessions.n = events.session WHERE events.n = ? AND hidden = 0",
+def _result(database: Database, query: Query, number: int) -> dict[str, Any] | None:
+    """Return an event as a result; None when it is hidden or does not match."""
+    row = database.execute(
+        "SELECT sessions.id, agent_id, body, cuts FROM events JOIN sessions ON sessions.n = events.session"
+        " WHERE events.n = ? AND hidden = 0",
         (number,),
     ).fetchone()
-    return row and (*row[:3], whole(database, *row[3:]))
-
-
-def _result(query: Query, session_id: str, title: str | None, agent: str | None, body: bytes) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    session_id, agent, stored, cuts = row
+    body = whole(database, stored, cuts)
     text = text_of(body)
     marks, envelope = places(query, text), decode(body)
     if not marks or not isinstance(envelope, Envelope):
         return None
     return {
         "session": session_id,
-        "title": title,
+        "title": title(database, session_id),
         "event": envelope.id,
         "type": envelope.type,
         "timestamp": envelope.timestamp,

@@ -1,8 +1,12 @@
-"""What the receiver keeps, and every question that is asked of it.
+"""What the receiver keeps, behind a port to a database engine.
 
-store           one writer in group commits, readers beside it
-queries         reads that change nothing; session_row is a session while a job works on it; agent_tree its agents
-payloads        large strings, kept once; redactions counts what was masked; tokens and token_admin who may enter
-retention       how long and how much is kept; row_ids, bulk_insert and amounts serve the others
-sqlite          the engine: schema, write-ahead log, and erasing deleted text from the file
+port            Database and Store: what an engine gives to jobs, and its errors; read it first
+queries         reads that change nothing; cursor says where a list continues
+session_row     a session while a job works on it; agent_tree shows its agents
+payloads        large strings, stored once; redactions counts what was redacted; amounts are numbers of others
+tokens          who may enter; token_admin creates and revokes tokens from the command line
+retention       how long and how much is kept; eraser repeats until no file contains deleted text
+sqlite          the engine
+
+An event comes in through `ingest.write_jobs`, which locks its session and writes with the port and neutral SQL.
 """

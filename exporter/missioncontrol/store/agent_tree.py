@@ -1,6 +1,5 @@
 """The sub-agents of a session, as a tree: who started whom, with which tool call, and how it ended."""
 
-import sqlite3
 from typing import Any, Final
 
 from exporter.core.agents.registry import Agent
@@ -8,6 +7,7 @@ from exporter.core.events.envelope import Envelope, decode, read_object
 from exporter.missioncontrol.ingest.agent_attribution import AgentTree, kin
 from exporter.missioncontrol.store.amounts import amount
 from exporter.missioncontrol.store.payloads import whole
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import number_of
 
 _AGENTS_MAX: Final = 10_000
@@ -22,15 +22,15 @@ _AMOUNTS: Final = {"duration_ms": "durationMs", "tokens": "totalTokens"}
 _TEXTS: Final = {"name": "agentName", "display_name": "agentDisplayName", "mode": "executionMode", "model": "model"}
 
 
-def tree(database: sqlite3.Connection, session_id: str) -> dict[str, Any]:
+def tree(database: Database, session_id: str) -> dict[str, Any]:
     """Return the main agent's figures and its sub-agents, each with its `agents`, in order of their start.
 
-    An agent whose start is not known is there with what its events say. `path` are the agents from the outermost to
-    the one itself, as `belonging` finds them; the parent is the one before it there, or the main agent.
+    An agent whose start is not known is described by its events alone. `path` are the agents from the outermost to the
+    agent itself, as `agent_attribution` finds them; the parent is the one before it there, or the main agent.
     """
     session = number_of(database, session_id)
-    family = kin(database, session_id)
-    nodes, main_events = _counted(database, session, family)
+    agent_tree = kin(database, session_id)
+    nodes, main_events = _counted(database, session, agent_tree)
     _described(database, session, nodes)
     main: list[dict[str, Any]] = []
     for agent, node in nodes.items():
@@ -38,11 +38,11 @@ def tree(database: sqlite3.Connection, session_id: str) -> dict[str, Any]:
         above = None if parent is None or _is_above(agent, parent, nodes) else nodes.get(parent)
         node["parent"] = None if above is None else parent
         (main if above is None else above["agents"]).append(node)
-    return {"session": session_id, "events": main_events, "agents": main, "hints": list(family.hints)}
+    return {"session": session_id, "events": main_events, "agents": main, "hints": list(agent_tree.hints)}
 
 
 def _is_above(agent: str, parent: str | None, nodes: dict[str, dict[str, Any]]) -> bool:
-    """Tell whether the agent is its own ancestor, so that hostile events make no circle."""
+    """Tell whether the agent is its own ancestor, so that hostile events make no cycle."""
     seen: set[str] = set()
     while parent is not None and parent not in seen:
         if parent == agent:
@@ -52,12 +52,12 @@ def _is_above(agent: str, parent: str | None, nodes: dict[str, dict[str, Any]]) 
     return False
 
 
-def _node(agent: str, family: AgentTree) -> dict[str, Any]:
-    known = family.agents.get(agent) or Agent(agent)
+def _node(agent: str, agent_tree: AgentTree) -> dict[str, Any]:
+    known = agent_tree.agents.get(agent) or Agent(agent)
     return {
         "id": agent,
         "parent": None,
-        "path": list(family.path(agent)),
+        "path": list(agent_tree.path(agent)),
         "tool_call_id": known.tool_call,
         "name": known.name or None,
         "display_name": known.display_name or None,
@@ -75,7 +75,7 @@ def _node(agent: str, family: AgentTree) -> dict[str, Any]:
     }
 
 
-def _counted(database: sqlite3.Connection, session: int, family: AgentTree) -> tuple[dict[str, dict[str, Any]], int]:
+def _counted(database: Database, session: int, agent_tree: AgentTree) -> tuple[dict[str, dict[str, Any]], int]:
     nodes: dict[str, dict[str, Any]] = {}
     main = 0
     rows = database.execute(
@@ -84,14 +84,14 @@ def _counted(database: sqlite3.Connection, session: int, family: AgentTree) -> t
         (session, _AGENTS_MAX),
     )
     for agent, count, started, last, _ in rows:
-        if agent is None or family.is_hint(agent):
+        if agent is None or agent_tree.is_hint(agent):
             main += count
         else:
-            nodes[agent] = {**_node(agent, family), "events": count, "started": started, "last_activity": last}
+            nodes[agent] = {**_node(agent, agent_tree), "events": count, "started": started, "last_activity": last}
     return nodes, main
 
 
-def _described(database: sqlite3.Connection, session: int, nodes: dict[str, dict[str, Any]]) -> None:
+def _described(database: Database, session: int, nodes: dict[str, dict[str, Any]]) -> None:
     """Fill in what the agents' starts and ends say."""
     marks = ",".join("?" * len(_STATES))
     rows = database.execute(

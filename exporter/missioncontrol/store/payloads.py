@@ -1,21 +1,20 @@
-"""Large strings of events are kept once, however many events hold them, and read only when they are wanted.
+"""Large strings of events are stored once, however many events contain them, and read only when they are needed.
 
-In the event's place stands the event with `{"$large":{"sha256","bytes","start"}}` for each large string: whole JSON,
+Instead of the event is stored the event with `{"$large":{"sha256","bytes","start"}}` for each large string: whole JSON,
 which is enough to list and show it. With the strings put back, its bytes are those that were delivered.
 """
 
 import re
-import sqlite3
 from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final
 
 import msgspec
 
-from exporter.missioncontrol.store import bulk_insert
+from exporter.missioncontrol.store.port import Database
 
 LARGE_BYTES: Final = 16 * 1024
-"""Strings from this size on, with their quotes, are kept apart."""
+"""Strings of this size and more, with their quotes, are stored separately."""
 
 _CUTS_MAX: Final = 64
 _KEPT_AT_ONCE_MAX, _KEPT_AT_ONCE_BYTES = 500, 1 << 20
@@ -34,10 +33,10 @@ class LargeString(msgspec.Struct, frozen=True, gc=False):
 
 
 def find(body: bytes) -> tuple[LargeString, ...]:
-    """Return the large strings of an event, in order; names of fields are none."""
+    """Return the large strings of an event, in order; names of fields do not count."""
     if len(body) < LARGE_BYTES:
         return ()
-    plain = body.replace(b"\\\\", b"..").replace(b'\\"', b"..")  # every quote left is the begin or end of a string
+    plain = body.replace(b"\\\\", b"..").replace(b'\\"', b"..")  # every remaining quote begins or ends a string
     found: list[LargeString] = []
     start = plain.find(b'"')
     while start >= 0 and len(found) < _CUTS_MAX:
@@ -48,10 +47,8 @@ def find(body: bytes) -> tuple[LargeString, ...]:
     return tuple(found)
 
 
-def keep(
-    database: sqlite3.Connection, session: int, events: Iterable[tuple[bytes, tuple[LargeString, ...]]]
-) -> dict[bytes, int]:
-    """Keep the large strings of these events for a session; return the number of each by its hash."""
+def keep(database: Database, session: int, events: Iterable[tuple[bytes, tuple[LargeString, ...]]]) -> dict[bytes, int]:
+    """Store the large strings of these events for a session; return the row number of each by its hash."""
     numbers: dict[bytes, int] = {}
     new: dict[bytes, bytes] = {}
     size = 0
@@ -68,7 +65,7 @@ def keep(
 
 
 def cut_out(body: bytes, strings: tuple[LargeString, ...], numbers: dict[bytes, int]) -> tuple[bytes, bytes | None]:
-    """Return what to store in an event's place when its large strings are kept under these numbers, and its cuts."""
+    """Return what to store instead of an event whose large strings have these row numbers, and its cuts."""
     if not strings:
         return body, None
     parts: list[bytes] = []
@@ -83,7 +80,7 @@ def cut_out(body: bytes, strings: tuple[LargeString, ...], numbers: dict[bytes, 
     return b"".join((*parts, body[last:])), msgspec.json.encode(cuts)
 
 
-def whole(database: sqlite3.Connection, stored: bytes, cuts: bytes | None) -> bytes:
+def whole(database: Database, stored: bytes, cuts: bytes | None) -> bytes:
     """Return the event's bytes as they were delivered."""
     if cuts is None:
         return stored
@@ -96,8 +93,8 @@ def whole(database: sqlite3.Connection, stored: bytes, cuts: bytes | None) -> by
     return b"".join((*parts, stored[end:]))
 
 
-def whole_if_small(database: sqlite3.Connection, stored: bytes, cuts: bytes | None, bytes_max: int) -> bytes:
-    """Return the event as it was delivered when what is kept apart is at most so many bytes, else as it is stored."""
+def whole_if_small(database: Database, stored: bytes, cuts: bytes | None, bytes_max: int) -> bytes:
+    """Return the event as it was delivered when its large strings have at most so many bytes, else as it is stored."""
     if cuts is None:
         return stored
     numbers = [number for _, _, number in _decode_cuts(cuts)]
@@ -108,23 +105,23 @@ def whole_if_small(database: sqlite3.Connection, stored: bytes, cuts: bytes | No
     return whole(database, stored, cuts) if sum(of[number] for number in numbers) <= bytes_max else stored
 
 
-def forget(database: sqlite3.Connection, session: int) -> None:
-    """Delete what only this session held."""
+def forget(database: Database, session: int) -> None:
+    """Delete the large strings that only this session has."""
     database.execute(
-        "DELETE FROM blobs WHERE n IN (SELECT blob FROM blob_uses WHERE session = ?1)"
-        " AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob = blobs.n AND session <> ?1)",
-        (session,),
+        "DELETE FROM blobs WHERE n IN (SELECT blob FROM blob_uses WHERE session = ?)"
+        " AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob = blobs.n AND session <> ?)",
+        (session, session),
     )
     database.execute("DELETE FROM blob_uses WHERE session = ?", (session,))
 
 
-def _keep(database: sqlite3.Connection, session: int, payloads: dict[bytes, bytes]) -> dict[bytes, int]:
-    bulk_insert.insert(database, "blobs", "sha256, body", list(payloads.items()), unless_there=True)
+def _keep(database: Database, session: int, payloads: dict[bytes, bytes]) -> dict[bytes, int]:
+    database.insert("blobs", "sha256, body", list(payloads.items()), unless_there=True)
     marks = ",".join("?" * len(payloads))
     rows = database.execute(f"SELECT sha256, n FROM blobs WHERE sha256 IN ({marks})", tuple(payloads))  # noqa: S608  marks only
     numbers: dict[bytes, int] = dict(rows.fetchall())
     uses = [(session, number) for number in numbers.values()]
-    bulk_insert.insert(database, "blob_uses", "session, blob", uses, unless_there=True)
+    database.insert("blob_uses", "session, blob", uses, unless_there=True)
     return numbers
 
 

@@ -1,7 +1,5 @@
-"""Everything that is asked of the store and changes nothing."""
+"""Reads of the store that change nothing."""
 
-import sqlite3
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,7 +9,9 @@ import msgspec
 from exporter.core.events.summary import Summary
 from exporter.missioncontrol.ingest.batch import key_of
 from exporter.missioncontrol.store.amounts import AMOUNT_MAX
+from exporter.missioncontrol.store.cursor import decode_cursor, encode_cursor
 from exporter.missioncontrol.store.payloads import whole
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import BadCursorError, SessionAck, missing, number_of
 
 _PAGE_BYTES_MAX: Final = 16 << 20
@@ -19,8 +19,8 @@ _WORDS_MAX: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What is held of one session; `items` are [id, SHA-256 in hex] of the events shown, in stored order."""
+class UploadState:
+    """What the store has of one session; `items` are [id, SHA-256 in hex] of the events shown, in stored order."""
 
     task_id: str
     ack: SessionAck
@@ -29,7 +29,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events as delivered, the agent of each as its row has it, and the id to go on after when there are more."""
+    """Events as delivered, the agent of each row, and the id after which the next page begins when there is one."""
 
     bodies: list[bytes]
     next: str | None
@@ -44,8 +44,8 @@ class StoreTotals:
     events: int
 
 
-def held(database: sqlite3.Connection, session_id: str, *, with_items: bool = False) -> Held:
-    """Return what an uploader compares its marks with."""
+def upload_state(database: Database, session_id: str, *, with_items: bool = False) -> UploadState:
+    """Return what an uploader compares its marks with; the items on request."""
     row = database.execute(
         "SELECT n, task_id, count, digest, last_event_id FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
@@ -55,16 +55,21 @@ def held(database: sqlite3.Connection, session_id: str, *, with_items: bool = Fa
     items: list[tuple[str, str]] | None = None
     if with_items:
         rows = database.execute(
-            "SELECT id, hex(sha256) FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (n,)
+            "SELECT id, sha256 FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (n,)
         )
-        items = [(id, hashed.lower()) for id, hashed in rows]
-    return Held(task_id, SessionAck(count, digest.hex(), last_event_id), items)
+        items = [(id, hashed.hex()) for id, hashed in rows]
+    return UploadState(task_id, SessionAck(count, digest.hex(), last_event_id), items)
 
 
+class _Titled(msgspec.Struct):
+    title: str | None = None
+
+
+_read_titled: Final = msgspec.json.Decoder(_Titled).decode
 _SESSION_COLUMNS: Final = "id, count, last_event_id, summary, report, masked, last_activity"
 
 
-def session(database: sqlite3.Connection, session_id: str) -> dict[str, Any]:
+def session(database: Database, session_id: str) -> dict[str, Any]:
     """Return one session as the API shows it."""
     row = database.execute(
         f"SELECT {_SESSION_COLUMNS} FROM sessions WHERE id = ?",  # noqa: S608  a constant
@@ -75,17 +80,18 @@ def session(database: sqlite3.Connection, session_id: str) -> dict[str, Any]:
     return _as_session(row)
 
 
-def title(database: sqlite3.Connection, session_id: str) -> str | None:
-    """Return what a session is called; None also when it is not known."""
-    row = database.execute(
-        "SELECT coalesce(json_extract(report, '$.title'), json_extract(summary, '$.title')) FROM sessions WHERE id = ?",
-        (session_id,),
-    ).fetchone()
-    return None if row is None else row[0]
+def title(database: Database, session_id: str) -> str | None:
+    """Return the title of a session; None when it has none or is unknown."""
+    row = database.execute("SELECT report, summary FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    if row is None:
+        return None
+    report, summary = row
+    reported = _read_titled(report).title if report else None
+    return _read_titled(summary).title if reported is None else reported
 
 
 def sessions(
-    database: sqlite3.Connection,
+    database: Database,
     *,
     state: str | None = None,
     words: str | None = None,
@@ -93,32 +99,29 @@ def sessions(
     limit: int,
     cursor: str | None = None,
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the sessions that fit, newest activity first, and the cursor of the next page."""
-    conditions, values = ["1"], list[Any]()
+    """Return the sessions that match, newest activity first, and the cursor of the next page."""
+    conditions, values = _containing(database, words)
     if state:
         conditions.append("state = ?")
         values.append(state)
-    for word in _words(words):
-        conditions.append("instr(haystack, ?) > 0")
-        values.append(word)
     if since:
         conditions.append("last_activity >= ?")
         values.append(since)
     if cursor:
         conditions.append("(last_activity, id) < (?, ?)")
-        values.extend(_read_cursor(cursor))
+        values.extend(decode_cursor(cursor, tuple[str, str]))
     rows = database.execute(
-        f"SELECT {_SESSION_COLUMNS} FROM sessions WHERE {' AND '.join(conditions)}"  # noqa: S608  constants only
+        f"SELECT {_SESSION_COLUMNS} FROM sessions{where(conditions)}"  # noqa: S608  constants only
         " ORDER BY last_activity DESC, id DESC LIMIT ?",
         (*values, limit + 1),
     ).fetchall()
     page = [_as_session(row) for row in rows[:limit]]
     more = len(rows) > limit
-    return page, _cursor(rows[limit - 1][6], rows[limit - 1][0]) if more else None
+    return page, encode_cursor(rows[limit - 1][6], rows[limit - 1][0]) if more else None
 
 
 def events(
-    database: sqlite3.Connection,
+    database: Database,
     session_id: str,
     *,
     after: str | None = None,
@@ -130,13 +133,15 @@ def events(
 ) -> EventPage:
     """Return events in file order, exactly as delivered; without `large` as they are stored, see `payloads`.
 
-    Only those that are `wanted`, when it is given; it is asked with the event as it is stored.
+    With `wanted` only events for which it returns True; its argument is the event as it is stored.
     """
     condition, values = _condition(database, session_id, after, type, agent)
-    found = database.execute(
-        f"SELECT id, agent_id, body, cuts FROM events WHERE {condition} ORDER BY place, n LIMIT ?",  # noqa: S608  constants only
-        (*values, limit + 1 if wanted is None else -1),
-    )
+    if wanted is None:
+        condition += " ORDER BY place, n LIMIT ?"
+        values.append(limit + 1)
+    else:
+        condition += " ORDER BY place, n"
+    found = database.execute(f"SELECT id, agent_id, body, cuts FROM events WHERE {condition}", values)  # noqa: S608  constants only
     bodies: list[bytes] = []
     agents: list[str | None] = []
     size, last = 0, None
@@ -154,9 +159,9 @@ def events(
 
 
 def _condition(
-    database: sqlite3.Connection, session_id: str, after: str | None, type: str | None, agent: str | None
+    database: Database, session_id: str, after: str | None, type: str | None, agent: str | None
 ) -> tuple[str, list[Any]]:
-    """Return SQL that holds for the events that are asked for, with its values."""
+    """Return an SQL condition for the requested events, with its values."""
     session_n = number_of(database, session_id)
     conditions, values = ["session = ?", "hidden = 0"], list[Any]([session_n])
     if after is not None:
@@ -172,13 +177,13 @@ def _condition(
     return " AND ".join(conditions), values
 
 
-def event(database: sqlite3.Connection, session_id: str, event_id: str) -> bytes | None:
+def event(database: Database, session_id: str, event_id: str) -> bytes | None:
     """Return one event exactly as delivered; None when the session does not show it."""
     found = event_of_agent(database, session_id, event_id)
     return None if found is None else found[0]
 
 
-def event_of_agent(database: sqlite3.Connection, session_id: str, event_id: str) -> tuple[bytes, str | None] | None:
+def event_of_agent(database: Database, session_id: str, event_id: str) -> tuple[bytes, str | None] | None:
     """Return one event exactly as delivered and the agent of its row; None when the session does not show it."""
     row = database.execute(
         "SELECT body, cuts, agent_id FROM events WHERE session = ? AND key = ? AND id = ? AND hidden = 0",
@@ -187,8 +192,8 @@ def event_of_agent(database: sqlite3.Connection, session_id: str, event_id: str)
     return None if row is None else (whole(database, row[0], row[1]), row[2])
 
 
-def lines(database: sqlite3.Connection, session_id: str) -> Iterator[bytes]:
-    """Yield every event of a session in file order, without holding them all."""
+def lines(database: Database, session_id: str) -> Iterator[bytes]:
+    """Yield every event of a session in file order, without keeping all in memory."""
     session = number_of(database, session_id)
     rows = database.execute(
         "SELECT body, cuts FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (session,)
@@ -196,29 +201,46 @@ def lines(database: sqlite3.Connection, session_id: str) -> Iterator[bytes]:
     return (whole(database, *row) for row in rows)
 
 
-def exporters(database: sqlite3.Connection) -> list[dict[str, Any]]:
+def newest_event(database: Database) -> int:
+    """Return the highest row number of an event, 0 when there is none."""
+    (number,) = database.execute("SELECT coalesce(max(n), 0) FROM events").fetchone()
+    return int(number)
+
+
+def identity(database: Database) -> int:
+    """Return the number by which an index and an uploader know this store from another one."""
+    (number,) = database.execute("SELECT value FROM counters WHERE name = 'identity'").fetchone()
+    return int(number)
+
+
+def exporters(database: Database) -> list[dict[str, Any]]:
     """Return the last report of every exporter, newest first."""
     rows = database.execute("SELECT id, report, reported_at FROM exporters ORDER BY reported_at DESC, id LIMIT 1000")
     return [{**msgspec.json.decode(report), "id": id, "reported_at": at} for id, report, at in rows]
 
 
-def totals(database: sqlite3.Connection, words: str | None = None) -> StoreTotals:
-    """Return how many sessions there are in each state, and how many events in all; with words, of those that fit."""
-    values = _words(words)
-    fit = " AND ".join(["1", *["instr(haystack, ?) > 0"] * len(values)])
+def totals(database: Database, words: str | None = None) -> StoreTotals:
+    """Return how many sessions there are in each state, and how many events in all; with words, of those that match."""
+    conditions, values = _containing(database, words)
     rows = database.execute(
-        f"SELECT state, count(*), sum(count) FROM sessions WHERE {fit} GROUP BY state",  # noqa: S608  constants only
+        f"SELECT state, count(*), sum(count) FROM sessions{where(conditions)} GROUP BY state",  # noqa: S608  constants only
         values,
     ).fetchall()
-    return StoreTotals({state: sessions for state, sessions, _ in rows}, sum(events for _, _, events in rows))
+    return StoreTotals({state: sessions for state, sessions, _ in rows}, sum(int(events) for _, _, events in rows))
 
 
-def _words(text: str | None) -> list[str]:
-    """Return what is looked for; each word is a condition, of which SQLite takes a limited number."""
-    return (text or "").casefold().split()[:_WORDS_MAX]
+def where(conditions: list[str]) -> str:
+    """Return the clause for all of these conditions; nothing when there are none."""
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
-def _place_of(database: sqlite3.Connection, n: int, event_id: str) -> tuple[int, int]:
+def _containing(database: Database, text: str | None) -> tuple[list[str], list[Any]]:
+    """Return a condition for each word that a session must contain, of limited number, with their values."""
+    words: list[Any] = (text or "").casefold().split()[:_WORDS_MAX]
+    return [database.contains("haystack")] * len(words), words
+
+
+def _place_of(database: Database, n: int, event_id: str) -> tuple[int, int]:
     row = database.execute(
         "SELECT place, n FROM events WHERE session = ? AND key = ? AND id = ?", (n, key_of(event_id), event_id)
     ).fetchone()
@@ -237,14 +259,3 @@ def _as_session(row: tuple[Any, ...]) -> dict[str, Any]:
     shown["events"] = count
     shown["last_activity"] = summary.last_activity or activity
     return shown
-
-
-def _cursor(activity: str, id: str) -> str:
-    return urlsafe_b64encode(msgspec.json.encode((activity, id))).decode()
-
-
-def _read_cursor(cursor: str) -> tuple[str, str]:
-    try:
-        return msgspec.json.decode(urlsafe_b64decode(cursor.encode()), type=tuple[str, str])
-    except (ValueError, msgspec.MsgspecError) as error:
-        raise BadCursorError(cursor) from error

@@ -1,6 +1,5 @@
 """A session's row while a job works on it."""
 
-import sqlite3
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -8,6 +7,7 @@ import msgspec
 
 from exporter.core.events import digest
 from exporter.core.events.summary import Summary
+from exporter.missioncontrol.store.port import Database
 
 EXPIRED: Final = "expired"
 """Why a session was deleted, when it was by its age or size and not by a person."""
@@ -26,12 +26,12 @@ class ExpiredSessionError(DeletedSessionError):
 
 
 class BadCursorError(ValueError):
-    """The cursor or event id to go on from is not one that was given out."""
+    """The cursor or event id to continue from was never given out."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionAck:
-    """What the store holds of a session: what an uploader compares its marks with."""
+    """What the store has of a session; an uploader compares its marks with it."""
 
     count: int
     digest: str
@@ -40,7 +40,7 @@ class SessionAck:
 
 @dataclass(slots=True)
 class SessionRow:
-    """What `load` found; change it and `save` it."""
+    """A loaded session; change it and `save` it."""
 
     n: int
     id: str
@@ -57,27 +57,27 @@ class SessionRow:
 
     @property
     def ack(self) -> SessionAck:
-        """What an uploader is told."""
+        """The acknowledgement for an uploader."""
         return SessionAck(self.count, digest.to_hex(self.digest), self.last_event_id)
 
 
-def missing(database: sqlite3.Connection, session_id: str) -> Exception:
-    """Return what to raise for a session that is not there."""
+def missing(database: Database, session_id: str) -> Exception:
+    """Return the error for a session that does not exist."""
     row = database.execute("SELECT reason FROM deleted_sessions WHERE id = ?", (session_id,)).fetchone()
     if row is None:
         return UnknownSessionError(session_id)
     return ExpiredSessionError(session_id) if row[0] == EXPIRED else DeletedSessionError(session_id)
 
 
-def refuse_deleted(database: sqlite3.Connection, session_id: str) -> None:
-    """Raise that the session was deleted, if it was; one that is not known may be on its way."""
+def refuse_deleted(database: Database, session_id: str) -> None:
+    """Raise `DeletedSessionError` for a deleted session; an unknown one may not be registered yet."""
     error = missing(database, session_id)
     if isinstance(error, DeletedSessionError):
         raise error
 
 
-def number_of(database: sqlite3.Connection, session_id: str) -> int:
-    """Return the number of the session's row, or raise that there is none."""
+def number_of(database: Database, session_id: str) -> int:
+    """Return the number of the session's row, or raise the error of `missing`."""
     row = database.execute("SELECT n FROM sessions WHERE id = ?", (session_id,)).fetchone()
     if row is None:
         raise missing(database, session_id)
@@ -85,8 +85,9 @@ def number_of(database: sqlite3.Connection, session_id: str) -> int:
     return number
 
 
-def load(database: sqlite3.Connection, session_id: str) -> SessionRow:
-    """Return the row, or raise that there is none."""
+def load(database: Database, session_id: str) -> SessionRow:
+    """Lock a session and return its row for a job that changes it, or raise the error of `missing`."""
+    database.lock_session(session_id)
     row = database.execute(
         "SELECT n, id, count, digest, last_event_id, summary, report, masked, revision, chained,"
         " (SELECT max(place) FROM events WHERE session = sessions.n)"
@@ -111,10 +112,8 @@ def load(database: sqlite3.Connection, session_id: str) -> SessionRow:
     )
 
 
-def save(
-    database: sqlite3.Connection, session: SessionRow, now: str, arrived: Literal["stored_at", "reported_at"]
-) -> None:
-    """Write the row back, with the columns that lists filter and sort by, and when what arrived."""
+def save(database: Database, session: SessionRow, now: str, arrived: Literal["stored_at", "reported_at"]) -> None:
+    """Write the row back, with the columns that lists filter and sort by, and when this kind of request arrived."""
     summary, report = session.summary, session.report
     words = (session.id, report.get("title"), summary.title, report.get("repository"), summary.repository)
     more = (report.get("branch"), summary.branch, summary.model, summary.cwd, report.get("host"))
@@ -130,7 +129,7 @@ def save(
             msgspec.json.encode(report).decode(),
             session.masked,
             session.revision + 1,
-            session.chained,
+            int(session.chained),
             report.get("state") or summary.state,
             summary.last_activity or now,
             "\n".join(word for word in (*words, *more) if word).casefold(),

@@ -7,7 +7,8 @@ from typing import Any
 from exporter.errors import UsageError
 from exporter.missioncontrol.receiver import utc_now
 from exporter.missioncontrol.store import tokens
-from exporter.missioncontrol.store.store import Job, Result, Store
+from exporter.missioncontrol.store.port import Job, Result
+from exporter.missioncontrol.store.sqlite.store import SqliteStore
 
 
 def create_token(store: Path, name: str, *, upload_only: bool) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def list_tokens(store: Path) -> dict[str, Any]:
 
 
 def _do(store: Path, job: Job[Result]) -> Result:
-    with Store(store) as opened:
+    with SqliteStore(store) as opened:
         try:
             return opened.do(job)
         except tokens.TokenError as error:

@@ -5,11 +5,12 @@ hashes of two stores differ. Whoever presents a token is looked up in the store,
 """
 
 import secrets
-import sqlite3
 from dataclasses import dataclass
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import Any, Final, Literal
+
+from exporter.missioncontrol.store.port import Database
 
 PREFIX: Final = "xmc_"
 NAME_LENGTH_MAX: Final = 100
@@ -17,12 +18,12 @@ Scope = Literal["all", "upload"]
 
 
 class TokenError(Exception):
-    """The name is taken, unknown, or none."""
+    """The name is in use, unknown or invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Whose token it is, and what it opens: everything, or only `/agents` for uploading.
+    """Who has a token, and what it permits: everything, or only `/agents` for uploading.
 
     `hash` is the token's own: a later token of the same name has another.
     """
@@ -32,7 +33,7 @@ class Holder:
     hash: bytes
 
 
-def create(database: sqlite3.Connection, name: str, now: str, *, scope: Scope = "all") -> str:
+def create(database: Database, name: str, now: str, *, scope: Scope = "all") -> str:
     """Return a new token under this name; it cannot be shown again. Raises `TokenError`."""
     if not (0 < len(name) <= NAME_LENGTH_MAX and name.isprintable() and name.strip() == name):
         raise TokenError(f"A name is 1 to {NAME_LENGTH_MAX} printable characters.")
@@ -47,27 +48,27 @@ def create(database: sqlite3.Connection, name: str, now: str, *, scope: Scope = 
     return token
 
 
-def revoke(database: sqlite3.Connection, name: str, now: str) -> None:
-    """Make the token of this name worthless; raises `TokenError` when there is none in force."""
+def revoke(database: Database, name: str, now: str) -> None:
+    """Revoke the token of this name; raises `TokenError` when there is none in force."""
     changed = database.execute("UPDATE tokens SET revoked = ? WHERE name = ? AND revoked IS NULL", (now, name))
     if changed.rowcount == 0:
         raise TokenError(f"There is no token {name} in force.")
 
 
-def listed(database: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Return every token without its secret, the newest first."""
+def listed(database: Database) -> list[dict[str, Any]]:
+    """Return every token without its secret, newest first."""
     names = ("name", "scope", "created", "last_used", "revoked")
     rows = database.execute(f"SELECT {', '.join(names)} FROM tokens ORDER BY created DESC, name")  # noqa: S608
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def any_in_force(database: sqlite3.Connection) -> bool:
-    """Tell whether somebody can present a token."""
+def any_in_force(database: Database) -> bool:
+    """Tell whether any token is in force."""
     return database.execute("SELECT 1 FROM tokens WHERE revoked IS NULL LIMIT 1").fetchone() is not None
 
 
-def holder(database: sqlite3.Connection, token: str) -> Holder | None:
-    """Return whose token it is, or None."""
+def holder(database: Database, token: str) -> Holder | None:
+    """Return who has this token, or None."""
     if not token.startswith(PREFIX) or not token.isascii():
         return None
     hashed = _hash(database, token)
@@ -77,16 +78,16 @@ def holder(database: sqlite3.Connection, token: str) -> Holder | None:
     return Holder(row[1], row[2], hashed) if row is not None and compare_digest(row[0], hashed) else None
 
 
-def is_in_force(database: sqlite3.Connection, hashed: bytes) -> bool:
-    """Tell whether the token of this hash may still be presented."""
+def is_in_force(database: Database, hashed: bytes) -> bool:
+    """Tell whether the token of this hash is still in force."""
     return database.execute("SELECT 1 FROM tokens WHERE hash = ? AND revoked IS NULL", (hashed,)).fetchone() is not None
 
 
-def used(database: sqlite3.Connection, name: str, now: str) -> None:
-    """Note when a token was last presented."""
+def used(database: Database, name: str, now: str) -> None:
+    """Record when a token was last used."""
     database.execute("UPDATE tokens SET last_used = ? WHERE name = ?", (now, name))
 
 
-def _hash(database: sqlite3.Connection, token: str) -> bytes:
+def _hash(database: Database, token: str) -> bytes:
     (key,) = database.execute("SELECT value FROM secrets WHERE name = 'tokens'").fetchone()
     return blake2b(token.encode(), key=key, digest_size=32).digest()

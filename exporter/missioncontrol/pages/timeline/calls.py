@@ -1,12 +1,12 @@
 """Tool calls that begin in a window of a timeline and end behind it: they have ended, wherever a reader looks."""
 
-import sqlite3
 from dataclasses import replace
 from typing import Final
 
 from exporter.missioncontrol.pages.timeline.entry import data_of, text_of
 from exporter.missioncontrol.pages.timeline.stops import TOOL_END
 from exporter.missioncontrol.pages.timeline.windows import EventPlace, TimelineRow, Window, further_of_types
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import number_of
 
 TOOL_START: Final = "tool.execution_start"
@@ -14,7 +14,7 @@ _LOOKED_THROUGH_MAX: Final = 2000
 """How many ends, or beginnings, of calls are looked through for those of some."""
 
 
-def with_ends(database: sqlite3.Connection, session_id: str, window: Window) -> Window:
+def with_ends(database: Database, session_id: str, window: Window) -> Window:
     """Return the window with the ends of the tool calls that are still open where it ends."""
     open_calls: set[str] = set()
     for row in window.rows if window.behind else ():
@@ -34,7 +34,7 @@ def with_ends(database: sqlite3.Connection, session_id: str, window: Window) -> 
     return replace(window, ends=tuple(ends))
 
 
-def beginning_of(database: sqlite3.Connection, session_id: str, call: str, end: TimelineRow) -> TimelineRow | None:
+def beginning_of(database: Database, session_id: str, call: str, end: TimelineRow) -> TimelineRow | None:
     """Return the event that began the call with this end, or None."""
     if not call:
         return None

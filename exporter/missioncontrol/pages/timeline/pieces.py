@@ -1,12 +1,12 @@
 """A whole session told piece by piece, so that one of any length is never held at once."""
 
-import sqlite3
 from typing import Final
 
 from exporter.missioncontrol.pages.timeline import windows
 from exporter.missioncontrol.pages.timeline.days import mark_days
 from exporter.missioncontrol.pages.timeline.entry import Entry
 from exporter.missioncontrol.pages.timeline.teller import ENDS, Teller
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import number_of
 
 _EVENTS: Final = 2000
@@ -25,7 +25,7 @@ class Pieces:
         self._joined: set[str] = set()
         self._day = ""
 
-    def next(self, database: sqlite3.Connection) -> list[Entry]:
+    def next(self, database: Database) -> list[Entry]:
         """Return the entries of the next piece."""
         window = self._window(database)
         teller = Teller()
@@ -39,7 +39,7 @@ class Pieces:
         self._day = mark_days(teller.entries, self._day)
         return teller.entries
 
-    def _window(self, database: sqlite3.Connection) -> windows.Window:
+    def _window(self, database: Database) -> windows.Window:
         everybody = windows.TimelineScope()
         if self._last is not None:
             return windows.window_after(database, self._last, everybody, _EVENTS)

@@ -1,6 +1,5 @@
 """What pages read of the store beyond the API's own queries; everything here only reads."""
 
-import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -13,6 +12,7 @@ from exporter.missioncontrol.ingest.agent_attribution import as_of
 from exporter.missioncontrol.ingest.batch import key_of
 from exporter.missioncontrol.store.amounts import amount
 from exporter.missioncontrol.store.payloads import whole_if_small
+from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import BadCursorError, number_of
 
 _IDS_PER_QUERY: Final = 500
@@ -48,7 +48,7 @@ class Window:
 class TimelineScope:
     """Whose events are looked at: everybody's, the main agent's, or those of some agents.
 
-    `hints` are ids in rows that stand for the main agent, as `belonging.Kin` has them.
+    `hints` are ids in rows that stand for the main agent, as `AgentTree` has them.
     """
 
     agents: tuple[str, ...] = ()
@@ -56,12 +56,13 @@ class TimelineScope:
     hints: tuple[str, ...] = ()
 
     def condition(self) -> tuple[str, tuple[str, ...]]:
-        """Return SQL that holds for the scope's events, with its values."""
+        """Return SQL for a WHERE clause that holds for the scope's events, with its values."""
         if self.is_main:
-            return f"(agent_id IS NULL OR agent_id IN ({','.join('?' * len(self.hints))}))", self.hints
+            hints = f" OR agent_id IN ({','.join('?' * len(self.hints))})" if self.hints else ""
+            return f" AND (agent_id IS NULL{hints})", self.hints
         if not self.agents:
-            return "1", ()
-        return f"agent_id IN ({','.join('?' * len(self.agents))})", self.agents
+            return "", ()
+        return f" AND agent_id IN ({','.join('?' * len(self.agents))})", self.agents
 
 
 class EventPlace(NamedTuple):
@@ -72,7 +73,7 @@ class EventPlace(NamedTuple):
     n: int
 
 
-def place_of(database: sqlite3.Connection, session_id: str, event_id: str) -> EventPlace:
+def place_of(database: Database, session_id: str, event_id: str) -> EventPlace:
     """Return where an event stands; raise `BadCursorError` when it is not shown."""
     session = number_of(database, session_id)
     row = database.execute(
@@ -84,51 +85,47 @@ def place_of(database: sqlite3.Connection, session_id: str, event_id: str) -> Ev
     return EventPlace(session, row[0], row[1])
 
 
-def first_window(database: sqlite3.Connection, session_id: str, scope: TimelineScope, limit: int) -> Window:
+def first_window(database: Database, session_id: str, scope: TimelineScope, limit: int) -> Window:
     """Return the first events."""
     return _ahead(database, number_of(database, session_id), scope, (-1, -1), limit)
 
 
-def last_window(database: sqlite3.Connection, session_id: str, scope: TimelineScope, limit: int) -> Window:
+def last_window(database: Database, session_id: str, scope: TimelineScope, limit: int) -> Window:
     """Return the newest events."""
     return _back(database, number_of(database, session_id), scope, _END, limit)
 
 
-def window_before(database: sqlite3.Connection, place: EventPlace, scope: TimelineScope, limit: int) -> Window:
+def window_before(database: Database, place: EventPlace, scope: TimelineScope, limit: int) -> Window:
     """Return the events before a place."""
     return _back(database, place.session, scope, (place.place, place.n), limit)
 
 
-def window_from(database: sqlite3.Connection, place: EventPlace, scope: TimelineScope, limit: int) -> Window:
+def window_from(database: Database, place: EventPlace, scope: TimelineScope, limit: int) -> Window:
     """Return the event at a place, when it is in the scope, and those behind it."""
     return _ahead(database, place.session, scope, (place.place, place.n - 1), limit)
 
 
-def window_after(database: sqlite3.Connection, place: EventPlace, scope: TimelineScope, limit: int) -> Window:
+def window_after(database: Database, place: EventPlace, scope: TimelineScope, limit: int) -> Window:
     """Return the events behind a place."""
     return _ahead(database, place.session, scope, (place.place, place.n), limit)
 
 
-def _ahead(
-    database: sqlite3.Connection, session: int, scope: TimelineScope, after: tuple[int, int], limit: int
-) -> Window:
+def _ahead(database: Database, session: int, scope: TimelineScope, after: tuple[int, int], limit: int) -> Window:
     condition, values = scope.condition()
     found = database.execute(
         "SELECT place, n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND place >= ?"  # noqa: S608  constants and marks
-        f" AND (place, n) > (?, ?) AND {condition} ORDER BY place, n LIMIT ?",
+        f" AND (place, n) > (?, ?){condition} ORDER BY place, n LIMIT ?",
         (session, after[0], *after, *values, limit + 1),
     )
     rows, rest = _rows(database, found, limit, frozenset(scope.hints))
     return Window(rows, after >= (0, 0), rest is not None, rest or _END)
 
 
-def _back(
-    database: sqlite3.Connection, session: int, scope: TimelineScope, before: tuple[int, int], limit: int
-) -> Window:
+def _back(database: Database, session: int, scope: TimelineScope, before: tuple[int, int], limit: int) -> Window:
     condition, values = scope.condition()
     found = database.execute(
         "SELECT place, n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND place <= ?"  # noqa: S608  constants and marks
-        f" AND (place, n) < (?, ?) AND {condition} ORDER BY place DESC, n DESC LIMIT ?",
+        f" AND (place, n) < (?, ?){condition} ORDER BY place DESC, n DESC LIMIT ?",
         (session, before[0], *before, *values, limit + 1),
     )
     rows, rest = _rows(database, found, limit, frozenset(scope.hints))
@@ -136,7 +133,7 @@ def _back(
 
 
 def _rows(
-    database: sqlite3.Connection,
+    database: Database,
     found: Iterable[tuple[int, int, str | None, bytes, bytes | None]],
     limit: int,
     hints: frozenset[str],
@@ -156,7 +153,7 @@ def _rows(
 
 
 def further_of_types(
-    database: sqlite3.Connection, place: EventPlace, types: tuple[str, ...], limit: int, *, is_back: bool = False
+    database: Database, place: EventPlace, types: tuple[str, ...], limit: int, *, is_back: bool = False
 ) -> Iterator[TimelineRow]:
     """Yield the events of these types behind a place (before it, newest first), with the beginning of what is large."""
     comparison, order = ("<", " DESC") if is_back else (">", "")
@@ -179,7 +176,7 @@ class Rewind:
     place: tuple[int, int]
 
 
-def rewinds(database: sqlite3.Connection, session_id: str) -> list[Rewind]:
+def rewinds(database: Database, session_id: str) -> list[Rewind]:
     """Return what was taken back in a session, in the order of the places."""
     session = number_of(database, session_id)
     at: dict[str, list[str]] = {}
@@ -199,7 +196,7 @@ def rewinds_within(rewinds: list[Rewind], window: Window) -> list[Rewind]:
     return [rewind for rewind in rewinds if first < rewind.place < window.until]
 
 
-def _any_place(database: sqlite3.Connection, session: int, id: str) -> tuple[int, int] | None:
+def _any_place(database: Database, session: int, id: str) -> tuple[int, int] | None:
     row: tuple[int, int] | None = database.execute(
         "SELECT place, n FROM events WHERE session = ? AND key = ? AND id = ?", (session, key_of(id), id)
     ).fetchone()
@@ -210,7 +207,7 @@ Figures = dict[str, dict[str, float]]
 """Numbers by what they count, and of each by the source that tells it."""
 
 
-def figures(database: sqlite3.Connection, session_ids: list[str]) -> dict[str, Figures]:
+def figures(database: Database, session_ids: list[str]) -> dict[str, Figures]:
     """Return tokens and cost of sessions, side by side as each source tells them; they are never added."""
     told: dict[str, Figures] = {}
     for start in range(0, len(session_ids), _IDS_PER_QUERY):
@@ -269,7 +266,7 @@ def _lag(told: dict[str, Any]) -> dict[str, float] | None:
     return None if seconds is None else {"lag_seconds": seconds, "lag_events": amount(told.get("lag_events")) or 0}
 
 
-def all_of_types(database: sqlite3.Connection, session_id: str, types: tuple[str, ...]) -> Iterator[TimelineRow]:
+def all_of_types(database: Database, session_id: str, types: tuple[str, ...]) -> Iterator[TimelineRow]:
     """Yield a session's events of these types in file order, without what is large in them."""
     found = database.execute(
         "SELECT place, n, body FROM events WHERE session = ? AND hidden = 0"  # noqa: S608  marks only

@@ -1,6 +1,7 @@
-"""SQLite, the engine of the store.
+"""SQLite, the engine of the store; the only package of the receiver that imports `sqlite3`.
 
-schema          the tables, their version, and what happens to a file that is no database any more
-wal             the write-ahead log beside the file
-erase           removes deleted text from the file and the log
+database        a connection as the port's Database, and SQLite's errors as the port's
+schema          the tables and their version; opening a file, setting a damaged one aside
+store           the port's Store: one thread writes in group commits, others read beside it
+erase           removes deleted text from the file and the log, which a DELETE does not do
 """

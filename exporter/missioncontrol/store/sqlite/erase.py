@@ -1,18 +1,35 @@
-"""Clearing what SQLite leaves of deleted rows in the unused middle of its pages.
+"""Removes the text of deleted sessions from the database file and the write-ahead log.
 
-With `secure_delete` SQLite overwrites a row where it stands, but not the copies that stayed behind when rows moved to
-another page, as happens whenever pages are split or joined. They lie in the gap between a page's directory and its
-rows. This module reads the file to find gaps that hold something, and writes with plain SQL only: a row of such a page
-is made to fill the page, which SQLite answers by clearing the gap or writing over it, and then put back.
+A DELETE alone does not erase text. With `secure_delete` SQLite overwrites a row where it stands, but not the copies
+that stayed behind when rows moved to another page, as happens whenever pages are split or joined: they lie in the gap
+between a page's directory and its rows. And the log holds pages of before until it is cut.
+
+`SqliteDatabase.forget_text_of` notes a session in the transaction that deletes it, so that `erase` is repeated after a
+crash, and once no other program reads the store. `erase` reads the file to find gaps that hold something, and writes
+with plain SQL only: a row of such a page is made to fill the page, which SQLite does by clearing the gap or writing
+over it, and then put back.
 """
 
-import sqlite3
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import FileIO
 from typing import Final
 
+from exporter.missioncontrol.store.sqlite.database import SqliteDatabase
+
+_COLUMNS: Final = {
+    "events": "body",
+    "blobs": "body",
+    "notices": "text",
+    "families": "state",
+    "sessions": "haystack",
+    "rewinds": "id",
+}
+"""Tables that hold text of sessions, each with a column that may be made longer for a moment."""
+_LARGE: Final = ("events", "blobs")
+"""Tables of which only the pages around deleted rows are read."""
+_ROUNDS_MAX: Final = 3
 _INTERIOR, _LEAF = 5, 13
 _BEFORE_FIRST_HEADER: Final = 100
 _AROUND: Final = 4
@@ -25,51 +42,52 @@ _POINTERS_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Trees:
-    """Tables with the column that may be made longer for a moment, and the rows around which to look.
-
-    Without rows, or while a table is small, all of it is looked at.
-    """
-
-    columns: Mapping[str, str]
-    around: Mapping[str, list[int]]
-
-
-@dataclass(frozen=True, slots=True)
 class _Cell:
     row: int
     payload: int
     size: int
 
 
-def clear(database: sqlite3.Connection, file: FileIO, trees: Trees) -> bool:
-    """Clear the pages of these tables; tell whether there was nothing to clear.
+def erase(database: SqliteDatabase, file: FileIO | None) -> bool:
+    """Clear what deleted sessions left and cut the log; False while another program reads the store.
+
+    Call it on the writer's thread, outside any transaction, with the database's file, which must stay open.
+    """
+    if file is not None:
+        if not database.truncate_log():
+            return False
+        around = {
+            tree: [row for (row,) in database.execute("SELECT row FROM to_clear WHERE tree = ?", (tree,))]
+            for tree in _LARGE
+        }
+        for _ in range(_ROUNDS_MAX):
+            if _clear(database, file, around):
+                break
+            if not database.truncate_log():
+                return False
+    database.execute("DELETE FROM to_clear")
+    return True
+
+
+def _clear(database: SqliteDatabase, file: FileIO, around: Mapping[str, list[int]]) -> bool:
+    """Clear the pages of all tables that hold text; tell whether there was nothing to clear.
 
     All of the log must be in the file, and nobody else may write meanwhile. What is written is in the log.
     """
     was_clear = True
-    for name, column in trees.columns.items():
+    for name, column in _COLUMNS.items():
         (root,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()
-        suspects = _suspects(file, root, trees.around.get(name))
+        suspects = _suspects(file, root, around.get(name))
         while some := [page for _, page in zip(range(_PAGES_TOGETHER), suspects, strict=False)]:
             was_clear = False
-            _fill(database, name, column, some)
+            with database.transaction():
+                for page in some:
+                    _fill_page(database, name, column, page)
     return was_clear
 
 
-def _fill(database: sqlite3.Connection, name: str, column: str, pages: list[bytes]) -> None:
-    database.execute("BEGIN IMMEDIATE")
-    try:
-        for page in pages:
-            _fill_once(database, name, column, page)
-        database.execute("COMMIT")
-    except BaseException:
-        database.execute("ROLLBACK")
-        raise
-
-
 def _suspects(file: FileIO, root: int, around: list[int] | None) -> Iterator[bytes]:
-    """Yield the leaves whose gap holds something."""
+    """Yield the leaves whose gap holds something: of a large table those near the rows `around`, else all."""
     file.seek(0)
     head = file.read(_BEFORE_FIRST_HEADER)
     size = int.from_bytes(head[16:18], "big")
@@ -174,28 +192,28 @@ def _smallest(page: bytes) -> _Cell:
     return min(found, key=lambda cell: (cell.payload, cell.row))
 
 
-def _fill_once(database: sqlite3.Connection, name: str, column: str, page: bytes) -> None:
+def _fill_page(database: SqliteDatabase, name: str, column: str, page: bytes) -> None:
     """Make one row of the page fill it, and put the row back."""
     if not _cells(page, 8):
         database.execute(f"DELETE FROM {name}")  # noqa: S608  a name; the table has no row, and this clears its page
         return
     cell = _smallest(page)
-    room = _free(page) + cell.size
+    space = _free(page) + cell.size
     (value,) = database.execute(f"SELECT {column} FROM {name} WHERE rowid = ?", (cell.row,)).fetchone()  # noqa: S608
     before = 0 if value is None else len(value.encode() if isinstance(value, str) else value)
-    more = _growth(cell, before, room, len(page))
+    more = _growth(cell, before, space, len(page))
     database.execute(f"UPDATE {name} SET {column} = zeroblob(?) WHERE rowid = ?", (before + more, cell.row))  # noqa: S608
     database.execute(f"UPDATE {name} SET {column} = ? WHERE rowid = ?", (value, cell.row))  # noqa: S608
 
 
-def _growth(cell: _Cell, before: int, room: int, usable: int) -> int:
-    """Return by how many bytes a value must grow so that its row takes the room as nearly as it can."""
+def _growth(cell: _Cell, before: int, space: int, usable: int) -> int:
+    """Return by how many bytes a value must grow so that its row fills the space as nearly as it can."""
     best = (0, 0)
     # A row that does not fit keeps in its page a part whose size goes round with its length.
-    for start in (room - cell.size, (room - cell.size) % (usable - 4), usable - 35 - cell.payload):
+    for start in (space - cell.size, (space - cell.size) % (usable - 4), usable - 35 - cell.payload):
         for more in range(max(start, 0), max(start - 16, -1), -1):
             heads = _varint_bytes(2 * (before + more) + 13) - _varint_bytes(2 * before + 13)
             size = _size(cell.payload + more + heads, cell.row, usable)
-            if size <= room:
+            if size <= space:
                 best = max(best, (size, more))
     return best[1]

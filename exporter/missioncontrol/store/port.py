@@ -1,0 +1,152 @@
+"""The port to a database engine: what jobs may do with it, and the errors that every engine raises.
+
+A job is a function of a `Database`. The SQL that it executes is neutral: parameters are `?`, a conflict is
+`ON CONFLICT`, and no function, operator or row id of one engine is used. What engines do differently is a method of
+`Database`, so that a module with SQL outside of an engine's package runs on every engine.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar
+
+Result = TypeVar("Result")
+Table = Literal["events", "sessions"]
+
+
+class StoreError(Exception):
+    """The engine did not do what it was asked; the transaction has changed nothing."""
+
+
+class StoreBusy(StoreError):
+    """Another program holds the store; the same job succeeds later."""
+
+
+class StoreFull(StoreError):
+    """The disk is full."""
+
+
+class StoreDamaged(StoreError):
+    """The stored data cannot be read."""
+
+
+class Rows(Protocol):
+    """The result of a statement. Rows that are not read yet are read while it is iterated."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows the statement changed."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def fetchone(self) -> Any:
+        """Return the next row, None when there is none."""
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows that are left."""
+
+    def close(self) -> None:
+        """Read no further row."""
+
+
+class Database(Protocol):
+    """A connection inside a transaction. What it gives is valid until the job returns."""
+
+    def execute(self, sql: str, values: Sequence[Any] = (), /) -> Rows:
+        """Execute a statement, with a value for each `?`."""
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Rows:
+        """Execute a statement once for each row of values."""
+
+    def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]], *, unless_there: bool = False) -> None:
+        """Insert many rows with few statements; with `unless_there` a row that violates a unique key is left out."""
+
+    def allocate(self, table: Table, count: int = 1) -> int:
+        """Return the first of `count` consecutive row numbers of a table; none is ever allocated twice."""
+
+    def lock_session(self, session_id: str) -> None:
+        """Wait until no other transaction works on this session; the lock is held until the transaction ends."""
+
+    def contains(self, column: str) -> str:
+        """Return an SQL condition that holds when the text of a column contains a parameter, letter by letter."""
+
+    def forget_text_of(self, session: int) -> None:
+        """Note that the transaction deletes this session, so that `Store.erase` removes the copies of its text."""
+
+    def has_text_to_erase(self) -> bool:
+        """Tell whether copies of deleted text may still be in the engine's files."""
+
+    def used_bytes(self) -> int:
+        """Return how many bytes hold something; space that deleted rows left does not count."""
+
+
+Job: TypeAlias = Callable[[Database], Result]
+
+
+class Store(ABC):
+    """A receiver's store: every job is one transaction, and a failed job raises `StoreError` or what it raised itself.
+
+    A write is answered only after the transaction that holds it is committed and durable. A job that fails takes
+    nothing of another one with it. A job may be run twice, so it must do nothing but read and write the database.
+    """
+
+    path: Path | None = None
+    """The file beside which other files may be kept; None when nothing outlives the process."""
+    after_commit: Callable[[], None] = staticmethod(lambda: None)
+    """Called after every commit."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+        """What happened to the store when it was opened, for a person."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def submit(self, job: Job[Result], /) -> "Future[Result]":
+        """Queue a write; the future answers after its commit, or with what the job raised."""
+
+    async def write(self, job: Job[Result], /) -> Result:
+        """Run a write and return its result once it is durable."""
+        return await asyncio.wrap_future(self.submit(job))
+
+    def do(self, job: Job[Result], /) -> Result:
+        """Run a write or a read and wait for it; not for use on an event loop."""
+        return self.submit(job).result()
+
+    @abstractmethod
+    async def read(self, job: Job[Result], /, *, quick: bool = False) -> Result:
+        """Run a read beside the writes; it sees every write that was answered before.
+
+        `quick` is for a read that takes no time and must not wait for reads that do, such as the check of a token.
+        """
+
+    @abstractmethod
+    def read_now(self, job: Job[Result], /) -> Result:
+        """Run a read from any thread but an event loop's, and wait for it."""
+
+    @abstractmethod
+    def erase(self) -> "Future[bool]":
+        """Remove the copies of deleted text from the engine's files; False while another program reads the store."""
+
+    @abstractmethod
+    def size_bytes(self) -> int:
+        """Return how much disk space the store takes; 0 in memory."""
+
+    @abstractmethod
+    def remove_set_aside(self, before: datetime) -> None:
+        """Remove damaged stores that were set aside and not written since then."""
+
+    @abstractmethod
+    def before_close(self, call: Callable[[], None]) -> None:
+        """Call this once when the store is about to close, while it still answers."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish the queued writes, then close. A second call does nothing."""

@@ -1,0 +1,168 @@
+"""The port's `Store` on a SQLite file: one thread writes in group commits, others read beside it.
+
+Writes that wait together share one commit. When one of them fails, each is run again in a transaction of its own.
+"""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from exporter.missioncontrol.store.port import Job, Result, Store
+from exporter.missioncontrol.store.sqlite.database import SqliteDatabase, connect, engine_errors
+from exporter.missioncontrol.store.sqlite.erase import erase
+from exporter.missioncontrol.store.sqlite.schema import open_database
+
+_JOBS_PER_COMMIT_MAX: Final = 64
+_READERS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Queued:
+    job: Callable[[SqliteDatabase], Any]
+    answer: "Future[Any]"
+    alone: bool = False
+    """Whether the job must run outside of any transaction."""
+
+
+class SqliteStore(Store):
+    """Open with a path or ":memory:". `Store` says what the methods promise."""
+
+    def __init__(self, path: Path | str) -> None:
+        super().__init__()
+        self.path = None if str(path) == ":memory:" else Path(path)
+        self._database = open_database(self.path, self.notices.append)
+        # For `erase` to look at. Closing it would end all locks that this process has on the database, after which any
+        # other program that closes it last removes the log in use: so it is open until the database is closed.
+        self._file = None if self.path is None else self.path.open("rb", buffering=0)
+        self._queue: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
+        self._quick_reader = ThreadPoolExecutor(1, thread_name_prefix="store-read-quick")
+        self._own = threading.local()
+        self._reading: list[SqliteDatabase] = []
+        self._closed = False
+        self._closing: list[Callable[[], None]] = []
+        self._writer = threading.Thread(target=self._write_forever, name="store-write", daemon=True)
+        self._writer.start()
+
+    def size_bytes(self) -> int:
+        """Return how large the database file is; 0 in memory."""
+        return self.path.stat().st_size if self.path is not None else 0
+
+    def before_close(self, call: Callable[[], None]) -> None:
+        """Call this once when the store is about to close."""
+        self._closing.append(call)
+
+    def submit(self, job: Job[Result], /) -> "Future[Result]":
+        """Queue a write."""
+        if self._closed:
+            raise RuntimeError("the store is closed")
+        return self._put(job)
+
+    async def read(self, job: Job[Result], /, *, quick: bool = False) -> Result:
+        """Run a read on a thread of the readers; in memory there is one connection, the writer's."""
+        if self.path is None:
+            return await self.write(job)
+        readers = self._quick_reader if quick else self._readers
+        return await asyncio.get_running_loop().run_in_executor(readers, self._read, job)
+
+    def read_now(self, job: Job[Result], /) -> Result:
+        """Run a read on this thread."""
+        return self.do(job) if self.path is None else self._read(job)
+
+    def erase(self) -> "Future[bool]":
+        """Remove the copies of deleted text from the file and the log, between two transactions."""
+        return self._put(lambda database: erase(database, self._file), alone=True)
+
+    def remove_set_aside(self, before: datetime) -> None:
+        """Remove damaged files that were set aside and not written since then."""
+        for path in self.path.parent.glob(f"{self.path.name}.corrupt-*") if self.path is not None else ():
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < before.timestamp():
+                    path.unlink()
+
+    def close(self) -> None:
+        """Finish the queued writes, then close every connection."""
+        if self._closed:
+            return
+        for call in self._closing:
+            call()
+        self._closed = True
+        self._queue.put(None)
+        self._writer.join()
+        self._readers.shutdown()
+        self._quick_reader.shutdown()
+        for database in self._reading:
+            database.close()
+        self._database.close()
+        if self._file is not None:
+            self._file.close()
+
+    def _put(self, job: Callable[[SqliteDatabase], Result], *, alone: bool = False) -> "Future[Result]":
+        answer: Future[Result] = Future()
+        self._queue.put(_Queued(job, answer, alone))
+        return answer
+
+    def _read(self, job: Job[Result]) -> Result:
+        database: SqliteDatabase | None = getattr(self._own, "database", None)
+        with engine_errors():
+            if database is None:
+                database = self._own.database = connect(self.path, read_only=True)
+                self._reading.append(database)
+            with database.transaction(writes=False):
+                return job(database)
+
+    def _write_forever(self) -> None:
+        while (first := self._queue.get()) is not None:
+            jobs, ended = [first], False
+            while len(jobs) < _JOBS_PER_COMMIT_MAX and not self._queue.empty():
+                following = self._queue.get()
+                if following is None:
+                    ended = True
+                    break
+                jobs.append(following)
+            self._commit(jobs)
+            if ended:
+                return
+
+    def _commit(self, jobs: list[_Queued]) -> None:
+        """Run the jobs in one transaction; when one fails, run each in its own.
+
+        A savepoint per job would do the same, but SQLite then keeps a copy of every page that a job touches.
+        """
+        is_alone = any(queued.alone for queued in jobs)
+        if is_alone and len(jobs) > 1:
+            self._commit_each(jobs)
+            return
+        try:
+            with engine_errors(), nullcontext() if is_alone else self._database.transaction():
+                results = [queued.job(self._database) for queued in jobs]
+        except Exception as error:  # a task's edge: the caller gets the error, the writer lives on
+            if len(jobs) > 1:
+                self._commit_each(jobs)
+            else:
+                _answer(jobs[0], None, error)
+            return
+        for queued, result in zip(jobs, results, strict=True):
+            _answer(queued, result, None)
+        if not is_alone:
+            self.after_commit()
+
+    def _commit_each(self, jobs: list[_Queued]) -> None:
+        for queued in jobs:
+            self._commit([queued])
+
+
+def _answer(queued: _Queued, result: object, failure: Exception | None) -> None:
+    if not queued.answer.set_running_or_notify_cancel():
+        return
+    if failure is None:
+        queued.answer.set_result(result)
+    else:
+        queued.answer.set_exception(failure)

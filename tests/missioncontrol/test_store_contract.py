@@ -1,0 +1,70 @@
+"""The contract of the store's port on SQLite, in a file and in memory, and SQLite's errors as errors of the port."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from exporter.missioncontrol.store.port import Store, StoreBusy, StoreDamaged, StoreFull
+from exporter.missioncontrol.store.sqlite.store import SqliteStore
+from tests.missioncontrol.store_contract import OpenStore, StoreContract, event, known, register, store_events
+
+
+class TestSqliteFile(StoreContract):
+    @pytest.fixture
+    def open_store(self, store_path: Path) -> OpenStore:
+        def opened() -> Store:
+            return SqliteStore(store_path)
+
+        return opened
+
+
+class TestSqliteInMemory(StoreContract):
+    outlives: ClassVar[bool] = False
+
+    @pytest.fixture
+    def open_store(self) -> OpenStore:
+        def opened() -> Store:
+            return SqliteStore(":memory:")
+
+        return opened
+
+
+def test_a_store_that_another_program_writes_is_busy(store_path: Path) -> None:
+    with SqliteStore(store_path) as store, closing(sqlite3.connect(store_path, isolation_level=None)) as other:
+        store.do(lambda database: database.execute("PRAGMA busy_timeout = 1"))
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreBusy, match="locked"):
+            store.do(register("s"))
+        other.execute("ROLLBACK")
+
+        store.do(register("s"))
+
+        assert store.do(known) == ["s"]
+
+
+def test_a_disk_that_is_full_is_an_error_that_changes_nothing(store_path: Path) -> None:
+    with SqliteStore(store_path) as store:
+        store.do(register("s"))
+        store.do(lambda database: database.execute("PRAGMA max_page_count = 40").fetchall())
+        with pytest.raises(StoreFull):
+            store.do(store_events("s", *[event(f"e{number}", "x" * 9000) for number in range(200)]))
+
+        store.do(store_events("s", event("small")))
+
+        assert store.do(lambda database: database.execute("SELECT id FROM events").fetchall()) == [("small",)]
+
+
+def test_a_file_that_is_damaged_while_it_is_open_is_said_to_be(store_path: Path) -> None:
+    with SqliteStore(store_path) as store:
+        store.do(register("s"))
+        store.do(store_events("s", *[event(f"e{number}", "x" * 9000) for number in range(200)]))
+        assert store.erase().result(10)
+        damaged = bytearray(store_path.read_bytes())
+        damaged[16384:] = b"\xff" * (len(damaged) - 16384)
+        store_path.write_bytes(damaged)
+
+        with pytest.raises(StoreDamaged):
+            store.read_now(lambda database: database.execute("SELECT sum(length(body)) FROM events").fetchall())
