@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol.pages.page import script_file, style_sheet
+from exporter.missioncontrol.pages.page import static_file
 from exporter.missioncontrol.store.store import Store
 from exporter.wiring.event_views import make_trace
 from tests.missioncontrol.conftest import Opener
@@ -369,7 +369,7 @@ async def test_pages_may_load_nothing_but_our_own_three_files(client: httpx.Asyn
 
 
 def test_script_style_and_icon_are_small() -> None:
-    assert len(script_file()) + len(style_sheet()) < ALL_BYTES_MAX
+    assert sum(len(static_file(name)) for name in ("script.js", "style.css", "icon.svg")) < ALL_BYTES_MAX
 
 
 async def test_a_large_event_is_cut_on_the_page(client: httpx.AsyncClient, make_event: Make, make_body: Make) -> None:

@@ -54,12 +54,12 @@ _PAGES: Final[dict[str, Endpoint]] = {
     "/sessions/{id}/waterfall": waterfall.waterfall_page,
     "/sessions/{id}/export.{form}": export.export,
 }
-_FILES: Final[dict[str, Endpoint]] = {"/style.css": page.style, "/script.js": page.script, "/icon.svg": page.icon}
+_FILES: Final = {"style.css": "text/css", "script.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 _ACTIONS: Final[dict[str, Endpoint]] = {"/sessions/{id}/forget": forget.forget}
 
 ROUTES: Final = (
     *(Route(path, _told(endpoint), methods=["GET"]) for path, endpoint in _PAGES.items()),
     *(Route(path, _told(endpoint), methods=["POST"]) for path, endpoint in _ACTIONS.items()),
-    *(Route(path, endpoint, methods=["GET"]) for path, endpoint in _FILES.items()),
+    *(Route(f"/{name}", page.give(name, media_type), methods=["GET"]) for name, media_type in _FILES.items()),
 )

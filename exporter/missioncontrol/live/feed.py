@@ -1,6 +1,5 @@
 """The feed across sessions: notifications, warnings, errors, and what waits for a person."""
 
-import re
 import sqlite3
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
@@ -11,13 +10,12 @@ import msgspec
 from exporter.core.events.data import read_object
 from exporter.core.events.envelope import Envelope, decode
 from exporter.missioncontrol.ingest.agent_attribution import as_of
-from exporter.missioncontrol.live.wait_text import ASKING, words
+from exporter.missioncontrol.live.wait_text import ASKING, NOTIFICATION_TAG, words
 from exporter.missioncontrol.store.payloads import whole
 from exporter.missioncontrol.store.session_row import BadCursorError
 
 _TEXT_LENGTH_MAX: Final = 500
 _WORD_LENGTH_MAX: Final = 100
-_TAG: Final = re.compile(r"</?system_notification>")
 _TEXTS: Final = ("message", "content", "question", "error", "errorMessage", "summary", "title", "reason")
 _ASKED: Final = {f"{name}.requested": name for name in ASKING}
 _ANSWERED: Final = {f"{name}.completed": name for name in ASKING}
@@ -141,7 +139,7 @@ def _text(data: dict[str, Any]) -> str:
     for name in _TEXTS:
         value = data.get(name)
         if isinstance(value, str) and value.strip():
-            return _plain(_TAG.sub("", value).strip()[:_TEXT_LENGTH_MAX])
+            return _plain(NOTIFICATION_TAG.sub("", value).strip()[:_TEXT_LENGTH_MAX])
     return ""
 
 

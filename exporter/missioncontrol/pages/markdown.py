@@ -6,9 +6,8 @@ What was said keeps its own Markdown, but for what would load or run something w
 import re
 from typing import Any, Final
 
-from exporter.missioncontrol.pages.entries import CUT, NO_RESULT
-from exporter.missioncontrol.pages.markup import IN_UTC, clock, duration
-from exporter.missioncontrol.pages.session_facts import SOURCES, exact
+from exporter.missioncontrol.pages.figures import SOURCES, exact
+from exporter.missioncontrol.pages.formats import IN_UTC, clock, duration
 from exporter.missioncontrol.pages.timeline.entry import Entry
 from exporter.missioncontrol.pages.timeline.windows import Figures
 
@@ -58,7 +57,7 @@ def _entry(entry: Entry, names: dict[str, str]) -> str:
     if entry.seconds is not None:
         facts.append(duration(entry.seconds))
     if entry.is_running:
-        facts.append(NO_RESULT)
+        facts.append("no result")
     if entry.level in ("warning", "error"):
         facts.append(entry.level)
     said = f" — {_plain(', '.join(facts))}" if facts else ""
@@ -78,7 +77,7 @@ def _blocks(entry: Entry) -> str:
     told = ""
     for block in entry.blocks:
         told += f"\n{block.label}:\n\n{_fenced(block.text)}\n" if block.text else ""
-        told += f"\n_{CUT}_\n" if block.is_cut or not block.text else ""
+        told += "\n_cut here; all of it is in the session's JSON lines_\n" if block.is_cut or not block.text else ""
     return told
 
 

@@ -1,13 +1,11 @@
 """What happened around the conversation, in words: notifications, waits, problems, marks in a session's life."""
 
-import re
 from typing import Final
 
-from exporter.missioncontrol.live.wait_text import ASKING, words
-from exporter.missioncontrol.pages.markup import counted, duration, figure
+from exporter.missioncontrol.live.wait_text import ASKING, NOTIFICATION_TAG, words
+from exporter.missioncontrol.pages.formats import counted, duration, figure
 from exporter.missioncontrol.pages.timeline.entry import Data, Kind, Level, inner, number_of, text_of
 
-_TAG: Final = re.compile(r"</?system_notification>")
 _NOTIFICATIONS: Final = {
     "agent_completed": "agent finished",
     "agent_idle": "agent is idle",
@@ -92,7 +90,7 @@ def _notification(data: Data) -> tuple[Kind, Level, str, str, list[str]]:
         fact for fact in (text_of(kind, "shellId"), text_of(kind, "displayName"), text_of(kind, "agentType")) if fact
     ]
     title = _NOTIFICATIONS.get(name) or name or "notification"
-    return "note", level, title, _TAG.sub("", text_of(data, "content")).strip(), facts
+    return "note", level, title, NOTIFICATION_TAG.sub("", text_of(data, "content")).strip(), facts
 
 
 def _decision(data: Data) -> str:

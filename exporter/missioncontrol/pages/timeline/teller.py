@@ -5,9 +5,8 @@ from typing import Final
 
 from exporter.core.events.envelope import Envelope
 from exporter.core.events.projection import ProjectEvent
-from exporter.missioncontrol.pages.markup import counted, figure
+from exporter.missioncontrol.pages.formats import counted, figure
 from exporter.missioncontrol.pages.timeline import notes, tools
-from exporter.missioncontrol.pages.timeline.calls import TOOL_START
 from exporter.missioncontrol.pages.timeline.entry import (
     TEXT_MAX,
     Data,
@@ -20,8 +19,8 @@ from exporter.missioncontrol.pages.timeline.entry import (
     number_of,
     text_of,
 )
-from exporter.missioncontrol.pages.timeline.stops import TOOL_END, stops_of
-from exporter.missioncontrol.pages.timeline.windows import Rewind, TimelineRow
+from exporter.missioncontrol.pages.timeline.stops import stops_of
+from exporter.missioncontrol.pages.timeline.windows import TOOL_END, TOOL_START, Rewind, TimelineRow
 
 QUIET: Final = frozenset(
     (

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -11,10 +11,15 @@ from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.summary import Summary
 from exporter.missioncontrol.ingest.agent_attribution import as_of
 from exporter.missioncontrol.ingest.batch import key_of
+from exporter.missioncontrol.pages.timeline.entry import data_of, text_of
 from exporter.missioncontrol.store.amounts import amount
 from exporter.missioncontrol.store.payloads import whole_if_small
 from exporter.missioncontrol.store.session_row import BadCursorError, number_of
 
+TOOL_START: Final = "tool.execution_start"
+TOOL_END: Final = "tool.execution_complete"
+_CALLS_MAX: Final = 2000
+"""How many ends, or beginnings, of calls are looked through for those of some."""
 _IDS_PER_QUERY: Final = 500
 _BYTES_MAX: Final = 8 << 20
 _LARGE_BYTES_MAX: Final = 64 << 10
@@ -168,6 +173,40 @@ def further_of_types(
     )
     for row in found:
         yield from _rows(database, [row], 1, frozenset())[0]
+
+
+def with_ends(database: sqlite3.Connection, session_id: str, window: Window) -> Window:
+    """Return the window with the ends, behind it, of the tool calls that began in it."""
+    open_calls: set[str] = set()
+    for row in window.rows if window.behind else ():
+        if row.envelope.type == TOOL_START:
+            open_calls.add(_call_of(row))
+        elif row.envelope.type == TOOL_END:
+            open_calls.discard(_call_of(row))
+    ends: list[TimelineRow] = []
+    if open_calls:
+        last = EventPlace(number_of(database, session_id), *window.rows[-1].place)
+        for row in further_of_types(database, last, (TOOL_END,), _CALLS_MAX):
+            if (call := _call_of(row)) in open_calls:
+                open_calls.discard(call)
+                ends.append(row)
+                if not open_calls:
+                    break
+    return replace(window, ends=tuple(ends))
+
+
+def beginning_of(database: sqlite3.Connection, session_id: str, end: TimelineRow) -> TimelineRow | None:
+    """Return the event that began the tool call with this end, or None."""
+    call = _call_of(end)
+    if not call:
+        return None
+    place = EventPlace(number_of(database, session_id), *end.place)
+    starts = further_of_types(database, place, (TOOL_START,), _CALLS_MAX, is_back=True)
+    return next((row for row in starts if _call_of(row) == call), None)
+
+
+def _call_of(row: TimelineRow) -> str:
+    return text_of(data_of(row.envelope), "toolCallId")
 
 
 @dataclass(frozen=True, slots=True)
