@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.http.upload_api import checked_id
 from exporter.missioncontrol.pages.agents import names_of
+from exporter.missioncontrol.pages.figures import figures_of
 from exporter.missioncontrol.pages.formats import IN_UTC
 from exporter.missioncontrol.pages.markdown import entry_markdown, head_markdown
 from exporter.missioncontrol.pages.page import HEADERS
@@ -78,7 +79,7 @@ async def _told(receiver: Receiver, session_id: str, form: str) -> AsyncIterator
 
 def _head(database: sqlite3.Connection, session_id: str, is_html: bool) -> str:
     session = queries.session(database, session_id)
-    figures = windows.figures(database, [session_id]).get(session_id, {})
+    figures = figures_of(database, [session_id]).get(session_id, {})
     if not is_html:
         return head_markdown(session, figures)
     style_hash = base64.b64encode(sha256(render("style.css").encode()).digest()).decode()

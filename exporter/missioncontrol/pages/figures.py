@@ -1,10 +1,15 @@
 """Tokens and cost of a session, each with the source that tells it, and how far behind its exporter is."""
 
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
+from exporter.core.events.summary import Summary
 from exporter.missioncontrol.pages.formats import counted, duration, short_number
-from exporter.missioncontrol.pages.timeline.windows import Figures
+from exporter.missioncontrol.store.amounts import amount
 
 SOURCES: Final = {"usage_record": "usage records", "shutdown": "end of session"}
 _SHORT: Final = {"usage_record": "records", "shutdown": "at end"}
@@ -17,6 +22,64 @@ _TOKENS: Final = {
 }
 _TOKENS_SHORT: Final = {"input": "in", "output": "out"}
 _DECIMALS: Final = 6
+Figures = dict[str, dict[str, float]]
+"""Numbers by what they count, and of each by the source that tells it."""
+
+
+def figures_of(database: sqlite3.Connection, session_ids: Sequence[str]) -> dict[str, Figures]:
+    """Return tokens and cost of sessions, side by side as each source tells them; they are never added."""
+    told: dict[str, Figures] = {}
+    rows = database.execute(
+        f"SELECT id, summary FROM sessions WHERE id IN ({','.join('?' * len(session_ids))})",  # noqa: S608  marks only
+        session_ids,
+    )
+    for id, stored in rows:
+        summary = msgspec.json.decode(stored, type=Summary)
+        found = told.setdefault(id, {})
+        for source, values in (("usage_record", summary.recorded), ("shutdown", summary.totals)):
+            for name, value in values.items():
+                found.setdefault(name, {})[source] = value
+    return told
+
+
+@dataclass(frozen=True, slots=True)
+class Lags:
+    """How far behind exporters say they are: with each session that they name, and at worst with those of their host.
+
+    An exporter that names sessions is level with all others of its host.
+    """
+
+    sessions: dict[str, dict[str, Any]]
+    hosts: dict[str, dict[str, Any]]
+
+    def of(self, session: dict[str, Any]) -> dict[str, Any] | None:
+        """Return how far behind the exporter of a session is with it; None when no exporter has said."""
+        return self.sessions.get(session["id"]) or self.hosts.get(str(session.get("host")))
+
+
+def lags_of(reports: list[dict[str, Any]]) -> Lags:
+    """Return what the newest reports of all exporters say of lags."""
+    sessions: dict[str, dict[str, Any]] = {}
+    hosts: dict[str, dict[str, Any]] = {}
+    for report in reports:
+        host, sinks, behind = report.get("host"), report.get("sinks"), report.get("behind")
+        if isinstance(behind, dict):
+            for id, lag in behind.items():
+                if isinstance(lag, dict) and (known := _lag(lag)):
+                    sessions.setdefault(id, {**known, "at": report.get("reported_at")})
+        if not isinstance(host, str) or host in hosts or not isinstance(sinks, list):
+            continue
+        usable = [known for sink in sinks if isinstance(sink, dict) and (known := _lag(sink))]
+        if isinstance(behind, dict):
+            hosts[host] = {"lag_seconds": 0.0, "lag_events": 0}
+        elif usable:
+            hosts[host] = max(usable, key=lambda lag: lag["lag_seconds"])
+    return Lags(sessions, hosts)
+
+
+def _lag(told: dict[str, Any]) -> dict[str, float] | None:
+    seconds = amount(told.get("lag_seconds"))
+    return None if seconds is None else {"lag_seconds": seconds, "lag_events": amount(told.get("lag_events")) or 0}
 
 
 Number = tuple[bool, str, str, str]

@@ -12,6 +12,7 @@ from exporter.missioncontrol.http.query_params import bad_cursor
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.http.upload_api import checked_id
 from exporter.missioncontrol.pages import agents
+from exporter.missioncontrol.pages.figures import Figures, figures_of, lags_of
 from exporter.missioncontrol.pages.formats import IN_UTC, address, session_path
 from exporter.missioncontrol.pages.found import find
 from exporter.missioncontrol.pages.page import is_fragment, page
@@ -19,7 +20,7 @@ from exporter.missioncontrol.pages.timeline import windows
 from exporter.missioncontrol.pages.timeline.axis import day_of, mark_bars, mark_days
 from exporter.missioncontrol.pages.timeline.entry import Entry
 from exporter.missioncontrol.pages.timeline.teller import tell
-from exporter.missioncontrol.receiver import receiver_of
+from exporter.missioncontrol.receiver import Receiver, receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.agent_tree import tree as tree_of
 from exporter.missioncontrol.store.session_row import BadCursorError
@@ -60,7 +61,7 @@ class _Shown:
     """What the page is made of."""
 
     session: dict[str, Any]
-    figures: windows.Figures
+    figures: Figures
     behind: dict[str, Any] | None
     tree: dict[str, Any]
     window: windows.Window
@@ -70,8 +71,7 @@ class _Shown:
 
 async def session_page(request: Request) -> Response:
     """Show a session, or for the script a part of it."""
-    asked = _asked(request)
-    receiver = receiver_of(request)
+    asked, receiver = _asked(request), receiver_of(request)
     try:
         shown = await receiver.read(lambda database: _read(database, asked))
     except BadCursorError as error:
@@ -80,10 +80,21 @@ async def session_page(request: Request) -> Response:
         if asked.place is None:
             raise bad_cursor() from error
         raise ApiError(404, "unknown_event", "This event is not here.", hint="It may have been taken back.") from error
+    return page(
+        request,
+        "session.html",
+        *(("head", "side") if asked.is_side else ("timeline",)),
+        **_values(asked, shown, receiver),
+        words=request.query_params.get("q", ""),
+        found=None if asked.is_part else await find(request, asked.session_id, _FOUND_MAX),
+    )
+
+
+def _values(asked: _Asked, shown: _Shown, receiver: Receiver) -> dict[str, Any]:
     path, tree = session_path(asked.session_id), shown.tree
     waits = [wait for wait in receiver.waiting.all() if wait.session == asked.session_id]
     entries, is_all = _entries(asked, shown, receiver.project)
-    values: dict[str, Any] = {
+    return {
         "path": path,
         "session": shown.session,
         "figures": shown.figures,
@@ -91,25 +102,16 @@ async def session_page(request: Request) -> Response:
         "waits": [wait.text or wait.type.replace("_", " ") for wait in waits],
         "main_events": tree["events"],
         "branches": agents.branches_of(tree, asked.agent),
-        "is_main": asked.is_main,
-        "is_everybody": not asked.agent and not asked.is_main,
+        "steps": agents.steps_to(path, tree, asked.agent),
         "names": agents.names_of(tree),
         "entries": entries,
         "is_all": is_all,
-        "links": {**_links_along(asked, shown.window, path), **_links_of_bar(asked, path)},
+        "links": _links(asked, shown.window, path),
+        "kept": [(name, value) for name, value in asked.kept.items() if value is not None],
+        "asked": asked,
+        "has_model": receiver.project is not None,
+        "in_utc": IN_UTC,
     }
-    if not asked.is_part:
-        values |= {
-            "in_utc": IN_UTC,
-            "words": request.query_params.get("q", ""),
-            "kept": [(name, value) for name, value in asked.kept.items() if value is not None],
-            "everything": asked.everything,
-            "model_only": asked.model_only,
-            "has_model": receiver.project is not None,
-            "found": await find(request, asked.session_id, _FOUND_MAX),
-            "steps": agents.steps_to(path, tree, asked.agent),
-        }
-    return page(request, "session.html", *(("head", "side") if asked.is_side else ("timeline",)), **values)
 
 
 def _asked(request: Request) -> _Asked:
@@ -133,8 +135,8 @@ def _read(database: sqlite3.Connection, asked: _Asked) -> _Shown:
     scope = agents.scope_of(tree, asked.agent, is_main=asked.is_main)
     return _Shown(
         session=session,
-        figures=windows.figures(database, [asked.session_id]).get(asked.session_id, {}),
-        behind=windows.lags(queries.exporters(database)).of(session),
+        figures=figures_of(database, [asked.session_id]).get(asked.session_id, {}),
+        behind=lags_of(queries.exporters(database)).of(session),
         tree=tree,
         window=windows.with_ends(database, asked.session_id, _window(database, asked, scope)),
         rewinds=windows.rewinds(database, asked.session_id),
@@ -198,9 +200,15 @@ def _given_to_model(rows: list[windows.TimelineRow], project: ProjectEvent | Non
     return {envelope.id for envelope, meant in told if meant.model_visible}
 
 
-def _links_along(asked: _Asked, window: windows.Window, path: str) -> dict[str, str]:
-    """Return the links to what is before and behind the window."""
-    links: dict[str, str] = {}
+def _links(asked: _Asked, window: windows.Window, path: str) -> dict[str, str]:
+    """Return the links with which the reader moves on; without the script these alone lead from stop to stop."""
+    here = asked.place[1] if asked.place is not None and asked.place[0] == "at" else None
+    links = {
+        "error": address(path + "/next", kind="error", after=here),
+        "note": address(path + "/next", kind="note", after=here),
+        "everything": address(path, **asked.scope, all=None if asked.everything else 1),
+        "model_only": address(path, **asked.scope, model=None if asked.model_only else 1),
+    }
     if window.before and window.rows:
         links["earlier"] = address(path, **asked.kept, before=window.rows[0].envelope.id)
         links["beginning"] = address(path, **asked.kept, edge="first")
@@ -208,14 +216,3 @@ def _links_along(asked: _Asked, window: windows.Window, path: str) -> dict[str, 
         links["later"] = address(path, **asked.kept, after=window.rows[-1].envelope.id)
         links["newest"] = address(path, **asked.kept) + "#newest"
     return links
-
-
-def _links_of_bar(asked: _Asked, path: str) -> dict[str, str]:
-    """Return the links with which the reader jumps and chooses; without the script these alone lead on."""
-    here = asked.place[1] if asked.place is not None and asked.place[0] == "at" else None
-    return {
-        "error": address(path + "/next", kind="error", after=here),
-        "note": address(path + "/next", kind="note", after=here),
-        "everything": address(path, **asked.scope, all=None if asked.everything else 1),
-        "model_only": address(path, **asked.scope, model=None if asked.model_only else 1),
-    }

@@ -7,10 +7,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from exporter.missioncontrol.http.read_api import read_sessions
+from exporter.missioncontrol.pages.figures import figures_of, lags_of
 from exporter.missioncontrol.pages.formats import STATES, FilterLink, address
 from exporter.missioncontrol.pages.found import find
 from exporter.missioncontrol.pages.page import page
-from exporter.missioncontrol.pages.timeline import windows
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
 
@@ -27,8 +27,8 @@ async def sessions_page(request: Request) -> Response:
 
     def beside(database: sqlite3.Connection) -> tuple[Any, ...]:
         return (
-            windows.figures(database, [session["id"] for session in sessions]),
-            windows.lags(queries.exporters(database)),
+            figures_of(database, [session["id"] for session in sessions]),
+            lags_of(queries.exporters(database)),
             queries.totals(database, words).sessions,
         )
 
