@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from exporter.core.events.summary import Summary
 from exporter.missioncontrol.pages.formats import counted, duration, short_number
 from exporter.missioncontrol.store.amounts import amount
 
@@ -26,6 +25,13 @@ Figures = dict[str, dict[str, float]]
 """Numbers by what they count, and of each by the source that tells it."""
 
 
+class _Sums(msgspec.Struct):
+    """The part of a summary that is read here."""
+
+    recorded: dict[str, float] = {}
+    totals: dict[str, float] = {}
+
+
 def figures_of(database: sqlite3.Connection, session_ids: Sequence[str]) -> dict[str, Figures]:
     """Return tokens and cost of sessions, side by side as each source tells them; they are never added."""
     told: dict[str, Figures] = {}
@@ -34,7 +40,7 @@ def figures_of(database: sqlite3.Connection, session_ids: Sequence[str]) -> dict
         session_ids,
     )
     for id, stored in rows:
-        summary = msgspec.json.decode(stored, type=Summary)
+        summary = msgspec.json.decode(stored, type=_Sums)
         found = told.setdefault(id, {})
         for source, values in (("usage_record", summary.recorded), ("shutdown", summary.totals)):
             for name, value in values.items():

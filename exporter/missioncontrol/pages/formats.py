@@ -1,6 +1,7 @@
 """Values as a person reads them: times, sizes, amounts, and addresses of pages; templates escape them."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -22,17 +23,17 @@ _PLAIN: Final = re.compile(r"[\w.~-]*", re.ASCII)
 
 def address(path: str, **query: object) -> str:
     """Return a local address; what is None is left out."""
-    asked = "&".join(f"{name}={_quoted(str(value))}" for name, value in query.items() if value is not None)
-    return f"{path}?{asked}" if asked else path
+    asked = [f"{name}={_quoted(str(value), quote_plus)}" for name, value in query.items() if value is not None]
+    return f"{path}?{'&'.join(asked)}" if asked else path
 
 
-def _quoted(text: str) -> str:
-    return text if _PLAIN.fullmatch(text) else quote_plus(text, errors="replace")
+def _quoted(text: str, quote: Callable[..., str] = quote) -> str:
+    return text if _PLAIN.fullmatch(text) else quote(text, safe="", errors="replace")
 
 
 def session_path(session_id: str) -> str:
     """Return the path of a session's page."""
-    return f"/sessions/{quote(session_id, safe='')}"
+    return f"/sessions/{_quoted(session_id)}"
 
 
 def event_address(event_id: str, path: str) -> str:
@@ -42,7 +43,7 @@ def event_address(event_id: str, path: str) -> str:
 
 def anchor(event_id: str) -> str:
     """Return the name of an event's place on a page."""
-    return "e-" + (event_id if _PLAIN.fullmatch(event_id) else quote(event_id, safe="", errors="replace"))
+    return f"e-{_quoted(event_id)}"
 
 
 def moment(timestamp: str | None) -> str:

@@ -1,6 +1,8 @@
 """Where entries stand in time: the days that begin with them, the bars of their interactions, the colours of agents."""
 
 from collections.abc import Iterable, Sequence
+from datetime import date
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
@@ -23,7 +25,12 @@ def mark_days(entries: Iterable[Entry], above: str = "") -> str:
 def day_of(timestamp: str) -> str:
     """Return the day in UTC, as in "Wednesday 2026-11-18"; nothing when the timestamp does not tell it."""
     at = utc(timestamp)
-    return f"{_WEEKDAYS[at.weekday()]} {at.date().isoformat()}" if at else ""
+    return _name_of(at.date()) if at else ""
+
+
+@lru_cache(maxsize=64)
+def _name_of(day: date) -> str:
+    return f"{_WEEKDAYS[day.weekday()]} {day.isoformat()}"
 
 
 def mark_bars(entries: Sequence[Entry]) -> None:
