@@ -122,7 +122,7 @@ async def form(request: Request) -> Response:
         return _form()
     cookie = entrance.use(code)
     return (
-        _refused("This address was used already, or is more than ten minutes old.")
+        _refused("This address has already been used, or has expired after ten minutes.")
         if cookie is None
         else _entered(request, cookie)
     )
@@ -138,7 +138,7 @@ async def enter(request: Request) -> Response:
         raise ApiError(408, "slow_body", "The form did not arrive in time.", hint="Send it again.") from error
     given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
     cookie = await entrance.admit(given.strip())
-    return _refused("This token opens nothing here.") if cookie is None else _entered(request, cookie)
+    return _refused("Invalid token.") if cookie is None else _entered(request, cookie)
 
 
 async def _form_of(request: Request) -> bytes:
@@ -146,7 +146,7 @@ async def _form_of(request: Request) -> bytes:
     async for chunk in request.stream():
         body += chunk
         if len(body) > _FORM_BYTES_MAX:
-            raise ApiError(413, "too_large", "This is no token.", hint="Send the token alone.")
+            raise ApiError(413, "too_large", "The form is too large for a token.", hint="Send the token alone.")
     return body
 
 

@@ -39,8 +39,8 @@ def is_for_a_person(request: Request) -> bool:
 
 def no_such_page(request: Request) -> Response:
     """Return what a person sees at an address that leads nowhere."""
-    hint = "Its address is cut short or misspelt, or it is from another version."
-    return page.error_page(request, ApiError(404, "not_found", "There is no such page here.", hint=hint))
+    hint = "The address is incomplete or misspelt, or comes from another version."
+    return page.error_page(request, ApiError(404, "not_found", "Page not found.", hint=hint))
 
 
 _PAGES: Final[dict[str, Endpoint]] = {

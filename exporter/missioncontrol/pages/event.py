@@ -30,7 +30,7 @@ async def event_page(request: Request) -> Response:
     receiver = receiver_of(request)
     found = await receiver.read(lambda database: _found(database, session_id, event_id))
     if found is None:
-        raise ApiError(404, "unknown_event", "This event is not here.", hint="It may have been taken back.")
+        raise ApiError(404, "unknown_event", "Event not found.", hint="It may have been rewound.")
     if request.query_params.get("raw") == "1":
         return Response(found[0], media_type="application/json", headers=HEADERS)
     # What takes long to read must not stop everybody else meanwhile.

@@ -12,7 +12,7 @@ from exporter.missioncontrol.pages.page import page
 
 _SHOWN: Final = 100
 _TYPES_MAX: Final = 20
-_CATEGORIES: Final = {"wait": "Waits", "error": "Errors", "warning": "Warnings", "notification": "Notifications"}
+_CATEGORIES: Final = {"wait": "Waiting", "error": "Errors", "warning": "Warnings", "notification": "Notifications"}
 
 
 async def feed_page(request: Request) -> Response:

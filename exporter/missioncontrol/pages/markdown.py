@@ -77,7 +77,7 @@ def _blocks(entry: Entry) -> str:
     told = ""
     for block in entry.blocks:
         told += f"\n{block.label}:\n\n{_fenced(block.text)}\n" if block.text else ""
-        told += "\n_cut here; all of it is in the session's JSON lines_\n" if block.is_cut or not block.text else ""
+        told += "\n_truncated; the JSON lines export has all of it_\n" if block.is_cut or not block.text else ""
     return told
 
 

@@ -23,9 +23,9 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 _HINTS: Final = {
-    "unknown_session": "Nothing of it has arrived here, or its address is cut short.",
-    "deleted_session": "Somebody had it forgotten. Its file is still where Copilot CLI keeps it.",
-    "expired_session": "It was older, or all took more space, than the settings keep. The CLI's file is its own.",
+    "unknown_session": "No events of it have been received, or the address is incomplete.",
+    "deleted_session": "It was deleted here. The session file of Copilot CLI is not deleted.",
+    "expired_session": "The retention settings removed it. The session file of Copilot CLI is not deleted.",
 }
 """What helps a person; the error's own hint is for who writes programs."""
 

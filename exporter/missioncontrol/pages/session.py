@@ -79,7 +79,7 @@ async def session_page(request: Request) -> Response:
             return page(request, "gone.html")
         if asked.place is None:
             raise bad_cursor() from error
-        raise ApiError(404, "unknown_event", "This event is not here.", hint="It may have been taken back.") from error
+        raise ApiError(404, "unknown_event", "Event not found.", hint="It may have been rewound.") from error
     return page(
         request,
         "session.html",
@@ -183,7 +183,7 @@ def _entries(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> tupl
     seen = _given_to_model(rows, project)
     for entry in entries:
         if entry.type == "system.notification" and project is not None and entry.id not in seen:
-            entry.facts.append("not given to the model")
+            entry.facts.append("not visible to the model")
     if model_only:
         entries = [entry for entry in entries if not entry.ids or not seen.isdisjoint(entry.ids)]
     if asked.place is not None and asked.place[0] == "at" and not any(asked.place[1] in entry.ids for entry in entries):

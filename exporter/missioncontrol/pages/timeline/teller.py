@@ -64,7 +64,7 @@ def tell(
 
 
 def _rewound(rewind: Rewind) -> Entry:
-    title = f"{counted(rewind.count, 'event')} {'were' if rewind.count != 1 else 'was'} taken back"
+    title = f"{counted(rewind.count, 'event')} {'were' if rewind.count != 1 else 'was'} rewound"
     return Entry("mark", f"rewind-{rewind.at}", rewind.at, None, rewind.place, "rewind", title, ids=[])
 
 
@@ -152,7 +152,7 @@ class Teller:
         entry.key = text_of(data, "messageId")
         entry.text = content[:TEXT_MAX]
         if len(content) > TEXT_MAX or isinstance(content, Large):
-            entry.blocks.append(block("cut here", "", envelope.id))
+            entry.blocks.append(block("truncated", "", envelope.id))
         if reasoning:
             entry.blocks.append(block("reasoning", reasoning, envelope.id))
         attachments = data.get("attachments")
