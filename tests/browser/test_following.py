@@ -78,7 +78,7 @@ def test_a_rewind_takes_no_more_than_was_taken_back(watched: Watched, receiver: 
 
     receiver.rewind("rewound", [one["id"] for one in told[-36:]])
 
-    page.locator(".entry.mark", has_text="taken back").wait_for()
+    page.locator(".entry.mark", has_text="rewound").wait_for()
     assert page.locator(".timeline > li").count() == loaded - 12 + 1
     assert abs(page.evaluate(TOP_OF, "e-event-193") - before) < 5
 
@@ -191,13 +191,13 @@ def test_no_message_of_an_earlier_search_stays(watched: Watched) -> None:
     rows = page.locator("tbody tr").count()
     page.keyboard.press("/")
     page.keyboard.type("qqqq", delay=30)
-    expect(page.locator("[data-part=list]")).to_contain_text("No session fits")
+    expect(page.locator("[data-part=list]")).to_contain_text("No sessions match")
     for _ in range(4):
         page.keyboard.press("Backspace")
 
     expect(page.locator("tbody tr")).to_have_count(rows)
-    expect(page.locator("[data-part=list]")).not_to_contain_text("No session fits")
-    expect(page.locator("[data-part=list]")).not_to_contain_text("No event says")
+    expect(page.locator("[data-part=list]")).not_to_contain_text("No sessions match")
+    expect(page.locator("[data-part=list]")).not_to_contain_text("No events match")
 
 
 def test_escape_empties_the_search_and_shows_all_again(watched: Watched) -> None:

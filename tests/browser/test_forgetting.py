@@ -61,14 +61,14 @@ def test_a_session_is_forgotten_with_the_keyboard_alone(own: Receiver, place: Pa
     _tab_to(page, "Forget…")
     page.keyboard.press("Enter")
     page.locator("dialog").get_by_role("heading", name="Forget this session?").wait_for()
-    _tab_to(page, "Keep it")
+    _tab_to(page, "Cancel")
     page.keyboard.press("Enter")
     page.locator("dialog").wait_for(state="detached")
     assert holding(place)
     _tab_to(page, "Forget…")
     page.keyboard.press("Enter")
     page.locator("dialog").get_by_role("heading", name="Forget this session?").wait_for()
-    _tab_to(page, "Forget it for good")
+    _tab_to(page, "Forget permanently")
     page.keyboard.press("Enter")
 
     page.wait_for_url(f"{own.url}/")
@@ -99,7 +99,7 @@ def test_without_javascript_too_and_others_who_look_are_told(own: Receiver, plac
     page.goto(f"{own.url}/sessions/sunk")
     page.get_by_role("link", name="Forget…").click()
     page.wait_for_url("**/sessions/sunk/forget")
-    page.get_by_role("button", name="Forget it for good").click()
+    page.get_by_role("button", name="Forget permanently").click()
 
     page.wait_for_url(f"{own.url}/")
     assert holding(place) == []

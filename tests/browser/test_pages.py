@@ -80,16 +80,16 @@ def test_a_search_narrows_the_list_while_one_types(paced: Watched) -> None:
 
 def test_what_a_search_did_not_find_is_not_said_of_the_next_one(watched: Watched) -> None:
     page = watched.open("/?q=nowhere-at-all")
-    expect(page.locator("main")).to_contain_text("No session fits.")
-    expect(page.locator("main")).to_contain_text("No event says “nowhere-at-all”.")
+    expect(page.locator("main")).to_contain_text("No sessions match.")
+    expect(page.locator("main")).to_contain_text("No events match “nowhere-at-all”.")
     page.locator(".live.on").wait_for()
     page.get_by_role("searchbox").fill('"')
-    expect(page.locator("main")).to_contain_text('There is nothing to look for in “"”')
-    expect(page.locator("main")).not_to_contain_text("No event says")
+    expect(page.locator("main")).to_contain_text('No searchable words in “"”')
+    expect(page.locator("main")).not_to_contain_text("No events match")
     page.get_by_role("searchbox").fill("tide")
 
     page.locator(".found li a").first.wait_for()
-    for said in ("No session fits.", "No event says", "nothing to look for"):
+    for said in ("No sessions match.", "No events match", "No searchable words"):
         expect(page.locator("main")).not_to_contain_text(said)
 
 

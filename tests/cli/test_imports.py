@@ -9,7 +9,7 @@ import pytest
 from tests.cli.program import ROOT, TIMEOUT_SECONDS, environment, up
 
 HEAVY = {
-    *("httpx", "rich", "opentelemetry", "starlette", "uvicorn", "grpc", "tenacity"),
+    *("httpx", "rich", "opentelemetry", "starlette", "uvicorn", "grpc", "tenacity", "jinja2"),
     *("detect_secrets", "hyperscan", "redaction"),
 }
 RUNNER = """

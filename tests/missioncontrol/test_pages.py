@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol.pages.page import script_file, style_sheet
+from exporter.missioncontrol.pages.page import static_file
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from exporter.wiring.event_views import make_trace
 from tests.missioncontrol.conftest import Opener
@@ -110,7 +110,7 @@ async def test_a_search_for_nothing_that_can_be_found_says_so(client: httpx.Asyn
 
     page = Elements()
     page.feed(answer.text)
-    assert f"There is nothing to look for in “{words}”" in page.text
+    assert f"No searchable words in “{words}”" in page.text
 
 
 @pytest.mark.parametrize("path", ["/", "/sessions/s"])
@@ -190,7 +190,7 @@ async def test_the_waterfall_of_an_interaction_links_to_its_events(shown: httpx.
 
 
 async def test_without_a_bridge_the_waterfall_says_so(client: httpx.AsyncClient) -> None:
-    assert "no bridge" in (await read(client, "/sessions/s/waterfall")).text
+    assert "no trace bridge" in (await read(client, "/sessions/s/waterfall")).text
 
 
 async def test_any_event_is_there_as_json_and_at_its_place(shown: httpx.AsyncClient) -> None:
@@ -213,7 +213,7 @@ async def test_what_was_taken_back_leaves_a_mark(client: httpx.AsyncClient, make
 
     page = await read(client, "/sessions/s")
 
-    assert "2 events were taken back" in page.text
+    assert "2 events were rewound" in page.text
     assert "said a" in page.text
     assert "said b" not in page.text
 
@@ -293,7 +293,7 @@ async def test_health_shows_rules_by_day_and_exporters(shown: httpx.AsyncClient)
         "desk",
         "12.0 s behind, 7 events",
         "it said no",
-        "2 events are held",
+        "2 events are quarantined",
     ):
         assert said in text
 
@@ -308,7 +308,7 @@ async def test_health_shows_what_is_held_back_and_how_often_it_was_tried(client:
     told = (await client.get("/api/v1/exporters")).json()["exporters"]
 
     text = " ".join(re.sub("(?<=[a-z0-9])(?=desk)", " ", page.text).split())
-    assert "6 events are held back" in text
+    assert "6 events are quarantined" in text
     for said in ("refused 4002 desk-x", "not json1 desk-x", "not json5 desk-y", "local up to date, 4 retries"):
         assert said in text
     assert {one["id"]: (one["quarantine"], one["sinks"]) for one in told}["x"] == (
@@ -369,7 +369,7 @@ async def test_pages_may_load_nothing_but_our_own_three_files(client: httpx.Asyn
 
 
 def test_script_style_and_icon_are_small() -> None:
-    assert len(script_file()) + len(style_sheet()) < ALL_BYTES_MAX
+    assert sum(len(static_file(name)) for name in ("script.js", "style.css", "icon.svg")) < ALL_BYTES_MAX
 
 
 async def test_a_large_event_is_cut_on_the_page(client: httpx.AsyncClient, make_event: Make, make_body: Make) -> None:
@@ -400,7 +400,7 @@ async def test_a_browser_gets_a_page_at_an_address_that_leads_nowhere(client: ht
     assert answer.headers["content-type"].startswith("text/html")
     page = Elements()
     page.feed(answer.text)
-    assert "There is no such page here." in page.text
+    assert "Page not found." in page.text
     assert "/" in page.links
 
 

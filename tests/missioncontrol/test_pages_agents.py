@@ -73,9 +73,9 @@ async def test_a_nested_agent_shows_who_is_above_it_and_how_it_ended(
     page, scoped = await read(joined, PAGE), await read(joined, f"{PAGE}?agent=i")
 
     assert "Outer → Inner" in page.text
-    assert "in the background" in page.text
+    assert " · background · " in page.text
     assert "Out of <luck>" in page.text
-    assert "its start was not seen" in page.text
+    assert "start unknown" in page.text
     assert "Main agent → Outer → Inner" in scoped.text
     assert f"{PAGE}?agent=o" in scoped.links
 
@@ -103,7 +103,7 @@ async def test_what_the_model_was_given_can_be_looked_at_alone(
 
     assert entries(page.ids) == {"u", "w", "t", "r", "n", "i", "x"}
     assert entries(given.ids) == {"u", "y", "t", "r", "n"}
-    assert page.text.count("not given to the model") == 1
+    assert page.text.count("not visible to the model") == 1
     assert f"{PAGE}?model=1" in page.links
     assert "m" in entries((await read(joined, f"{PAGE}?all=1")).ids)
     assert "i" in entries((await read(joined, f"{PAGE}?model=1&at=i")).ids)
@@ -114,8 +114,8 @@ async def test_an_event_says_whose_it_is_and_who_sees_it(joined: httpx.AsyncClie
 
     inner, main = await read(joined, f"{PAGE}/event?id=e10"), await read(joined, f"{PAGE}/event?id=e0")
 
-    assert "Main agent → explore → inner · not given to the model · not shown on screens" in inner.text
-    assert "Main agent · not given to the model · shown on screens" in main.text
+    assert "Main agent → explore → inner · not visible to the model · not visible on screen" in inner.text
+    assert "Main agent · not visible to the model · visible on screen" in main.text
 
 
 async def test_what_is_found_says_whose_it_is(client: httpx.AsyncClient, make_event: Make, make_body: Make) -> None:

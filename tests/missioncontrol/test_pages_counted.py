@@ -21,10 +21,10 @@ async def test_health_says_one_event_one_retry_and_one_day(store: Store, open_cl
 
         text = " ".join((await read(client, "/health")).text.split())
 
-    assert "1 event is held back where it was read; it never left that machine" in text
+    assert "1 event is quarantined on the machine where it was read and has not left it" in text
     assert "1 retry" in text
     assert "1 retries" not in text
-    assert "Kept for1 day" in text
+    assert "Retention1 day" in text
     assert "1 days" not in text
 
 

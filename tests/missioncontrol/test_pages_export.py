@@ -113,7 +113,7 @@ async def test_what_was_taken_back_leaves_a_mark_in_what_is_saved(
     for form in ("html", "md"):
         text = (await client.get(f"/sessions/s/export.{form}")).text
 
-        assert text.count("taken back") == 1
+        assert text.count("rewound") == 1
         assert f"{len(taken)} event" in text
 
 

@@ -210,7 +210,7 @@ def keys(value: Any) -> Iterator[str]:
 def test_every_field_that_a_page_reads_is_spoilt() -> None:
     """The readers of data name their fields; whoever adds one finds it missing here."""
     read: set[str] = set()
-    for path in Path(pages.__file__).parent.glob("*.py"):
+    for path in Path(pages.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in READERS:
                 read |= {one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)}

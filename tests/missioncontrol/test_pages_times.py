@@ -6,7 +6,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from exporter.missioncontrol.pages.markup import moment
+from exporter.missioncontrol.pages.formats import clock, moment
 from tests.missioncontrol.test_pages import read
 
 pytestmark = pytest.mark.anyio
@@ -52,8 +52,8 @@ async def test_the_clocks_of_a_timeline_are_said_once_to_be_in_utc(
 
 @pytest.mark.parametrize("stamp", [None, "", "soon", "2026-11-18T10:00:00", "0001-01-01T00:00:00+14:00", "9" * 40])
 def test_what_tells_no_zone_is_not_said_to_be_in_utc(stamp: str | None) -> None:
-    for short in (True, False):
-        assert "UTC" not in moment(stamp, short=short)
+    assert "UTC" not in moment(stamp)
+    assert "UTC" not in clock(stamp, zone=True)
 
 
 def days_of(html: str) -> list[str]:

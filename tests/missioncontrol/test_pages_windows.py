@@ -23,7 +23,7 @@ async def test_a_mark_of_what_was_taken_back_is_in_one_window(
     path, marks = f"/sessions/s?{edge}", 0
     while path:
         page = await read(client, path)
-        marks += page.text.count("1 event was taken back")
+        marks += page.text.count("1 event was rewound")
         path = next((link for link in page.links if ("after=" if edge else "before=") in link and "/s?" in link), "")
 
     assert marks == 1

@@ -20,6 +20,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from exporter.missioncontrol.http.responses import ApiError
+from exporter.missioncontrol.pages.rendering import render
 from exporter.missioncontrol.store.tokens import Holder
 
 FindHolder: TypeAlias = Callable[[str], Awaitable[Holder | None]]
@@ -34,38 +35,12 @@ _ENTRIES_MAX: Final = 1000
 _FORM_BYTES_MAX: Final = 4096
 _WRONG_TOKEN_SECONDS: Final = 0.5
 _FORM_SECONDS: Final = 10.0
-_STYLE: Final = (
-    ":root{color-scheme:light dark}body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1rem;"
-    "box-sizing:border-box;font:15px/1.5 system-ui,sans-serif;background:light-dark(#f6f6f4,#131518);"
-    "color:light-dark(#1b1d20,#e7e7e4)}main{max-width:26rem}h1{font-size:1.4rem}"
-    "form{display:flex;flex-wrap:wrap;gap:.6rem;align-items:end}label{flex:1 1 14rem}"
-    "input{display:block;width:100%;box-sizing:border-box}input,button{font:inherit;padding:.35rem .7rem}"
-    "[hidden]{display:none}p{color:light-dark(#5b6068,#a1a6ae)}[role=alert]{color:light-dark(#b3261e,#ff9a92)}"
-)
-_STYLE_HASH: Final = b64encode(sha256(_STYLE.encode()).digest()).decode()
 _HEADERS: Final = {
-    "Content-Security-Policy": (
-        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; img-src data:; form-action 'self';"
-        " base-uri 'none'; frame-ancestors 'none'"
-    ),
     # With "no-referrer" a browser hides from us that the form is ours: its Origin would be "null".
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
-_BEFORE: Final = (
-    '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
-    '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Mission Control</title>'
-    '<link rel="icon" href="data:,">'
-    f"<style>{_STYLE}</style></head><body><main><h1>Mission Control</h1>"
-)
-_FORM: Final = (
-    '<form method="post" action="/enter">'
-    '<input autocomplete="username" hidden><label>Token'
-    '<input type="password" name="token" required autofocus autocomplete="current-password"></label>'
-    "<button>Enter</button></form><p>The page of your own machine needs none: <code>exporter up</code> prints an"
-    " address that opens it. That address works once; run it again for another.</p></main></body></html>"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +118,10 @@ async def form(request: Request) -> Response:
     login: Login = request.app.state.login
     code = request.query_params.get("once")
     if code is None:
-        return Response(_BEFORE + _FORM, media_type="text/html", headers=_HEADERS)
+        return _form()
     cookie = login.use(code)
     return (
-        _refused("This address was used already, or is more than ten minutes old.")
+        _refused("This address has already been used, or has expired after ten minutes.")
         if cookie is None
         else _entered(request, cookie)
     )
@@ -162,7 +137,7 @@ async def enter(request: Request) -> Response:
         raise ApiError(408, "slow_body", "The form did not arrive in time.", hint="Send it again.") from error
     given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
     cookie = await login.admit(given.strip())
-    return _refused("This token opens nothing here.") if cookie is None else _entered(request, cookie)
+    return _refused("Invalid token.") if cookie is None else _entered(request, cookie)
 
 
 async def _form_of(request: Request) -> bytes:
@@ -170,13 +145,25 @@ async def _form_of(request: Request) -> bytes:
     async for chunk in request.stream():
         body += chunk
         if len(body) > _FORM_BYTES_MAX:
-            raise ApiError(413, "too_large", "This is no token.", hint="Send the token alone.")
+            raise ApiError(413, "too_large", "The form is too large for a token.", hint="Send the token alone.")
     return body
 
 
 def _refused(why: str) -> Response:
+    return _form(why, status=401)
+
+
+def _form(refusal: str = "", *, status: int = 200) -> Response:
+    style_hash = b64encode(sha256(render("login.css").encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{style_hash}'; img-src data:; form-action 'self';"
+        " base-uri 'none'; frame-ancestors 'none'"
+    )
     return Response(
-        f'{_BEFORE}<p role="alert">{why}</p>{_FORM}', status_code=401, media_type="text/html", headers=_HEADERS
+        render("login.html", refusal=refusal),
+        status_code=status,
+        media_type="text/html",
+        headers={"Content-Security-Policy": policy, **_HEADERS},
     )
 
 

@@ -39,8 +39,8 @@ def is_for_a_person(request: Request) -> bool:
 
 def no_such_page(request: Request) -> Response:
     """Return what a person sees at an address that leads nowhere."""
-    hint = "Its address is cut short or misspelt, or it is from another version."
-    return page.error_page(request, ApiError(404, "not_found", "There is no such page here.", hint=hint))
+    hint = "The address is incomplete or misspelt, or comes from another version."
+    return page.error_page(request, ApiError(404, "not_found", "Page not found.", hint=hint))
 
 
 _PAGES: Final[dict[str, Endpoint]] = {
@@ -54,12 +54,12 @@ _PAGES: Final[dict[str, Endpoint]] = {
     "/sessions/{id}/waterfall": waterfall.waterfall_page,
     "/sessions/{id}/export.{form}": export.export,
 }
-_FILES: Final[dict[str, Endpoint]] = {"/style.css": page.style, "/script.js": page.script, "/icon.svg": page.icon}
+_FILES: Final = {"style.css": "text/css", "script.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 _ACTIONS: Final[dict[str, Endpoint]] = {"/sessions/{id}/forget": forget.forget}
 
 ROUTES: Final = (
     *(Route(path, _told(endpoint), methods=["GET"]) for path, endpoint in _PAGES.items()),
     *(Route(path, _told(endpoint), methods=["POST"]) for path, endpoint in _ACTIONS.items()),
-    *(Route(path, endpoint, methods=["GET"]) for path, endpoint in _FILES.items()),
+    *(Route(f"/{name}", page.give(name, media_type), methods=["GET"]) for name, media_type in _FILES.items()),
 )

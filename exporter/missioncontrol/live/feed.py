@@ -1,6 +1,5 @@
 """The feed across sessions: notifications, warnings, errors, and waits for a person."""
 
-import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
@@ -8,7 +7,7 @@ import msgspec
 
 from exporter.core.events.envelope import Envelope, decode, read_object
 from exporter.missioncontrol.ingest.agent_attribution import as_of
-from exporter.missioncontrol.live.wait_text import ASKING, words
+from exporter.missioncontrol.live.wait_text import ASKING, NOTIFICATION_TAG, words
 from exporter.missioncontrol.store.cursor import decode_cursor, encode_cursor
 from exporter.missioncontrol.store.payloads import whole
 from exporter.missioncontrol.store.port import Database
@@ -16,7 +15,6 @@ from exporter.missioncontrol.store.queries import title, where
 
 _TEXT_LENGTH_MAX: Final = 500
 _WORD_LENGTH_MAX: Final = 100
-_TAG: Final = re.compile(r"</?system_notification>")
 _TEXTS: Final = ("message", "content", "question", "error", "errorMessage", "summary", "title", "reason")
 _REQUESTED: Final = {f"{name}.requested": name for name in ASKING}
 _COMPLETED: Final = {f"{name}.completed": name for name in ASKING}
@@ -135,7 +133,7 @@ def _text(data: dict[str, Any]) -> str:
     for name in _TEXTS:
         value = data.get(name)
         if isinstance(value, str) and value.strip():
-            return _encodable(_TAG.sub("", value).strip()[:_TEXT_LENGTH_MAX])
+            return _encodable(NOTIFICATION_TAG.sub("", value).strip()[:_TEXT_LENGTH_MAX])
     return ""
 
 

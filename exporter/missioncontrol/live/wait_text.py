@@ -1,10 +1,13 @@
 """The text of a wait: which permission is requested, or what a person is asked."""
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 ASKING: Final = ("permission", "user_input", "elicitation", "exit_plan_mode")
 """What a session waits for; each is `NAME.requested` and, at its end, `NAME.completed`."""
+NOTIFICATION_TAG: Final = re.compile(r"<[/]?system_notification>")
+"""What the CLI puts around the text of a notification."""
 
 _PART_LENGTH_MAX: Final = 400
 _PARTS_MAX: Final = 12

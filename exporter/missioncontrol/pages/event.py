@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from typing import Final
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,8 +13,8 @@ from exporter.missioncontrol.http.event_annotations import about
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.http.upload_api import checked_id
 from exporter.missioncontrol.ingest.agent_attribution import AgentTree, kin
-from exporter.missioncontrol.pages.markup import address, anchor, escape, marked, moment, session_path, size
-from exporter.missioncontrol.pages.page import HEADERS, fragment, is_fragment, page
+from exporter.missioncontrol.pages.formats import session_path
+from exporter.missioncontrol.pages.page import HEADERS, page
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.port import Database
@@ -30,28 +30,12 @@ async def event_page(request: Request) -> Response:
     receiver = receiver_of(request)
     found = await receiver.read(lambda database: _found(database, session_id, event_id))
     if found is None:
-        raise ApiError(404, "unknown_event", "This event is not here.", hint="It may have been taken back.")
-    body, agent, family = found
+        raise ApiError(404, "unknown_event", "Event not found.", hint="It may have been rewound.")
     if request.query_params.get("raw") == "1":
-        return Response(body, media_type="application/json", headers=HEADERS)
-    path = session_path(session_id)
+        return Response(found[0], media_type="application/json", headers=HEADERS)
     # What takes long to read must not stop everybody else meanwhile.
-    envelope = await asyncio.to_thread(decode, body)
-    told = escape(envelope.type) if isinstance(envelope, Envelope) else "event"
-    when = moment(envelope.timestamp) if isinstance(envelope, Envelope) else ""
-    laid_out = await asyncio.to_thread(_laid_out, body)
-    whose = await asyncio.to_thread(_about, body, agent, family, receiver.project)
-    cut = " · the beginning" if len(laid_out) > _SHOWN_MAX else ""
-    content = (
-        f'<article class="json"><h1>{told}</h1><p class="quiet">{when} · {size(len(body))} as delivered{cut} · '
-        f'<a href="{address(path, at=event_id)}#{anchor(event_id)}">in its session</a> · '
-        f'<a href="{address(path + "/event", id=event_id, raw=1)}">the bytes</a></p>'
-        f'<p class="quiet">{whose}</p>'
-        f'<pre tabindex="0">{marked(laid_out[:_SHOWN_MAX])}</pre></article>'
-    )
-    if is_fragment(request):
-        return fragment(request, content)
-    return page(request, told, content, here="/")
+    values = await asyncio.to_thread(_values, *found, receiver.project)
+    return page(request, "event.html", "content", **values, path=session_path(session_id), id=event_id)
 
 
 def _found(database: Database, session_id: str, event_id: str) -> tuple[bytes, str | None, AgentTree] | None:
@@ -59,15 +43,22 @@ def _found(database: Database, session_id: str, event_id: str) -> tuple[bytes, s
     return None if found is None else (*found, kin(database, session_id))
 
 
-def _about(body: bytes, agent: str | None, family: AgentTree, project: ProjectEvent | None) -> str:
-    """Return whose the event is, and who sees it."""
+def _values(body: bytes, agent: str | None, family: AgentTree, project: ProjectEvent | None) -> dict[str, Any]:
+    """Return what the event is, whose it is, and who sees it."""
+    envelope = decode(body)
+    known = envelope if isinstance(envelope, Envelope) else None
     told = about(body, agent, family, project)
-    names = [_name(family, id) for id in told["agent_path"]]
-    said = [" → ".join(["Main agent", *names])]
-    if "model_visible" in told:
-        said.append("given to the model" if told["model_visible"] else "not given to the model")
-        said.append("shown on screens" if told["ui_visible"] else "not shown on screens")
-    return escape(" · ".join(said))
+    text = _laid_out(body)
+    return {
+        "type": known.type if known else "event",
+        "timestamp": known.timestamp if known else None,
+        "bytes": len(body),
+        "text": text[:_SHOWN_MAX],
+        "is_cut": len(text) > _SHOWN_MAX,
+        "agents": ["Main agent", *(_name(family, id) for id in told["agent_path"])],
+        "is_for_model": told.get("model_visible"),
+        "is_for_screen": told.get("ui_visible"),
+    }
 
 
 def _name(family: AgentTree, id: str) -> str:

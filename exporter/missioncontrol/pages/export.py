@@ -11,19 +11,24 @@ from starlette.responses import Response, StreamingResponse
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.http.upload_api import checked_id
 from exporter.missioncontrol.pages.agents import names_of
-from exporter.missioncontrol.pages.entries import entry_items
+from exporter.missioncontrol.pages.figures import figures_of
+from exporter.missioncontrol.pages.formats import IN_UTC
 from exporter.missioncontrol.pages.markdown import entry_markdown, head_markdown
-from exporter.missioncontrol.pages.markup import IN_UTC, escape
-from exporter.missioncontrol.pages.page import HEADERS, style_sheet
-from exporter.missioncontrol.pages.session_facts import session_head
+from exporter.missioncontrol.pages.page import HEADERS
+from exporter.missioncontrol.pages.rendering import render
 from exporter.missioncontrol.pages.timeline import windows
-from exporter.missioncontrol.pages.timeline.pieces import Pieces
+from exporter.missioncontrol.pages.timeline.axis import mark_bars, mark_days
+from exporter.missioncontrol.pages.timeline.entry import Entry
+from exporter.missioncontrol.pages.timeline.teller import ENDS, Teller
 from exporter.missioncontrol.receiver import Receiver, receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.agent_tree import tree as tree_of
 from exporter.missioncontrol.store.port import Database
+from exporter.missioncontrol.store.session_row import number_of
 
-_PAGE: Final = 2000
+_EVENTS: Final = 2000
+_AHEAD_MAX: Final = 50_000
+"""How many later ends are looked through for those of what is open where a piece ends."""
 _TYPES: Final = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html"}
 
 
@@ -52,39 +57,66 @@ async def _lines(receiver: Receiver, session_id: str) -> AsyncIterator[bytes]:
 
 
 def _page_after(session_id: str, after: str | None) -> Callable[[Database], queries.EventPage]:
-    return lambda database: queries.events(database, session_id, after=after, limit=_PAGE)
+    return lambda database: queries.events(database, session_id, after=after, limit=_EVENTS)
 
 
 async def _told(receiver: Receiver, session_id: str, form: str) -> AsyncIterator[bytes]:
     is_html = form == "html"
     names = names_of(await receiver.read(lambda database: tree_of(database, session_id)))
-    yield await receiver.read(lambda database: _head(database, session_id, is_html))
-    pieces = Pieces(session_id)
+    yield await receiver.read(lambda database: _head(database, session_id, is_html).encode("utf-8", "replace"))
+    pieces = _Pieces(session_id)
     while pieces.has_more:
         entries = await receiver.read(pieces.next)
         if is_html:
-            told = entry_items(session_id, entries, names, alone=True)
+            mark_bars(entries)
+            told = render("export.html", "entries", entries=entries, names=names)
         else:
             told = "".join(entry_markdown(entry, names) for entry in entries)
         yield told.encode("utf-8", "replace")
     if is_html:
-        yield b"</ol></main></body></html>"
+        yield render("export.html", "end").encode()
 
 
-def _head(database: Database, session_id: str, is_html: bool) -> bytes:
+def _head(database: Database, session_id: str, is_html: bool) -> str:
     session = queries.session(database, session_id)
-    figures = windows.figures(database, [session_id]).get(session_id, {})
+    figures = figures_of(database, [session_id]).get(session_id, {})
     if not is_html:
-        return head_markdown(session, figures).encode("utf-8", "replace")
-    style = style_sheet()
-    allowed = base64.b64encode(sha256(style).digest()).decode()
-    document = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta http-equiv="Content-Security-Policy" content="'
-        f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'\">"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(str(session['title'] or session_id))}</title><style>{style.decode()}</style></head>"
-        f'<body class="alone"><main><div class="head">{session_head(session, figures, None)}'
-        f'<p class="quiet">{IN_UTC}</p></div><ol class="timeline">'
-    )
-    return document.encode("utf-8", "replace")
+        return head_markdown(session, figures)
+    style_hash = base64.b64encode(sha256(render("style.css").encode()).digest()).decode()
+    return render("export.html", "head", session=session, figures=figures, style_hash=style_hash, in_utc=IN_UTC)
+
+
+class _Pieces:
+    """Tells a session piece by piece, so that one of any length is never held at once.
+
+    What is open where a piece ends gets its end from further on, which is not told once more.
+    """
+
+    def __init__(self, session_id: str) -> None:
+        self.has_more = True
+        self._session_id = session_id
+        self._last: windows.EventPlace | None = None
+        self._rewinds: list[windows.Rewind] = []
+        self._joined: set[str] = set()
+        self._day = ""
+
+    def next(self, database: Database) -> list[Entry]:
+        """Return the entries of the next piece."""
+        window = self._window(database)
+        teller = Teller()
+        rows = [row for row in window.rows if row.envelope.id not in self._joined]
+        teller.tell(rows, windows.rewinds_within(self._rewinds, window))
+        self._joined.difference_update(row.envelope.id for row in window.rows)
+        self.has_more = window.behind
+        if window.behind:
+            self._last = windows.EventPlace(number_of(database, self._session_id), *window.rows[-1].place)
+            self._joined |= teller.finish(windows.further_of_types(database, self._last, ENDS, _AHEAD_MAX))
+        self._day = mark_days(teller.entries, self._day)
+        return teller.entries
+
+    def _window(self, database: Database) -> windows.Window:
+        everybody = windows.TimelineScope()
+        if self._last is not None:
+            return windows.window_after(database, self._last, everybody, _EVENTS)
+        self._rewinds = windows.rewinds(database, self._session_id)
+        return windows.first_window(database, self._session_id, everybody, _EVENTS)

@@ -6,12 +6,23 @@ What was said keeps its own Markdown, but for what would load or run something w
 import re
 from typing import Any, Final
 
-from exporter.missioncontrol.pages.entries import CUT, NO_RESULT
-from exporter.missioncontrol.pages.markup import IN_UTC, clock, duration
-from exporter.missioncontrol.pages.session_facts import SOURCES, exact
+from exporter.missioncontrol.pages.figures import SOURCES, Figures, exact
+from exporter.missioncontrol.pages.formats import IN_UTC, clock, duration
 from exporter.missioncontrol.pages.timeline.entry import Entry
-from exporter.missioncontrol.pages.timeline.windows import Figures
 
+_FACTS: Final = (
+    "id",
+    "state",
+    "repository",
+    "branch",
+    "cwd",
+    "model",
+    "host",
+    "started",
+    "last_activity",
+    "events",
+    "masked",
+)
 _SPECIAL: Final = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "&#96;", **{one: f"\\{one}" for one in "\\*_[]#|!"}}
 )
@@ -26,19 +37,7 @@ _CODE: Final = re.compile(r"(?<!`)(`+)(?!`)(?:.*?[^`])\1(?!`)")
 def head_markdown(session: dict[str, Any], figures: Figures) -> str:
     """Return the beginning of the document: what the session is, and its figures with their sources."""
     lines = [f"# {_plain(str(session['title'] or session['id']))}", ""]
-    for name in (
-        "id",
-        "state",
-        "repository",
-        "branch",
-        "cwd",
-        "model",
-        "host",
-        "started",
-        "last_activity",
-        "events",
-        "masked",
-    ):
+    for name in _FACTS:
         if session.get(name):
             lines.append(f"- {name.replace('_', ' ')}: {_plain(str(session[name]))}")
     for name, told in figures.items():
@@ -58,7 +57,7 @@ def _entry(entry: Entry, names: dict[str, str]) -> str:
     if entry.seconds is not None:
         facts.append(duration(entry.seconds))
     if entry.is_running:
-        facts.append(NO_RESULT)
+        facts.append("no result")
     if entry.level in ("warning", "error"):
         facts.append(entry.level)
     said = f" — {_plain(', '.join(facts))}" if facts else ""
@@ -78,7 +77,7 @@ def _blocks(entry: Entry) -> str:
     told = ""
     for block in entry.blocks:
         told += f"\n{block.label}:\n\n{_fenced(block.text)}\n" if block.text else ""
-        told += f"\n_{CUT}_\n" if block.is_cut or not block.text else ""
+        told += "\n_truncated; the JSON lines export has all of it_\n" if block.is_cut or not block.text else ""
     return told
 
 
@@ -148,8 +147,4 @@ def _fenced(text: str) -> str:
 
 
 def _longest_run(text: str) -> int:
-    longest = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
-    return longest
+    return max(map(len, re.findall("`+", text)), default=0)

@@ -144,7 +144,7 @@
       running = true;
       while (wanted) {
         wanted = false;
-        try { await job(); } catch (error) { if (error.gone) { say("no longer here", false); break; } say("trying again…", false); await new Promise((done) => setTimeout(done, 1000)); if (root.dataset.left !== "1") wanted = true; }
+        try { await job(); } catch (error) { if (error.gone) { say("no longer available", false); break; } say("retrying…", false); await new Promise((done) => setTimeout(done, 1000)); if (root.dataset.left !== "1") wanted = true; }
         await new Promise((done) => setTimeout(done, pause));
       }
       running = false;
@@ -502,7 +502,7 @@
       const whole = atEnd() && !one(".more.earlier");
       const round = whole && (back ? [...shown].reverse() : shown).find((entry) => entry.matches("[data-stop~=" + kind + "]"));
       if (round) return go(round, kind === "error");
-      if (whole) return note(kind === "error" ? "no error here" : "no notification here");
+      if (whole) return note(kind === "error" ? "no errors" : "no notifications");
       const to = new URL(location.pathname + "/next", location.href);
       to.searchParams.set("kind", kind);
       if (back) to.searchParams.set("back", "1");
@@ -588,7 +588,7 @@
     opening = address;
     try { const shown = one("article", await part(address)); if (shown && !one("dialog[open]")) dialog(document.adoptNode(shown)); } finally { opening = ""; }
   }
-  const HELP = { n: "next notification (N: the one before)", e: "next error (E: the one before)", j: "next entry", k: "entry before", o: "fold or unfold", r: "JSON of the entry", w: "waterfall of the interaction", End: "newest", "/": "search", t: "light or dark", "1 2 3": "Sessions, Feed, Redaction & health", "?": "this help" };
+  const HELP = { n: "next notification (N: previous)", e: "next error (E: previous)", j: "next entry", k: "previous entry", o: "fold or unfold", r: "JSON of the entry", w: "waterfall of the interaction", End: "newest", "/": "search", t: "light or dark", "1 2 3": "Sessions, Feed, Redaction & health", "?": "this help" };
   function help() {
     const content = make("div"), list = make("dl", "keys");
     content.append(make("h2", "", "Keys"), list);

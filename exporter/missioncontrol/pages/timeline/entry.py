@@ -1,10 +1,10 @@
 """One thing that a person sees in a timeline: made of one event or of several that belong together."""
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from exporter.core.events.envelope import Envelope, read_object
-from exporter.missioncontrol.pages.markup import seconds_between
+from exporter.missioncontrol.pages.formats import seconds_between
 from exporter.missioncontrol.store.amounts import amount
 
 Kind = Literal["user", "assistant", "tool", "turn", "note", "mark", "problem", "wait", "helper", "other"]
@@ -53,6 +53,14 @@ class Block:
     event: str = ""
 
 
+class Bar(NamedTuple):
+    """How long something took, in milliseconds, and where its bar stands in its interaction, in hundredths."""
+
+    took: str
+    left: str
+    width: str
+
+
 @dataclass(slots=True)
 class Entry:
     """What is shown, independent of how. It grows while further events of the same thing come."""
@@ -75,6 +83,7 @@ class Entry:
     key: str = ""
     stops: tuple[Stop, ...] = ()
     day: str = ""
+    bar: Bar | None = None
 
     @property
     def seconds(self) -> float | None:

@@ -1,13 +1,11 @@
 """What happened around the conversation, in words: notifications, waits, problems, marks in a session's life."""
 
-import re
 from typing import Final
 
-from exporter.missioncontrol.live.wait_text import ASKING, words
-from exporter.missioncontrol.pages.markup import counted, duration, figure
+from exporter.missioncontrol.live.wait_text import ASKING, NOTIFICATION_TAG, words
+from exporter.missioncontrol.pages.formats import counted, duration, figure
 from exporter.missioncontrol.pages.timeline.entry import Data, Kind, Level, inner, number_of, text_of
 
-_TAG: Final = re.compile(r"</?system_notification>")
 _NOTIFICATIONS: Final = {
     "agent_completed": "agent finished",
     "agent_idle": "agent is idle",
@@ -21,12 +19,12 @@ _TITLES: Final[dict[str, tuple[Kind, Level, str]]] = {
     "session.start": ("mark", "", "Session started"),
     "session.resume": ("mark", "", "Session resumed"),
     "session.shutdown": ("mark", "", "Session ended"),
-    "session.compaction_start": ("mark", "", "Compaction began"),
+    "session.compaction_start": ("mark", "", "Compaction started"),
     "session.compaction_complete": ("mark", "", "Conversation compacted"),
     "session.truncation": ("mark", "", "Conversation truncated"),
     "session.snapshot_rewind": ("mark", "", "Rewound to an earlier point"),
     "session.context_cleared": ("mark", "", "Context cleared"),
-    "session.context_changed": ("mark", "", "Working place changed"),
+    "session.context_changed": ("mark", "", "Working directory changed"),
     "session.model_change": ("mark", "", "Model changed"),
     "session.mode_changed": ("mark", "", "Mode changed"),
     "session.title_changed": ("mark", "", "Title changed"),
@@ -40,13 +38,13 @@ _TITLES: Final[dict[str, tuple[Kind, Level, str]]] = {
     "model.call_failure": ("problem", "error", "Model call failed"),
     "abort": ("problem", "warning", "Aborted"),
     "hook.end": ("problem", "error", "Hook failed"),
-    "permission.requested": ("wait", "warning", "Waits for permission"),
+    "permission.requested": ("wait", "warning", "Waiting for permission"),
     "permission.completed": ("wait", "", "Permission answered"),
-    "user_input.requested": ("wait", "warning", "Waits for an answer"),
+    "user_input.requested": ("wait", "warning", "Waiting for an answer"),
     "user_input.completed": ("wait", "", "Answered"),
-    "elicitation.requested": ("wait", "warning", "Waits for an answer"),
+    "elicitation.requested": ("wait", "warning", "Waiting for an answer"),
     "elicitation.completed": ("wait", "", "Answered"),
-    "exit_plan_mode.requested": ("wait", "warning", "Waits for approval of a plan"),
+    "exit_plan_mode.requested": ("wait", "warning", "Waiting for plan approval"),
     "exit_plan_mode.completed": ("wait", "", "Plan answered"),
     "skill.invoked": ("note", "", "Skill used"),
     "subagent.started": ("helper", "", "Sub-agent started"),
@@ -92,7 +90,7 @@ def _notification(data: Data) -> tuple[Kind, Level, str, str, list[str]]:
         fact for fact in (text_of(kind, "shellId"), text_of(kind, "displayName"), text_of(kind, "agentType")) if fact
     ]
     title = _NOTIFICATIONS.get(name) or name or "notification"
-    return "note", level, title, _TAG.sub("", text_of(data, "content")).strip(), facts
+    return "note", level, title, NOTIFICATION_TAG.sub("", text_of(data, "content")).strip(), facts
 
 
 def _decision(data: Data) -> str:

@@ -5,9 +5,8 @@ from typing import Final
 
 from exporter.core.events.envelope import Envelope
 from exporter.core.events.projection import ProjectEvent
-from exporter.missioncontrol.pages.markup import counted, figure
+from exporter.missioncontrol.pages.formats import counted, figure
 from exporter.missioncontrol.pages.timeline import notes, tools
-from exporter.missioncontrol.pages.timeline.calls import TOOL_START
 from exporter.missioncontrol.pages.timeline.entry import (
     TEXT_MAX,
     Data,
@@ -20,8 +19,8 @@ from exporter.missioncontrol.pages.timeline.entry import (
     number_of,
     text_of,
 )
-from exporter.missioncontrol.pages.timeline.stops import TOOL_END, stops_of
-from exporter.missioncontrol.pages.timeline.windows import Rewind, TimelineRow
+from exporter.missioncontrol.pages.timeline.stops import stops_of
+from exporter.missioncontrol.pages.timeline.windows import TOOL_END, TOOL_START, Rewind, TimelineRow
 
 QUIET: Final = frozenset(
     (
@@ -65,7 +64,7 @@ def tell(
 
 
 def _rewound(rewind: Rewind) -> Entry:
-    title = f"{counted(rewind.count, 'event')} {'were' if rewind.count != 1 else 'was'} taken back"
+    title = f"{counted(rewind.count, 'event')} {'were' if rewind.count != 1 else 'was'} rewound"
     return Entry("mark", f"rewind-{rewind.at}", rewind.at, None, rewind.place, "rewind", title, ids=[])
 
 
@@ -153,7 +152,7 @@ class Teller:
         entry.key = text_of(data, "messageId")
         entry.text = content[:TEXT_MAX]
         if len(content) > TEXT_MAX or isinstance(content, Large):
-            entry.blocks.append(block("cut here", "", envelope.id))
+            entry.blocks.append(block("truncated", "", envelope.id))
         if reasoning:
             entry.blocks.append(block("reasoning", reasoning, envelope.id))
         attachments = data.get("attachments")

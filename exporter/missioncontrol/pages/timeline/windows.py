@@ -1,20 +1,21 @@
 """What pages read of the store beyond the API's own queries; everything here only reads."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
-
-import msgspec
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 from exporter.core.events.envelope import Envelope, decode
-from exporter.core.events.summary import Summary
 from exporter.missioncontrol.ingest.agent_attribution import as_of
 from exporter.missioncontrol.ingest.batch import key_of
-from exporter.missioncontrol.store.amounts import amount
+from exporter.missioncontrol.pages.timeline.entry import data_of, text_of
 from exporter.missioncontrol.store.payloads import whole_if_small
 from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import BadCursorError, number_of
 
+TOOL_START: Final = "tool.execution_start"
+TOOL_END: Final = "tool.execution_complete"
+_CALLS_MAX: Final = 2000
+"""How many ends, or beginnings, of calls are looked through for those of some."""
 _IDS_PER_QUERY: Final = 500
 _BYTES_MAX: Final = 8 << 20
 _LARGE_BYTES_MAX: Final = 64 << 10
@@ -87,49 +88,52 @@ def place_of(database: Database, session_id: str, event_id: str) -> EventPlace:
 
 def first_window(database: Database, session_id: str, scope: TimelineScope, limit: int) -> Window:
     """Return the first events."""
-    return _ahead(database, number_of(database, session_id), scope, (-1, -1), limit)
+    return _window(database, EventPlace(number_of(database, session_id), -1, -1), scope, limit)
 
 
 def last_window(database: Database, session_id: str, scope: TimelineScope, limit: int) -> Window:
     """Return the newest events."""
-    return _back(database, number_of(database, session_id), scope, _END, limit)
+    return _window(database, EventPlace(number_of(database, session_id), *_END), scope, limit, is_back=True)
 
 
 def window_before(database: Database, place: EventPlace, scope: TimelineScope, limit: int) -> Window:
     """Return the events before a place."""
-    return _back(database, place.session, scope, (place.place, place.n), limit)
+    return _window(database, place, scope, limit, is_back=True)
 
 
 def window_from(database: Database, place: EventPlace, scope: TimelineScope, limit: int) -> Window:
     """Return the event at a place, when it is in the scope, and those behind it."""
-    return _ahead(database, place.session, scope, (place.place, place.n - 1), limit)
+    return _window(database, place._replace(n=place.n - 1), scope, limit)
 
 
 def window_after(database: Database, place: EventPlace, scope: TimelineScope, limit: int) -> Window:
     """Return the events behind a place."""
-    return _ahead(database, place.session, scope, (place.place, place.n), limit)
+    return _window(database, place, scope, limit)
 
 
-def _ahead(database: Database, session: int, scope: TimelineScope, after: tuple[int, int], limit: int) -> Window:
+def _window(database: Database, edge: EventPlace, scope: TimelineScope, limit: int, *, is_back: bool = False) -> Window:
+    """Return the events behind a place, or before it, up to the next one that there is no room for."""
     condition, values = scope.condition()
-    found = database.execute(
-        "SELECT place, n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND place >= ?"  # noqa: S608  constants and marks
-        f" AND (place, n) > (?, ?){condition} ORDER BY place, n LIMIT ?",
-        (session, after[0], *after, *values, limit + 1),
+    rows, rest = _rows(
+        database, _found(database, edge, condition, values, limit + 1, is_back), limit, frozenset(scope.hints)
     )
-    rows, rest = _rows(database, found, limit, frozenset(scope.hints))
-    return Window(rows, after >= (0, 0), rest is not None, rest or _END)
+    place = edge[1:]
+    if is_back:
+        return Window(rows[::-1], rest is not None, place < _END, place)
+    return Window(rows, place >= (0, 0), rest is not None, rest or _END)
 
 
-def _back(database: Database, session: int, scope: TimelineScope, before: tuple[int, int], limit: int) -> Window:
-    condition, values = scope.condition()
-    found = database.execute(
-        "SELECT place, n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND place <= ?"  # noqa: S608  constants and marks
-        f" AND (place, n) < (?, ?){condition} ORDER BY place DESC, n DESC LIMIT ?",
-        (session, before[0], *before, *values, limit + 1),
+def _found(
+    database: Database, edge: EventPlace, condition: str, values: Iterable[str], limit: int, is_back: bool
+) -> Iterable[tuple[int, int, str | None, bytes, bytes | None]]:
+    """Return what is stored of the shown events behind a place, or before it, the nearest first."""
+    comparison, order = ("<", " DESC") if is_back else (">", "")
+    return database.execute(
+        "SELECT place, n, agent_id, body, cuts FROM events"  # noqa: S608  constants and marks
+        f" WHERE session = ? AND hidden = 0 AND place {comparison}= ? AND (place, n) {comparison} (?, ?)"
+        f"{condition} ORDER BY place{order}, n{order} LIMIT ?",
+        (edge.session, edge.place, edge.place, edge.n, *values, limit),
     )
-    rows, rest = _rows(database, found, limit, frozenset(scope.hints))
-    return Window(rows[::-1], rest is not None, before < _END, before)
 
 
 def _rows(
@@ -156,15 +160,43 @@ def further_of_types(
     database: Database, place: EventPlace, types: tuple[str, ...], limit: int, *, is_back: bool = False
 ) -> Iterator[TimelineRow]:
     """Yield the events of these types behind a place (before it, newest first), with the beginning of what is large."""
-    comparison, order = ("<", " DESC") if is_back else (">", "")
-    found = database.execute(
-        "SELECT place, n, agent_id, body, cuts FROM events"  # noqa: S608  constants and marks
-        f" WHERE session = ? AND hidden = 0 AND place {comparison}= ? AND (place, n) {comparison} (?, ?)"
-        f" AND type IN ({','.join('?' * len(types))}) ORDER BY place{order}, n{order} LIMIT ?",
-        (place.session, place.place, place.place, place.n, *types, limit),
-    )
-    for row in found:
+    condition = f" AND type IN ({','.join('?' * len(types))})"
+    for row in _found(database, place, condition, types, limit, is_back):
         yield from _rows(database, [row], 1, frozenset())[0]
+
+
+def with_ends(database: Database, session_id: str, window: Window) -> Window:
+    """Return the window with the ends, behind it, of the tool calls that began in it."""
+    open_calls: set[str] = set()
+    for row in window.rows if window.behind else ():
+        if row.envelope.type == TOOL_START:
+            open_calls.add(_call_of(row))
+        elif row.envelope.type == TOOL_END:
+            open_calls.discard(_call_of(row))
+    ends: list[TimelineRow] = []
+    if open_calls:
+        last = EventPlace(number_of(database, session_id), *window.rows[-1].place)
+        for row in further_of_types(database, last, (TOOL_END,), _CALLS_MAX):
+            if (call := _call_of(row)) in open_calls:
+                open_calls.discard(call)
+                ends.append(row)
+                if not open_calls:
+                    break
+    return replace(window, ends=tuple(ends))
+
+
+def beginning_of(database: Database, session_id: str, end: TimelineRow) -> TimelineRow | None:
+    """Return the event that began the tool call with this end, or None."""
+    call = _call_of(end)
+    if not call:
+        return None
+    place = EventPlace(number_of(database, session_id), *end.place)
+    starts = further_of_types(database, place, (TOOL_START,), _CALLS_MAX, is_back=True)
+    return next((row for row in starts if _call_of(row) == call), None)
+
+
+def _call_of(row: TimelineRow) -> str:
+    return text_of(data_of(row.envelope), "toolCallId")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,69 +233,6 @@ def _any_place(database: Database, session: int, id: str) -> tuple[int, int] | N
         "SELECT place, n FROM events WHERE session = ? AND key = ? AND id = ?", (session, key_of(id), id)
     ).fetchone()
     return row
-
-
-Figures = dict[str, dict[str, float]]
-"""Numbers by what they count, and of each by the source that tells it."""
-
-
-def figures(database: Database, session_ids: list[str]) -> dict[str, Figures]:
-    """Return tokens and cost of sessions, side by side as each source tells them; they are never added."""
-    told: dict[str, Figures] = {}
-    for start in range(0, len(session_ids), _IDS_PER_QUERY):
-        ids = session_ids[start : start + _IDS_PER_QUERY]
-        rows = database.execute(
-            f"SELECT id, summary FROM sessions WHERE id IN ({','.join('?' * len(ids))})",  # noqa: S608  marks only
-            ids,
-        )
-        for id, stored in rows:
-            summary = msgspec.json.decode(stored, type=Summary)
-            found: Figures = {}
-            for source, values in (("usage_record", summary.recorded), ("shutdown", summary.totals)):
-                for name, value in values.items():
-                    found.setdefault(name, {})[source] = value
-            told[id] = found
-    return told
-
-
-@dataclass(frozen=True, slots=True)
-class Lags:
-    """How far behind exporters say they are: with each session that they name, and at worst with those of their host.
-
-    An exporter that names sessions is level with all others of its host.
-    """
-
-    sessions: dict[str, dict[str, Any]]
-    hosts: dict[str, dict[str, Any]]
-
-    def of(self, session: dict[str, Any]) -> dict[str, Any] | None:
-        """Return how far behind the exporter of a session is with it; None when no exporter has said."""
-        return self.sessions.get(session["id"]) or self.hosts.get(str(session.get("host")))
-
-
-def lags(reports: list[dict[str, Any]]) -> Lags:
-    """Return what the newest reports of all exporters say of lags."""
-    sessions: dict[str, dict[str, Any]] = {}
-    hosts: dict[str, dict[str, Any]] = {}
-    for report in reports:
-        host, sinks, behind = report.get("host"), report.get("sinks"), report.get("behind")
-        if isinstance(behind, dict):
-            for id, lag in behind.items():
-                if isinstance(lag, dict) and (known := _lag(lag)):
-                    sessions.setdefault(id, {**known, "at": report.get("reported_at")})
-        if not isinstance(host, str) or host in hosts or not isinstance(sinks, list):
-            continue
-        usable = [known for sink in sinks if isinstance(sink, dict) and (known := _lag(sink))]
-        if isinstance(behind, dict):
-            hosts[host] = {"lag_seconds": 0.0, "lag_events": 0}
-        elif usable:
-            hosts[host] = max(usable, key=lambda lag: lag["lag_seconds"])
-    return Lags(sessions, hosts)
-
-
-def _lag(told: dict[str, Any]) -> dict[str, float] | None:
-    seconds = amount(told.get("lag_seconds"))
-    return None if seconds is None else {"lag_seconds": seconds, "lag_events": amount(told.get("lag_events")) or 0}
 
 
 def all_of_types(database: Database, session_id: str, types: tuple[str, ...]) -> Iterator[TimelineRow]:
