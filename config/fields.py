@@ -1,7 +1,7 @@
 """What a settings struct says about its fields, read from the struct itself, so that it is said once.
 
 A field's `msgspec.Meta` carries its meaning (`description`), its bounds and an example; `Meta.extra` marks what the
-type cannot say: `secret`, `url`, `path`, `instead_of` (only one of the two may be given) and `flag` (when the
+type cannot say: `secret`, `url`, `file_url`, `path`, `instead_of` (only one of the two may be given) and `flag` (when the
 command line calls it something else).
 """
 
@@ -40,6 +40,7 @@ class Field:
     example: object = None
     secret: bool = False
     url: bool = False
+    file_url: bool = False
     path: bool = False
     instead_of: str = ""
     flag: str = ""
@@ -125,6 +126,7 @@ def _member(info: msgspec.structs.FieldInfo) -> Member:
         example=(_said(metas, "examples") or [None])[0],
         secret=bool(marks.get("secret")),
         url=bool(marks.get("url")),
+        file_url=bool(marks.get("file_url")),
         path=bool(marks.get("path")),
         instead_of=str(marks.get("instead_of", "")),
         flag=str(marks.get("flag", "")),

@@ -1,6 +1,6 @@
 """One signal of an OTLP endpoint as a sink: its records are sent as they are, and the answer is read to its end."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Protocol
@@ -17,8 +17,9 @@ from exporter.core.delivery.verdict import (
     Verdict,
     verdict,
 )
-from exporter.sinks.sink import Capabilities, Registered, Registration, Sent
+from exporter.sinks.sink import Registered, Registration, Sent, Sink
 from exporter.sinks.threads import CallThreads
+from exporter.sinks.transport import NoAnswerError
 
 RECORDS_MAX: Final = 512
 BODY_BYTES_MAX: Final = 3_000_000
@@ -39,10 +40,6 @@ class Post(Protocol):
     """Sends one body and waits for the answer; raises `NoAnswerError`. Called on threads."""
 
     def __call__(self, body: bytes, /) -> OtlpAnswer: ...
-
-
-class NoAnswerError(Exception):
-    """No answer came; whether the records were taken is unknown."""
 
 
 class Streams:
@@ -68,12 +65,14 @@ class Streams:
         return f"{run}/{session}" if per_session else run
 
 
-class Otlp:
+class Otlp(Sink):
     """One signal. `assemble` makes a body of records and the stream they belong to; `weight` says how many they are.
 
     `rejected` counts what the endpoint did not take of requests that it accepted otherwise: spans, log records, and
     of metrics their points. `repeated` counts records that were sent again because no answer came to the first time.
     """
+
+    unproved = "an OTLP endpoint cannot be asked what it holds"
 
     def __init__(
         self,
@@ -93,9 +92,6 @@ class Otlp:
         self.name = name
         self.url = url
         self.token = token
-        self.token_refused: str | None = None
-        self.store: str | None = None
-        self.capabilities = Capabilities()
         self.streams = streams
         self.rejected = 0
         self.repeated = 0
@@ -152,17 +148,6 @@ class Otlp:
         if rejected and rejected == sent:
             return Sent(Accepted(), tuple(ids), refusal="rejected", told=answer.message)
         return Sent(Accepted(), unnamed=rejected, told=answer.message)
-
-    async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
-        """Say that an OTLP endpoint cannot be asked what it holds."""
-        return {}
-
-    async def report(self, path: str, method: str, body: Mapping[str, object]) -> bool:
-        """Do nothing: there is nobody to tell."""
-        return True
-
-    async def live(self, remote_id: str, lines: Sequence[bytes]) -> None:
-        """Do nothing: ephemeral events are no records."""
 
     async def close(self) -> None:
         """Let go of connections."""
