@@ -1,8 +1,8 @@
 """What a settings struct says about its fields, read from the struct itself, so that it is said once.
 
 A field's `msgspec.Meta` carries its meaning (`description`), its bounds and an example; `Meta.extra` marks what the
-type cannot say: `secret`, `url`, `file_url`, `path`, `instead_of` (only one of the two may be given) and `flag` (when the
-command line calls it something else).
+type cannot say: `secret`, `url`, `file_url`, `path`, `instead_of` (only one of the two may be given) and `flag` (when
+the command line calls it something else).
 """
 
 import functools

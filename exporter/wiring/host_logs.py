@@ -14,7 +14,7 @@ import msgspec
 from exporter.core.events.envelope import REFUSALS
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
 from exporter.core.notice import Level, Notice
-from exporter.wiring.otlp import endpoint_of
+from exporter.wiring.sinks.otlp import endpoint_of
 
 if TYPE_CHECKING:
     from config.otel import Otel

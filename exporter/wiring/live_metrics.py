@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from exporter.core.events.envelope import Envelope
 from exporter.core.notice import Level, Notice
-from exporter.sinks.otlp import NoAnswerError
-from exporter.wiring.otlp import LiveEndpoint, live_endpoint
+from exporter.sinks.transport import NoAnswerError
+from exporter.wiring.sinks.otlp import LiveEndpoint, live_endpoint
 from otel.machines.metrics.live import LiveMetering
 from otel.machines.metrics.measurements import pack
 
