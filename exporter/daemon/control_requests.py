@@ -189,13 +189,13 @@ class ControlRequests:
         for run in self._runs(sinks):
             answer = await run.sink_state.sink.forget(session)
             if isinstance(answer, int):
-                forgotten.append({"sink": run.name, "objects": answer, "why": None})
+                forgotten.append({"sink": run.name, "deleted": answer, "why": None})
                 file = self._daemon.files.get(session)
                 if file is not None and (lane := self._daemon.lane(run, file)).doubt():
                     run.ask(lane)
                     told.append((run, lane))
             elif isinstance(answer, Later):
-                forgotten.append({"sink": run.name, "objects": 0, "why": answer.reason})
+                forgotten.append({"sink": run.name, "deleted": 0, "why": answer.reason})
                 end = Exit.UNREACHABLE
         if not forgotten:
             raise UsageError(f"no archive has a session {session}", hint="give the whole id of a session")

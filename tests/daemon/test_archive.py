@@ -292,12 +292,13 @@ async def test_no_secret_is_in_any_file(station: Station, root: Path) -> None:
 @contextmanager
 def failing(monkeypatch: pytest.MonkeyPatch, call: str, number: int, below: Path) -> Iterator[Callable[[], int]]:
     """Let a call of the system fail for files below a directory; yields how often it did."""
-    module, name = (os, call) if call != "replace" else (Path, call)
+    name, _, of_directory = call.partition(" of a ")
+    module = Path if name == "replace" else os
     real, failed = getattr(module, name), [0]
 
     def fails(first: Any, *rest: Any, **named: Any) -> Any:
         path = str(Path(f"/proc/self/fd/{first}").readlink()) if isinstance(first, int) else str(first)
-        if path.startswith(str(below)):
+        if path.startswith(str(below)) and (not of_directory or Path(path).is_dir()):
             failed[0] += 1
             raise OSError(number, os.strerror(number))
         return real(first, *rest, **named)
@@ -307,7 +308,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, call: str, number: int, below: Path
         yield lambda: failed[0]
 
 
-@pytest.mark.parametrize("call", ["open", "write", "fsync", "replace"])
+@pytest.mark.parametrize("call", ["open", "write", "fsync", "fsync of a directory", "replace"])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
 async def test_a_fault_at_any_step_waits_with_its_reason_and_loses_nothing(
     station: Station, root: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int
@@ -493,7 +494,7 @@ async def test_objects_without_a_manifest_are_a_note_and_no_difference(station: 
     ended, row = await verified(exporter)
 
     assert ended == Exit.DONE
-    assert row["detail"] == "1 objects that the manifest does not name"
+    assert row["detail"] == "1 object that the manifest does not name"
 
 
 # ---- forgetting ---------------------------------------------------------------------------------------------
@@ -510,7 +511,7 @@ async def test_a_forgotten_session_is_gone_and_stays_gone(station: Station, root
     again = station.exporter(archiving(station, root))
     await again.idle()
 
-    assert answer == {"session": "s", "archives": [{"sink": "archive", "objects": 2, "why": None}], "exit": 0}
+    assert answer == {"session": "s", "archives": [{"sink": "archive", "deleted": 2, "why": None}], "exit": 0}
     assert [path.name for path in (root / directory_of("s")).iterdir()] == ["forgotten.json"]
     assert (await verified(again))[1]["verdict"] == "deleted there"
 
@@ -537,7 +538,7 @@ async def test_a_session_whose_file_is_gone_can_be_forgotten(station: Station, r
     again = station.exporter(archiving(station, root))
     answer = await again.ask("archive_forget", session="s")
 
-    assert answer["archives"][0]["objects"] == 2
+    assert answer["archives"][0]["deleted"] == 2
 
 
 async def test_what_no_archive_has_cannot_be_forgotten(station: Station, root: Path) -> None:

@@ -140,7 +140,8 @@ class ArchiveSink(Sink):
             self._objects.put(f"{directory}manifest.json", sound.write())
         named = {f"{directory}{one.object}.jsonl.zst" for one in manifest.segments}
         unnamed = sum(key.endswith(".zst") and key not in named for key in self._objects.list(directory))
-        notes = (f"{unnamed} objects that the manifest does not name",) if unnamed else ()
+        noun = "object" if unnamed == 1 else "objects"
+        notes = (f"{unnamed} {noun} that the manifest does not name",) if unnamed else ()
         return Inspection(sound.items(), tuple(faults.values()), notes)
 
     async def forget(self, remote_id: str) -> int | Verdict | None:
