@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,22 +55,14 @@ def join(
     if local or not any(configured(settings)):
         receiver_store, receiver = _open_receiver(settings, redaction, notice)
     files, limits = OpenFiles(settings.limits.open_files), settings.limits
-    root = Path(settings.copilot_home) / "session-state"
+    follow = partial(file_source, settings, Path(settings.copilot_home) / "session-state", files, session_ids)
     reader = SegmentReader(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
     tally, live = _tally(settings), _live_metrics(settings, store, notice)
     logs = _host_logs(settings, redaction, notice)
+    take, tell = logs.take if logs is not None else None, live.tell if live is not None else None
     daemon = Daemon(
-        make_source=lambda daemon: file_source(
-            settings, root, files, session_ids, daemon.on_change, daemon.on_workspace
-        ),
-        make_observing=observing_of(
-            settings,
-            files,
-            redaction,
-            session_ids,
-            on_telemetry=logs.take if logs is not None else None,
-            tell=live.tell if live is not None else None,
-        ),
+        make_source=lambda daemon: follow(daemon.on_change, daemon.on_workspace),
+        make_observing=observing_of(settings, files, redaction, session_ids, take, tell),
         reader=reader,
         store=store,
         quarantine=quarantine,
@@ -178,24 +171,12 @@ def _sink_states(
 ) -> list[tuple[SinkState, int]]:
     tallies = chain([tally], (tally.another() for _ in repeat(None)) if tally is not None else ())
     parts = SinkParts(reader, exporter_id(store), notice, lambda: next(tallies), receiver)
-    made = [
-        (
-            SinkState(
-                one.sink,
-                store.sink_id(one.sink.name, one.sink.url),
-                Gate(),
-                store,
-                quarantine,
-                reader,
-                notice,
-                one.mapping,
-                one.counting,
-                keep_live=one.keep_live,
-            ),
-            one.lanes,
-        )
-        for one in build_sinks(settings, parts)
-    ]
+    made = []
+    for built in build_sinks(settings, parts):
+        sink, what = built.sink, (built.mapping, built.counting)
+        state = SinkState(sink, store.sink_id(sink.name, sink.url), Gate(), store, quarantine, reader, notice, *what)
+        state.keep_live = built.keep_live
+        made.append((state, built.lanes))
     # The signals of an endpoint read together, by their mapper; a sink that gathers reads when the others are through.
     together = [one for one, _ in made if one.sink.gathering is None]
     readers = {id(one.mapping.mapper if one.mapping is not None else one) for one in together}

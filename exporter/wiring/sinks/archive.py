@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 _SECTION: Final = "archive"
 
 
-def _addresses(name: str, one: "Archive") -> dict[str, str]:
-    return {sink_name(_SECTION, name): one.url}
-
-
 def _build(name: str, one: "Archive", _: SinkParts) -> Iterator[BuiltSink]:
     from exporter.core.delivery.gathering import Gathering
     from exporter.sinks.archive.files import ObjectFiles
@@ -36,7 +32,6 @@ def _probe(name: str, one: "Archive") -> "ArchiveProbe":
 KIND: Final = SinkKind(
     section=_SECTION,
     what="every durable event, to compressed files in a directory ([format](archive.md))",
-    addresses=_addresses,
     build=_build,
     probe=_probe,
 )

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from exporter.core.names import LOCAL
 from exporter.wiring.sinks.kind import BuiltSink, SinkKind, SinkParts
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ def _build(_: str, __: None, parts: SinkParts) -> Iterator[BuiltSink]:
 KIND: Final = SinkKind(
     section="",
     what="every event, to the Mission Control that `exporter up` starts on this machine",
-    addresses=lambda name, one: {LOCAL: LOCAL},
     build=_build,
     unprobed="it is a file in the state directory, which is checked as that",
 )

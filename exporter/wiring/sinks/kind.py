@@ -50,15 +50,16 @@ class SinkKind:
     """One kind. `one` below is what the settings say of one such sink, `name` what they call it.
 
     `section` is the table of the settings, and what the names of its sinks begin with; a kind without one is not set
-    but built where there is a `receiver`. `what` says in the docs what goes there. `addresses` are those of its sinks
-    by their names, and `build` makes these. `probe` is what `doctor` does; where there is none, `unprobed` says why.
-    `secrets` are those that are sent with requests, and `secret_file` the file that they stand in.
+    but built where there is a `receiver`. `what` says in the docs what goes there. `build` makes the sinks, and
+    `addresses` are theirs by their names, where there is not just the one at its `url`. `probe` is what `doctor` does;
+    where there is none, `unprobed` says why. `secrets` are those that are sent with requests, and `secret_file` the
+    file that they stand in.
     """
 
     section: str
     what: str
-    addresses: Callable[[str, Any], dict[str, str]]
     build: Callable[[str, Any, SinkParts], Iterable[BuiltSink]]
+    addresses: Callable[[str, Any], dict[str, str]] | None = None
     probe: "Callable[[str, Any], SinkProbe] | None" = None
     unprobed: str = ""
     secrets: Callable[[Any], Iterable[str]] = lambda one: ()

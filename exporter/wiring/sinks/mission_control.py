@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 _SECTION: Final = "mission_control"
 
 
-def _addresses(name: str, one: "MissionControl") -> dict[str, str]:
-    return {sink_name(_SECTION, name): one.url}
-
-
 def _build(name: str, one: "MissionControl", _: SinkParts) -> Iterator[BuiltSink]:
     from exporter.sinks.mission_control import MissionControlSink
     from exporter.sinks.transport import HttpTransport
@@ -55,7 +51,6 @@ def _probe(name: str, one: "MissionControl") -> "MissionControlProbe":
 KIND: Final = SinkKind(
     section=_SECTION,
     what="every durable event, to a Mission Control over HTTP; ephemeral ones with `live = true`",
-    addresses=_addresses,
     build=_build,
     probe=_probe,
     secrets=lambda one: [read_token(one) or ""],

@@ -36,7 +36,10 @@ def sink_names(settings: "Settings") -> list[str]:
 
 def addresses(settings: "Settings") -> dict[str, str]:
     """Return the address of every configured sink by its name."""
-    return {sink: url for kind, name, one in configured(settings) for sink, url in kind.addresses(name, one).items()}
+    found: dict[str, str] = {}
+    for kind, name, one in configured(settings):
+        found |= kind.addresses(name, one) if kind.addresses else {sink_name(kind.section, name): one.url}
+    return found
 
 
 def build_sinks(settings: "Settings", parts: SinkParts) -> Iterator[BuiltSink]:
