@@ -65,6 +65,7 @@ class Streams:
         return f"{run}/{session}" if per_session else run
 
 
+@dataclass(eq=False, kw_only=True)
 class Otlp(Sink):
     """One signal. `assemble` makes a body of records and the stream they belong to; `weight` says how many they are.
 
@@ -73,41 +74,28 @@ class Otlp(Sink):
     """
 
     unproved = "an OTLP endpoint cannot be asked what it holds"
+    name: str
+    url: str
+    post: Post
+    assemble: Callable[[str, Sequence[bytes]], bytes]
+    streams: Streams
+    weight: Callable[[bytes], int]
+    token: Callable[[], str | None]
+    connections: int
+    records_max: int = RECORDS_MAX
+    stream_per_session: bool = False
+    on_close: Callable[[], None] = lambda: None
+    rejected: int = 0
+    repeated: int = 0
 
-    def __init__(
-        self,
-        name: str,
-        url: str,
-        post: Post,
-        assemble: Callable[[str, Sequence[bytes]], bytes],
-        streams: Streams,
-        weight: Callable[[bytes], int],
-        *,
-        token: Callable[[], str | None],
-        connections: int,
-        records_max: int | None = None,
-        stream_per_session: bool = False,
-        close: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.name = name
-        self.url = url
-        self.token = token
-        self.streams = streams
-        self.rejected = 0
-        self.repeated = 0
+    def __post_init__(self) -> None:
         self._unanswered: set[tuple[str, str]] = set()
-        self._post = post
-        self._assemble = assemble
-        self._records_max = records_max or RECORDS_MAX
-        self._stream_per_session = stream_per_session
-        self._weight = weight
-        self._close = close
         self._body_bytes_max = BODY_BYTES_MAX
-        self._threads = CallThreads(connections, "otlp")
+        self._threads = CallThreads(self.connections, "otlp")
 
     def limits(self) -> BatchLimits:
         """Return what one request may hold."""
-        return BatchLimits(self._records_max, self._body_bytes_max, BODY_BYTES_MAX)
+        return BatchLimits(self.records_max, self._body_bytes_max, BODY_BYTES_MAX)
 
     def body_refused(self, size: int) -> None:
         """Remember that a body of this size was too large."""
@@ -115,7 +103,7 @@ class Otlp(Sink):
 
     async def register(self, session: str, remote_id: str | None, *, restore: bool = False) -> Registration:
         """Give the session its stream, which it keeps; nobody is asked."""
-        stream = remote_id or self.streams.of(session, per_session=self._stream_per_session)
+        stream = remote_id or self.streams.of(session, per_session=self.stream_per_session)
         return Registered(stream, None, asked=False)
 
     async def send(
@@ -123,13 +111,13 @@ class Otlp(Sink):
     ) -> Sent:
         """Send records of one stream; what a receiver does not take of a request that it accepts is not sent again."""
         token = self.token()
-        body = self._assemble(remote_id, lines)
+        body = self.assemble(remote_id, lines)
         if self._unanswered:
             records = {(remote_id, one) for one in ids}
             self.repeated += len(self._unanswered & records)
             self._unanswered -= records
         try:
-            answer = await self._threads.call(lambda: self._post(body))
+            answer = await self._threads.call(lambda: self.post(body))
         except NoAnswerError as error:
             self._unanswered.update((remote_id, one) for one in ids)
             return Sent(Later(str(error)))
@@ -142,7 +130,7 @@ class Otlp(Sink):
 
     def _accepted(self, answer: OtlpAnswer, ids: Sequence[str], lines: Sequence[bytes]) -> Sent:
         """Read what an accepted request was told besides. Nobody says which records were rejected, unless all were."""
-        sent = sum(map(self._weight, lines)) if answer.rejected else 0
+        sent = sum(map(self.weight, lines)) if answer.rejected else 0
         rejected = min(answer.rejected, sent)
         self.rejected += rejected
         if rejected and rejected == sent:
@@ -152,7 +140,7 @@ class Otlp(Sink):
     async def close(self) -> None:
         """Let go of connections."""
         self._threads.close()
-        self._close()
+        self.on_close()
 
 
 def _judge(answer: OtlpAnswer) -> Verdict:

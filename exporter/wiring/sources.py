@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from config.errors import ConfigError
 from config.source import AhpAddress, FileAddress, RpcAddress, TapAddress, address_of
@@ -33,31 +33,27 @@ _AHP_MARKS: Final = "ahp"
 """Where below the state directory it is kept how far the sessions of agent hosts were told."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceParts:
-    """What sources are made with: where they remember, the sessions asked for, and who gets what hosts log."""
-
-    state_dir: Path
-    session_ids: frozenset[str]
-    on_telemetry: Callable[[str, bytes], None] | None
+OnTelemetry: TypeAlias = Callable[[str, bytes], None]
+"""Gets what agent hosts tell of themselves: a method and its notification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceKind:
     """One kind. `address` is what its `url` in the settings is; `sees` and `sees_not` are the doctor's words.
 
-    `serve` makes what observes a server; without it the source is followed in any case. `package` is what it needs.
+    `serve` makes what observes a server, given the state directory, the sessions asked for and who is told what it
+    logs; without it the source is followed in any case. `package` is what it needs.
     """
 
     name: str
     address: type
     sees: str
     sees_not: str
-    serve: "Callable[[Any, Source, SourceParts], Server] | None" = None
+    serve: "Callable[[Any, Source, Path, frozenset[str], OnTelemetry | None], Server] | None" = None
     package: str = ""
 
 
-def _rpc(address: RpcAddress, source: "Source", _: SourceParts) -> "Server":
+def _rpc(address: RpcAddress, source: "Source", *_: object) -> "Server":
     from exporter.daemon.remote_sources import Server
     from exporter.sources.rpc.source import RpcSource
 
@@ -73,17 +69,18 @@ def _rpc(address: RpcAddress, source: "Source", _: SourceParts) -> "Server":
     return Server(address.name, make)
 
 
-def _ahp(address: AhpAddress, source: "Source", parts: SourceParts) -> "Server":
+def _ahp(
+    address: AhpAddress, source: "Source", state: Path, named: frozenset[str], on_telemetry: OnTelemetry | None
+) -> "Server":
     from exporter.daemon.remote_sources import Server
     from exporter.sources.ahp.address import Address
     from exporter.sources.ahp.marks import AhpMarks
     from exporter.sources.ahp.source import AhpSource
 
     def make(callbacks: "Callbacks", _: Callable[[str, bytes], None]) -> "AhpSource":
-        marks = AhpMarks(parts.state_dir / _AHP_MARKS, address.socket)
+        marks = AhpMarks(state / _AHP_MARKS, address.socket)
         socket = Address(address.socket, latest(partial(read_token, source), None))
-        named, tell = parts.session_ids, parts.on_telemetry
-        return AhpSource(socket, callbacks, marks, client=marks.client(), named=named, on_telemetry=tell)
+        return AhpSource(socket, callbacks, marks, client=marks.client(), named=named, on_telemetry=on_telemetry)
 
     return Server(address.name, make, is_host=True)
 
@@ -167,13 +164,12 @@ def observing_of(
     files: "OpenFiles",
     redaction: "Redactors",
     session_ids: Sequence[str],
-    on_telemetry: Callable[[str, bytes], None] | None = None,
+    on_telemetry: OnTelemetry | None = None,
     tell: "Tell | None" = None,
 ) -> "Callable[[Daemon], RemoteSources] | None":
     """Return what makes the part of a daemon that has other sources than files, or journals that they have left.
 
-    `on_telemetry` gets what agent hosts tell of themselves, `tell` every event that passes. Raises ConfigError where a
-    package is missing.
+    `tell` gets every event that passes. Raises ConfigError where a package is missing.
     """
     state, limits = Path(settings.state_dir), settings.limits
     if not settings.source and not (state / JOURNALS).exists():
@@ -181,7 +177,7 @@ def observing_of(
     from exporter.daemon.remote_sources import RemoteSources
     from exporter.sources.journal.journals import Journals
 
-    servers = list(_servers(settings, SourceParts(state, frozenset(session_ids), on_telemetry)))
+    servers = list(_servers(settings, state, frozenset(session_ids), on_telemetry))
     has_tap = any(kind_of(one).name == "tap" for one in settings.source)
     root = state / JOURNALS
     if not servers and not has_tap and not root.exists():
@@ -200,7 +196,7 @@ def observing_of(
     )
 
 
-def _servers(settings: "Settings", parts: SourceParts) -> "Iterator[Server]":
+def _servers(settings: "Settings", *told: Any) -> "Iterator[Server]":
     for kind in KINDS:
         for source in settings.source:
             if kind.serve is None or kind_of(source) is not kind:
@@ -211,4 +207,4 @@ def _servers(settings: "Settings", parts: SourceParts) -> "Iterator[Server]":
                     hint=f"install it with: pip install 'session-exporter[{kind.name}]'",
                     key="source.url",
                 )
-            yield kind.serve(address_of(source), source, parts)
+            yield kind.serve(address_of(source), source, *told)

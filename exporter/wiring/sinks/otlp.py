@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from otel.machines.metrics.accumulator import AnyPoint
     from otel.model import Attributes, Measurement
     from otel.name_types import Instrument
+    from otel.send.answer import Signal
     from otel.send.endpoint import Endpoint
     from otel.send.sender import Sender
 
@@ -40,7 +41,7 @@ def _addresses(name: str, one: "Otel") -> dict[str, str]:
 def _build(name: str, one: "Otel", parts: SinkParts) -> Iterator[BuiltSink]:
     """Yield a sink for every signal."""
     from exporter.pipeline.record_feed import Mapper, SignalMapping
-    from exporter.sinks.otlp import Otlp, Streams
+    from exporter.sinks.otlp import RECORDS_MAX, Otlp, Streams
     from otel.bridge import Bridge
     from otel.send.answer import weight
     from otel.send.endpoint import EndpointError
@@ -57,17 +58,17 @@ def _build(name: str, one: "Otel", parts: SinkParts) -> Iterator[BuiltSink]:
     for signal in one.signals:
         is_metrics = signal == "metrics"
         sink = Otlp(
-            otlp_name(name, signal),
-            one.endpoint,
-            _post(sender, signal),
-            _assembler(one, telling, signal),
-            streams,
-            partial(weight, signal),
+            name=otlp_name(name, signal),
+            url=one.endpoint,
+            post=_post(sender, signal),
+            assemble=_assembler(one, telling, signal),
+            streams=streams,
+            weight=partial(weight, signal),
             token=lambda: "\n".join(f"{key}={value}" for key, value in sorted(endpoint.headers().items())),
             connections=LANES,
-            records_max=_METRICS_PER_REQUEST if is_metrics else None,
+            records_max=_METRICS_PER_REQUEST if is_metrics else RECORDS_MAX,
             stream_per_session=signal == "logs",
-            close=_closing(sender, open_sinks, signal),
+            on_close=_closing(sender, open_sinks, signal),
         )
         counting = _counting(one, telling, parts.notice) if is_metrics else None
         mapping = SignalMapping(mapper, signal, repeats=signal != "logs", pack=_pack if is_metrics else None)
@@ -93,21 +94,31 @@ class LiveEndpoint:
 
     name: str
     sums: "PendingSums"
-    send: "Callable[[str, Sequence[bytes]], OtlpAnswer]"
+    send: Callable[[str, Sequence[bytes]], int]
     close: Callable[[], None]
 
 
 def live_endpoint(name: str, one: "Otel", notice: Callable[[Notice], None]) -> LiveEndpoint:
-    """Return an endpoint to tell of what passes; `send` is for threads and raises `NoAnswerError`."""
+    """Return an endpoint to tell of what passes; `send` is for threads and returns what `status_of` does."""
     from otel.send.sender import sender_for
 
     sender, telling = sender_for(endpoint_of(one), connections=1), _telling(one)
-    post, assemble = _post(sender, "metrics"), _assembler(one, telling, "metrics")
+    assemble = _assembler(one, telling, "metrics")
 
-    def send(instance: str, points: Sequence[bytes]) -> "OtlpAnswer":
-        return post(assemble(instance, points))
+    def send(instance: str, points: Sequence[bytes]) -> int:
+        return status_of(sender, "metrics", assemble(instance, points))
 
     return LiveEndpoint(otlp_name(name), _Sums(None, one, telling, notice), send, sender.close)
+
+
+def status_of(sender: "Sender", signal: "Signal", body: bytes) -> int:
+    """Send a request and return the status of the answer, 0 when none came. For threads."""
+    from otel.send.answer import NoAnswer
+
+    try:
+        return sender.send(signal, body).status
+    except NoAnswer:
+        return 0
 
 
 def _closing(sender: "Sender", open_sinks: set[str], signal: str) -> Callable[[], None]:
