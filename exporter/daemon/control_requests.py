@@ -165,6 +165,9 @@ class ControlRequests:
         repair = bool(request.get("repair"))
         asked = [run for run in self._daemon.runs if not run.sink_state.sink.unproved]
         chosen = [(run, file) for run in asked for file in self._chosen(request)]
+        lanes = [(run, lane) for run, file in chosen if (lane := run.lanes.get(file.session)) and lane.gathers]
+        if lanes:  # what would be sent within a minute is no difference
+            await self._daemon.until_idle(lambda: lanes)
         rows, repaired, silent = [], [], dict[str, Verdict]()
         for number, (run, file) in enumerate(chosen):
             lane = run.lanes.get(file.session) or self._daemon.lane(run, file)

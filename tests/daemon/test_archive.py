@@ -461,6 +461,17 @@ async def test_a_damaged_object_of_hidden_events_alone_is_a_difference_too(stati
     assert f"object {second} is missing" in row["detail"]
 
 
+async def test_verify_beside_a_running_exporter_writes_first_what_gathers(station: Station, root: Path) -> None:
+    session, exporter = await archived(station, root, seal_seconds=NEVER)
+    session.add(4)
+    await until(lambda: exporter.running.daemon.runs[0].lanes["s"].gathers)
+
+    ended, row = await verified(exporter)
+
+    assert (ended, row["equal"], row["receiver"]) == (Exit.DONE, True, 24)
+    assert held(root) == expected(session)
+
+
 async def test_verify_asks_nobody_but_the_files(station: Station, root: Path) -> None:
     _, exporter = await archived(station, root)
     await exporter.stop()

@@ -15,12 +15,13 @@ from starlette.applications import Starlette
 from config.archive import Archive
 from config.otel import Otel
 from config.settings import MissionControl
+from exporter.core.delivery.verdict import Accepted
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
 from exporter.missioncontrol.ingest.write_jobs import DeletedSessionError, UnknownSessionError
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.store import Store
-from exporter.sinks.sink import Sink
+from exporter.sinks.sink import Capabilities, Sent, Sink
 from exporter.wiring.sinks.archive import KIND as ARCHIVE
 from exporter.wiring.sinks.embedded import KIND as EMBEDDED
 from exporter.wiring.sinks.mission_control import KIND as MISSION_CONTROL
@@ -200,3 +201,38 @@ def test_a_part_that_is_renamed_is_noticed() -> None:
 
     with pytest.raises(AssertionError):
         broken().test_every_part_is_there_or_has_a_reason_why_not()
+
+
+async def _takes_and_drops(*_: Any, **__: Any) -> Sent:
+    return Sent(Accepted(), count=2)
+
+
+async def _holds_nothing(*_: Any) -> dict[str, bytes]:
+    return {}
+
+
+async def _raises(*_: Any, **__: Any) -> Sent:
+    raise OSError("no space")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("spoilt", "by", "test"),
+    [
+        ("send", _takes_and_drops, "test_what_is_accepted_is_there_in_order"),
+        ("send", _takes_and_drops, "test_a_registration_says_what_is_held"),
+        ("items", _holds_nothing, "test_what_it_holds_is_told_with_the_hash_of_each"),
+        ("items", _holds_nothing, "test_what_is_rewound_is_hidden_and_may_come_back"),
+        ("send", _takes_and_drops, "test_what_is_sent_twice_does_no_harm"),
+        ("send", _takes_and_drops, "test_sessions_at_once_do_not_mix"),
+        ("send", _raises, "test_one_that_is_away_is_tried_later_and_raises_nothing"),
+        ("capabilities", Capabilities(ack=True), "test_what_it_lacks_is_what_it_says_of_itself"),
+    ],
+)
+async def test_a_sink_that_breaks_the_contract_fails(tmp_path: Path, spoilt: str, by: Any, test: str) -> None:
+    suite = TestArchive()
+    async with suite.behind(tmp_path) as far:
+        setattr(far.sink, spoilt, by)
+        with pytest.raises((AssertionError, OSError)):
+            await getattr(suite, test)(far)
+        await far.sink.close()
