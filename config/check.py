@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from config.settings import Settings, Source
 from config.sinks import check_secret_file, check_sink
 from config.source import AhpAddress, RpcAddress, address_of, check_source
 from config.token import read_token
-from config.url import fault, mask_url
+from config.url import fault, file_fault, mask_url, path_of
 
 _SHOWN_LENGTH_MAX = 80
 _AS_TEXT: dict[Kind, str] = {
@@ -38,7 +39,23 @@ def checked(given: Layer, places: Places) -> Settings:
                 values[name] = member.struct(**_values(member, found, places))
             case Sinks():
                 values[name] = _sinks(member, given, places)
-    return Settings(**values)
+    settings = Settings(**values)
+    _check_archives(settings, given)
+    return settings
+
+
+def _check_archives(settings: Settings, given: Layer) -> None:
+    """Two sinks in one directory would write over each other, and nothing is written below the CLI's own."""
+    seen: dict[Path, str] = {}
+    for name, archive in settings.archive.items():
+        path, where = path_of(archive.url), given["archive", name, "url"].where
+        if path in seen:
+            message = f"archive.{name} and archive.{seen[path]} have the same directory"
+            raise ConfigError(message, hint="give each its own", where=where, key=f"archive.{name}.url")
+        if path.is_relative_to(settings.copilot_home):
+            message = f"archive.{name} is below {settings.copilot_home}, where the exporter writes nothing"
+            raise ConfigError(message, hint="name another directory", where=where, key=f"archive.{name}.url")
+        seen[path] = name
 
 
 def _sinks(group: Sinks, given: Layer, places: Places) -> dict[str, msgspec.Struct]:
@@ -84,6 +101,11 @@ def _value(field: Field, given: Given, places: Places) -> object:
         raise _wrong(field, given) from None
     if field.url:
         reason = fault(value)
+        if reason:
+            raise _wrong(field, given, reason)
+        return value.rstrip("/")
+    if field.file_url:
+        reason = file_fault(value)
         if reason:
             raise _wrong(field, given, reason)
         return value.rstrip("/")
@@ -169,6 +191,7 @@ def _check_regex(pattern: str, given: Given) -> None:
 
 def _wrong(field: Field, given: Given, reason: str = "") -> ConfigError:
     expected = "an http:// or https:// address" if field.url else field.expected
+    expected = "a file:// address" if field.file_url else expected
     shown = "another value" if field.secret else _shown(given.value, url=field.url)
     message = f"expected {given.key} to be {expected}, given {shown}" + (f": {reason}" if reason else "")
     hint = _AS_TEXT.get(field.kind, "") if isinstance(given.value, str) else ""

@@ -1,8 +1,8 @@
 """What is known of each setting, read from the structs themselves, so that it is written once.
 
 A field's `msgspec.Meta` carries its meaning (`description`), its bounds and an example; `Meta.extra` marks what the
-type cannot say: `secret`, `url`, `path`, `instead_of` (only one of the two may be given) and `flag` (when the
-command line calls it something else).
+type cannot say: `secret`, `url`, `file_url`, `path`, `instead_of` (only one of the two may be given) and `flag` (when
+the command line calls it something else).
 """
 
 import functools
@@ -41,6 +41,7 @@ class Field:
     example: object = None
     secret: bool = False
     url: bool = False
+    file_url: bool = False
     path: bool = False
     instead_of: str = ""
     flag: str = ""
@@ -144,6 +145,7 @@ def _member(info: msgspec.structs.FieldInfo) -> Member:
         example=(_meta(metas, "examples") or [None])[0],
         secret=bool(marks.get("secret")),
         url=bool(marks.get("url")),
+        file_url=bool(marks.get("file_url")),
         path=bool(marks.get("path")),
         instead_of=str(marks.get("instead_of", "")),
         flag=str(marks.get("flag", "")),

@@ -99,7 +99,7 @@ def _typed(field: Field, value: object) -> object:
 def _path(key: str) -> SettingPath:
     """The path of a dotted key; a sink's may leave the name out."""
     parts = tuple(key.split("."))
-    if len(parts) == 2 and parts[0] in ("mission_control", "otel"):
+    if len(parts) == 2 and isinstance(members(Settings).get(parts[0]), Sinks):
         return (parts[0], DEFAULT_SINK, parts[1])
     return parts
 

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
+from config.archive import Archive
 from config.fields import Shown, setting
 from config.otel import Otel
 from config.redaction import Redaction
@@ -194,6 +195,10 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     otel: Annotated[
         dict[str, Otel],
         Meta(description="Where traces, metrics and logs are sent; for more than one, [otel.NAME] each."),
+    ] = field(default_factory=dict)
+    archive: Annotated[
+        dict[str, Archive],
+        Meta(description="Where sessions are kept as files, redacted; for more than one, [archive.NAME] each."),
     ] = field(default_factory=dict)
     redaction: Annotated[Redaction, Meta(description="What is masked besides the built-in rules, and what is not.")] = (
         field(default_factory=Redaction)

@@ -1,7 +1,10 @@
 """Tokens and headers that are sent with requests; they are read when they are needed, so that a file may change."""
 
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from config.errors import ConfigError
 from config.given.text import pairs
@@ -12,6 +15,20 @@ _SIZE_BYTES_MAX = 64 * 1024
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
+
+T = TypeVar("T")
+
+
+def latest(read: Callable[[], T], first: T) -> Callable[[], T]:
+    """What reads a secret each time it is asked; one that cannot be read then stays what it was, at first `first`."""
+    last = [first]
+
+    def ask() -> T:
+        with suppress(ConfigError):
+            last[0] = read()
+        return last[0]
+
+    return ask
 
 
 def read_token(of: MissionControl | Source) -> str | None:

@@ -2,7 +2,8 @@
 
 import ipaddress
 import re
-from urllib.parse import urlsplit
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 _NOT_IN_ADDRESS = re.compile(r"[\x00-\x20\x7f\\]")
 _HOST = re.compile(r"[^\s/?#@<>^`{|}%]+")
@@ -29,6 +30,25 @@ def fault(url: str) -> str:
         ("?" in url or "#" in url, "it has parameters"),
     )
     return next((reason for applies, reason in faults if applies), "")
+
+
+def file_fault(url: str) -> str:
+    """What is wrong with the address of a directory, or an empty text."""
+    parts = urlsplit(url)
+    faults = (
+        (parts.scheme != "file", "it does not begin with file://"),
+        (parts.netloc not in ("", "localhost"), "it names a host; write three slashes before the path"),
+        ("?" in url or "#" in url, "it has parameters; write %3F for a question mark and %23 for #"),
+        (not path_of(url).is_absolute() or len(parts.path.strip("/")) == 0, "it has no absolute path of a directory"),
+        (".." in path_of(url).parts or "\0" in str(path_of(url)), "its path cannot be a directory's"),
+    )
+    return next((reason for applies, reason in faults if applies), "")
+
+
+def path_of(url: str) -> Path:
+    """The directory that a file:// address names."""
+    path = unquote(urlsplit(url).path)
+    return Path(path[1:] if path[2:3] == ":" else path)  # file:///C:/archive
 
 
 def is_loopback(url: str) -> bool:

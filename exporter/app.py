@@ -66,6 +66,13 @@ def _serving(running: "RunningExporter", settings: "Settings", port: int | None 
     return running.serving(Path(settings.state_dir), open_page)
 
 
+def sink_names(settings: "Settings") -> list[str]:
+    """Return what `run` delivers to, as the settings name it."""
+    from exporter.wiring.sinks.registry import sink_names
+
+    return sink_names(settings)
+
+
 async def run(settings: "Settings", *, session_ids: Sequence[str], until_idle: bool, on_notice: Say) -> int:
     """Follow and deliver until a signal, or with `until_idle` until everything is delivered or in quarantine."""
     from exporter.daemon.serving import first_of, leave_no_core, stop_on_signals
@@ -88,19 +95,18 @@ async def run(settings: "Settings", *, session_ids: Sequence[str], until_idle: b
 
 async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_browser: bool, on_notice: Say) -> int:
     """Show this machine's sessions: start (or find) the embedded Mission Control, deliver the last days, follow."""
-    from exporter.core.names import host_of
+    from exporter.core.names import leaving
     from exporter.daemon.control_socket import page_of_daemon
     from exporter.daemon.serving import leave_no_core, open_in_browser, stop_on_signals
     from exporter.demo.replay import replay
     from exporter.state.lock import owned
-    from exporter.wiring.demo_settings import of_demo
+    from exporter.wiring.sinks.registry import addresses, of_demo
 
     leave_no_core()
     settings = msgspec.structs.replace(loaded.settings, history_days=days)
     if demo:
         settings = of_demo(settings)
-    leaves = [f"{name} ({host_of(url)})" for name, url in _addresses(settings).items()]
-    facts = {"found_not_used": loaded.found_not_used, "leaves": leaves}
+    facts = {"found_not_used": loaded.found_not_used, "leaves": leaving(addresses(settings))}
     state = Path(settings.state_dir)
     page = await page_of_daemon(state)
     if page is not None:
@@ -183,7 +189,7 @@ async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -
 
 async def _answer_here(settings: "Settings", request: dict[str, Any], on_progress: Say) -> dict[str, Any]:
     from exporter.state.lock import owned
-    from exporter.wiring.helpers import helpers_for
+    from exporter.wiring.assembly import helpers_for
 
     with owned(Path(settings.state_dir)):
         redaction = make_redaction(settings)
@@ -200,13 +206,21 @@ async def _answer_here(settings: "Settings", request: dict[str, Any], on_progres
 
 def _status_asleep(settings: "Settings") -> dict[str, Any]:
     from exporter.daemon.offline_status import status_asleep
+    from exporter.wiring.sinks.registry import addresses
 
     root = Path(settings.copilot_home) / "session-state"
     changed_after = time.time() - settings.history_days * 86_400
     status = status_asleep(
-        root, Path(settings.state_dir), _addresses(settings), changed_after=changed_after, waits=_wait
+        root, Path(settings.state_dir), addresses(settings), changed_after=changed_after, waits=_wait
     )
     return dict(msgspec.to_builtins(status))
+
+
+async def forget_archived(
+    settings: "Settings", session: str, sinks: Sequence[str] | None, on_progress: Say
+) -> dict[str, Any]:
+    """Delete a session's objects and manifest in the archives, or in these; it is not archived again by itself."""
+    return await ask(settings, {"do": "archive_forget", "session": session, "sinks": sinks}, on_progress)
 
 
 def _wait(sums: bytes) -> bool:
@@ -215,15 +229,6 @@ def _wait(sums: bytes) -> bool:
 
     loaded = Aggregate.load(sums)
     return loaded is None or loaded.waits
-
-
-def _addresses(settings: "Settings") -> dict[str, str]:
-    """Return the address of every configured sink by its name."""
-    from exporter.core.names import otlp_name, sink_name
-
-    return {sink_name(name): one.url for name, one in settings.mission_control.items()} | {
-        otlp_name(name, signal): one.endpoint for name, one in settings.otel.items() for signal in one.signals
-    }
 
 
 async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict[str, Any]:

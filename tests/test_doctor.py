@@ -1,9 +1,11 @@
 """The doctor on real files, real databases and real servers on loopback."""
 
 import asyncio
+import errno
 import hashlib
 import json
 import os
+import shutil
 import socket
 import sqlite3
 import stat
@@ -21,12 +23,15 @@ from typing import Any, Final
 
 import pytest
 
+from config.settings import Source
 from exporter.core.delivery.segment import Unsendable
 from exporter.core.events.types import KNOWN
 from exporter.doctor import machine, sessions, sinks, sources, state
-from exporter.doctor.check import Check, attempt, shown_url
+from exporter.doctor.archive import ArchiveProbe
+from exporter.doctor.check import Check, Probe, attempt, shown_url
 from exporter.doctor.doctor import doctor
-from exporter.doctor.facts import Facts, MissionControlFacts, OtlpFacts
+from exporter.doctor.facts import Facts, SourceFacts
+from exporter.doctor.sinks import MissionControlProbe, OtlpProbe
 from exporter.doctor.telemetry import cli_telemetry
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
@@ -34,6 +39,7 @@ from exporter.missioncontrol.store.sqlite.store import SqliteStore as ReceiverSt
 from exporter.state.lock import StateLock
 from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine
+from exporter.wiring.sources import facts_of
 
 SESSION: Final = "0d6f0f9c-4f4e-4a51-9d0e-0d7a8a7f0001"
 Responder = Callable[[str, dict[str, str]], tuple[int, dict[str, str]]]
@@ -103,6 +109,11 @@ def record(facts: Facts, *lines: bytes, session: str = SESSION, age_seconds: int
 def state_dir(facts: Facts) -> Path:
     facts.state_dir.mkdir(mode=0o700)
     return facts.state_dir
+
+
+def told(url: str) -> SourceFacts:
+    """What the doctor is told of a source that the settings name."""
+    return facts_of(Source(url=url))
 
 
 def only(checks: Iterator[Check]) -> Check:
@@ -265,9 +276,9 @@ def test_event_types_outside_our_list_are_counted(facts: Facts) -> None:
 def test_telemetry_of_the_cli_to_our_endpoint_counts_twice(
     facts: Facts, variables: dict[str, str], verdict: str
 ) -> None:
-    ours = OtlpFacts("otel", "http://localhost:4318")
+    ours = OtlpProbe("otel", "http://localhost:4318")
 
-    assert only(cli_telemetry(replace(facts, cli_telemetry=variables, otlp=(ours,)))).verdict == verdict
+    assert only(cli_telemetry(replace(facts, cli_telemetry=variables, sinks=(ours,)))).verdict == verdict
 
 
 # ---- the state directory ------------------------------------------------------------------------------------
@@ -451,13 +462,11 @@ def test_damaged_stores_that_were_set_aside_are_named(facts: Facts) -> None:
 
 
 def test_our_own_receiver_takes_the_question(tmp_path: Path) -> None:
-    async def ask() -> sinks.Probe:
+    async def ask() -> Probe:
         with ReceiverStore(tmp_path / "receiver.db") as store:
             server = await serve_http(create_app(store, token="the-token"), "127.0.0.1", 0, explicit_port=True)
             try:
-                return await sinks.probe_mission_control(
-                    MissionControlFacts("mission_control", f"{server.url}/agents", "the-token")
-                )
+                return await MissionControlProbe("mission_control", f"{server.url}/agents", "the-token").probe()
             finally:
                 await server.stop()
 
@@ -490,7 +499,7 @@ def test_each_answer_of_a_mission_control_has_its_verdict(
         return status, headers
 
     url = serve(respond) + "/agents/"
-    [check] = asyncio.run(sinks.probe_mission_control(MissionControlFacts("mc", url, "t"))).checks
+    [check] = asyncio.run(MissionControlProbe("mc", url, "t").probe()).checks
 
     assert check.verdict == verdict
     assert bool(check.remedy) == (verdict != "ok")
@@ -502,9 +511,9 @@ def test_a_sink_that_does_not_listen_fails() -> None:
         port = taken.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
 
-    uploads = asyncio.run(sinks.probe_mission_control(MissionControlFacts("mc", url))).checks
-    traces = asyncio.run(sinks.probe_otlp(OtlpFacts("otel", url))).checks
-    remote = asyncio.run(sinks.probe_otlp(OtlpFacts("otel", url, protocol="grpc"))).checks
+    uploads = asyncio.run(MissionControlProbe("mc", url).probe()).checks
+    traces = asyncio.run(OtlpProbe("otel", url).probe()).checks
+    remote = asyncio.run(OtlpProbe("otel", url, protocol="grpc").probe()).checks
 
     assert [check.verdict for check in (*uploads, *traces, *remote)] == ["failed"] * 3
 
@@ -512,7 +521,7 @@ def test_a_sink_that_does_not_listen_fails() -> None:
 def test_a_grpc_port_that_takes_connections_is_well() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        [check] = asyncio.run(sinks.probe_otlp(OtlpFacts("otel", url, protocol="grpc"))).checks
+        [check] = asyncio.run(OtlpProbe("otel", url, protocol="grpc").probe()).checks
 
     assert check.verdict == "ok"
 
@@ -530,8 +539,8 @@ def test_each_answer_of_an_otlp_endpoint_has_its_verdict(
         asked.append((line, given.get("content-type"), given.get("x-key")))
         return status, {}
 
-    endpoint = OtlpFacts("otel", serve(respond), headers={"x-key": "k"})
-    [check] = asyncio.run(sinks.probe_otlp(endpoint)).checks
+    endpoint = OtlpProbe("otel", serve(respond), headers={"x-key": "k"})
+    [check] = asyncio.run(endpoint.probe()).checks
 
     assert check.verdict == verdict
     assert asked == [("POST /v1/traces", "application/x-protobuf", "k")]
@@ -545,15 +554,15 @@ def test_a_whole_address_of_one_signal_is_taken_as_it_is(serve: Callable[[Respon
         return 200, {}
 
     endpoint = serve(respond) + "/in/logs"
-    asyncio.run(sinks.probe_otlp(OtlpFacts("otel", endpoint, append_path=False, signals=("logs",))))
+    asyncio.run(OtlpProbe("otel", endpoint, append_path=False, signals=("logs",)).probe())
 
     assert asked == ["POST /in/logs"]
 
 
 def test_a_certificate_that_is_missing_fails(tmp_path: Path) -> None:
-    endpoint = OtlpFacts("otel", "https://127.0.0.1:1", certificate_file=tmp_path / "none.pem")
+    endpoint = OtlpProbe("otel", "https://127.0.0.1:1", certificate_file=str(tmp_path / "none.pem"))
 
-    [check] = asyncio.run(sinks.probe_otlp(endpoint)).checks
+    [check] = asyncio.run(endpoint.probe()).checks
 
     assert (check.verdict, "certificate" in check.remedy) == ("failed", True)
 
@@ -562,29 +571,29 @@ def test_a_certificate_that_is_missing_fails(tmp_path: Path) -> None:
 def test_a_token_file_that_others_can_read_is_a_warning(tmp_path: Path, serve: Callable[[Responder], str]) -> None:
     file = tmp_path / "token"
     file.write_text("t", encoding="ascii")
-    one = MissionControlFacts("mc", serve(lambda line, given: (404, {})), "t", file)
+    one = MissionControlProbe("mc", serve(lambda line, given: (404, {})), "t", file)
 
     verdicts = []
     for mode in (0o644, 0o600):
         file.chmod(mode)
-        checks = asyncio.run(sinks.probe_mission_control(one)).checks
+        checks = asyncio.run(one.probe()).checks
         verdicts += [check.verdict for check in checks if check.name == "mc secret"]
 
     assert verdicts == ["warning", "ok"]
 
 
 def test_a_token_that_cannot_be_read_fails_without_a_request() -> None:
-    one = MissionControlFacts("mc", "http://127.0.0.1:1", None, Path("none"), "token_file cannot be read")
+    one = MissionControlProbe("mc", "http://127.0.0.1:1", None, Path("none"), "token_file cannot be read")
 
-    [check] = asyncio.run(sinks.probe_mission_control(one)).checks
+    [check] = asyncio.run(one.probe()).checks
 
     assert (check.verdict, check.detail) == ("failed", "token_file cannot be read")
 
 
 def test_plain_http_to_another_machine_is_a_warning() -> None:
-    one = MissionControlFacts("mc", "http://user:hunter2@192.0.2.1/agents", token_fault="not read here")
+    one = MissionControlProbe("mc", "http://user:hunter2@192.0.2.1/agents", token_fault="not read here")
 
-    checks = {check.name: check for check in asyncio.run(sinks.probe_mission_control(one)).checks}
+    checks = {check.name: check for check in asyncio.run(one.probe()).checks}
 
     assert checks["mc privacy"].verdict == "warning"
     assert "hunter2" not in repr(checks)
@@ -597,9 +606,9 @@ def test_a_clock_that_differs_from_a_sinks_is_a_warning(
     from time import time
 
     url = serve(lambda line, given: (404, {"Date": formatdate(time() + off_seconds, usegmt=True)}))
-    probe = asyncio.run(sinks.probe_mission_control(MissionControlFacts("mc", url)))
+    probe = asyncio.run(MissionControlProbe("mc", url).probe())
 
-    check = only(sinks.clock([probe, sinks.Probe(())]))
+    check = only(sinks.clock([probe, Probe(())]))
 
     assert check.verdict == verdict
     assert ("behind" in check.detail) == (off_seconds > 0)
@@ -608,7 +617,7 @@ def test_a_clock_that_differs_from_a_sinks_is_a_warning(
 @pytest.mark.parametrize("date", [None, "yesterday"])
 def test_a_sink_that_does_not_tell_the_time_is_no_clock(serve: Callable[[Responder], str], date: str | None) -> None:
     url = serve(lambda line, given: (404, {"Date": date} if date else {}))
-    probe = asyncio.run(sinks.probe_mission_control(MissionControlFacts("mc", url)))
+    probe = asyncio.run(MissionControlProbe("mc", url).probe())
 
     assert list(sinks.clock([probe])) == []
 
@@ -642,8 +651,7 @@ def test_everything_broken_at_once_is_told_and_nothing_raises(facts: Facts, tmp_
     (facts.copilot_home / "session-state").write_bytes(b"")
     broken = replace(
         facts,
-        mission_controls=(MissionControlFacts("mc", "http://127.0.0.1:1", "t\u00e9"),),
-        otlp=(OtlpFacts("otel", "http://127.0.0.1:1"),),
+        sinks=(MissionControlProbe("mc", "http://127.0.0.1:1", "t\u00e9"), OtlpProbe("otel", "http://127.0.0.1:1")),
     )
 
     checks = examined(broken, schema=True)
@@ -720,7 +728,7 @@ def test_each_source_is_told_with_what_it_sees_and_other_servers_are_suggested(f
         command = ["node", "/usr/bin/copilot", "--headless", "--port", str(port), ""]
         (processes / str(number) / "cmdline").write_bytes("\0".join(command).encode())
     away = {"name": "rpc://127.0.0.1:4321", "state": "the server cannot be reached: refused"}
-    named = replace(facts, sources=("tap", "rpc://127.0.0.1:4321"), status={"sources": [away]})
+    named = replace(facts, sources=(told("tap"), told("rpc://127.0.0.1:4321")), status={"sources": [away]})
 
     tap, rpc, *suggested = sources.sources(named, processes)
 
@@ -742,10 +750,12 @@ def test_an_agent_host_is_told_with_what_it_sees_and_others_are_suggested(facts:
     refused = {"name": url, "state": "following", "problems": [{"kind": "the host denies access", "session": "s"}]}
     away = {"name": url, "state": "the host refused the token (HTTP 403)", "problems": []}
 
-    [well, found] = sources.sources(replace(facts, sources=(url,)), tmp_path / "proc")
-    [denied, _] = sources.sources(replace(facts, sources=(url,), status={"sources": [refused]}), tmp_path / "proc")
-    [wrong, _] = sources.sources(replace(facts, sources=(url,), status={"sources": [away]}), tmp_path / "proc")
-    observed = [*sources.sources(replace(facts, sources=("ahp+wss://h:4747/",)), tmp_path / "proc")]
+    [well, found] = sources.sources(replace(facts, sources=(told(url),)), tmp_path / "proc")
+    [denied, _] = sources.sources(
+        replace(facts, sources=(told(url),), status={"sources": [refused]}), tmp_path / "proc"
+    )
+    [wrong, _] = sources.sources(replace(facts, sources=(told(url),), status={"sources": [away]}), tmp_path / "proc")
+    observed = [*sources.sources(replace(facts, sources=(told("ahp+wss://h:4747/"),)), tmp_path / "proc")]
 
     assert (well.verdict, "tool calls" in well.detail, "hooks" in well.detail) == ("ok", True, True)
     assert (found.verdict, "port 4747" in found.detail, "ahp+ws://127.0.0.1:4747/" in found.remedy) == (
@@ -762,6 +772,48 @@ def test_an_agent_host_is_told_with_what_it_sees_and_others_are_suggested(facts:
 def test_an_agent_host_without_the_package_that_it_needs_fails(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
 
-    [check] = sources.sources(replace(facts, sources=("ahp+ws://127.0.0.1:1/",)), Path("/none"))
+    [check] = sources.sources(replace(facts, sources=(told("ahp+ws://127.0.0.1:1/"),)), Path("/none"))
 
     assert (check.verdict, check.remedy) == ("failed", "pip install 'session-exporter[ahp]'")
+
+
+# ---- archives -----------------------------------------------------------------------------------------------
+
+
+def test_an_archive_that_is_not_there_yet_is_well_and_stays_away(tmp_path: Path) -> None:
+    [check] = asyncio.run(ArchiveProbe("archive", tmp_path / "a" / "b").probe()).checks
+
+    assert (check.verdict, "made when it is needed" in check.detail, "free" in check.detail) == ("ok", True, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_archive_is_looked_at_without_a_trace(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    [private] = asyncio.run(ArchiveProbe("archive", tmp_path).probe()).checks
+    tmp_path.chmod(0o755)
+    [opened] = asyncio.run(ArchiveProbe("archive", tmp_path).probe()).checks
+
+    assert (private.verdict, opened.verdict, "mode 755" in opened.detail) == ("ok", "note", True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_archive_that_cannot_be_written_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    (tmp_path / "file").write_text("")
+    [no_directory] = asyncio.run(ArchiveProbe("archive", tmp_path / "file").probe()).checks
+    monkeypatch.setattr(os, "open", refuse)
+    [read_only] = asyncio.run(ArchiveProbe("archive", tmp_path).probe()).checks
+
+    assert (no_directory.verdict, read_only.verdict) == ("failed", "failed")
+    assert "Read-only file system" in read_only.detail
+
+
+def test_an_archive_with_little_room_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1 << 20))
+
+    [check] = asyncio.run(ArchiveProbe("archive", tmp_path).probe()).checks
+
+    assert (check.verdict, "1.0 MiB free" in check.detail) == ("warning", True)

@@ -25,11 +25,10 @@ def _run(invocation: CommandContext) -> int:
     settings = invocation.load().settings
     session_ids = whole_ids(invocation, args.session)
     from exporter import app
-    from exporter.core.names import LOCAL, otlp_name, sink_name
 
     with Notices(invocation.out, level=settings.log_level) as notices:
-        sinks = [*map(sink_name, settings.mission_control), *map(otlp_name, settings.otel)] or [LOCAL]
-        notices({"message": "starting", "copilot_home": settings.copilot_home, "sinks": sinks})
+        starting = {"copilot_home": settings.copilot_home, "sinks": app.sink_names(settings)}
+        notices({"message": "starting", **starting})
         return asyncio.run(app.run(settings, session_ids=session_ids, until_idle=args.until_idle, on_notice=notices))
 
 

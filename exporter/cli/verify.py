@@ -1,4 +1,4 @@
-"""`exporter verify`: proves that each Mission Control holds exactly what the files hold."""
+"""`exporter verify`: proves that each Mission Control and archive holds exactly what the files hold."""
 
 from argparse import ArgumentParser
 from collections import Counter
@@ -45,7 +45,7 @@ def _run(invocation: CommandContext) -> int:
 def verify_text(sessions: Sequence[Mapping[str, Any]], *, width: int | None, palette: Palette) -> str:
     """A line per session and sink, the ids that differ, and the verdict over all."""
     if not sessions:
-        return "Nothing to compare: no session, or no Mission Control among the sinks."
+        return "Nothing to compare: no session, or no sink that can be asked what it holds."
     names = short_ids(row["session"] for row in sessions) if width else {}
     rows = [
         (
@@ -103,9 +103,9 @@ LEAVES = {
     "verify": Leaf(
         description=(
             "Compares the ids in each session file with what was delivered, and that with what each Mission Control "
-            "holds (one digest per session; the ids are named when it differs). Ends with 8 when something "
-            "differs, else with 5 or 6 when a receiver refuses or does not answer. What is in quarantine is "
-            "counted and is no difference; nor is a session that somebody deleted there."
+            "holds (one digest per session; the ids are named when it differs). An archive is read to its last byte. "
+            "Ends with 8 when something differs, else with 5 or 6 when a receiver refuses or does not answer. What is "
+            "in quarantine is counted and is no difference; nor is a session that somebody deleted there."
         ),
         examples=(
             Example("exporter verify --all", "everything on this machine"),

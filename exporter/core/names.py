@@ -1,5 +1,6 @@
 """Names that files and sinks have, in one place because several parts must agree on them."""
 
+from collections.abc import Mapping
 from typing import Final
 
 MARKS: Final = "marks.db"
@@ -12,14 +13,14 @@ STORE_HEADER: Final = "session-exporter-store"
 """The header of an answer in which a Mission Control of ours names its store."""
 
 
-def sink_name(configured: str) -> str:
-    """Return the name as a sink of a Mission Control that the settings call `configured`."""
-    return "mission_control" if configured == "default" else f"mission_control.{configured}"
+def sink_name(section: str, configured: str) -> str:
+    """Return the name of a sink that the settings call `configured` in a table of theirs."""
+    return section if configured == "default" else f"{section}.{configured}"
 
 
 def otlp_name(configured: str, signal: str = "") -> str:
     """Return the name of an OTLP endpoint that the settings call `configured`, or of the sink that is its signal."""
-    name = "otel" if configured == "default" else f"otel.{configured}"
+    name = sink_name("otel", configured)
     return f"{name}:{signal}" if signal else name
 
 
@@ -32,11 +33,6 @@ def names_of(sink: str) -> set[str]:
 def last_error_name(sink_id: int) -> str:
     """Return the name of the fact that is the last error of a sink; it is empty where the sink was well."""
     return f"last_error:{sink_id}"
-
-
-def host_of(url: str) -> str:
-    """Return the host of an address, without what may be secret in it."""
-    return url.partition("://")[2].partition("/")[0].rpartition("@")[2]
 
 
 _KNOWN: Final = (
@@ -62,3 +58,12 @@ def drops_history(url: str, signal: str) -> str | None:
         if part in url and of_signal in ("", signal):
             return told
     return None
+
+
+def leaving(addresses: Mapping[str, str]) -> list[str]:
+    """Return what people are told of the sinks that are elsewhere: each name with its host, and nothing secret."""
+    return [
+        f"{name} ({url.partition('://')[2].partition('/')[0].rpartition('@')[2]})"
+        for name, url in addresses.items()
+        if name != LOCAL and not url.startswith("file:")
+    ]

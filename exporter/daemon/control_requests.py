@@ -8,10 +8,10 @@ import msgspec
 
 from exporter.core.delivery.backfill_plan import Unknown, chosen
 from exporter.core.delivery.segment import Unsendable
-from exporter.core.delivery.verdict import Verdict
+from exporter.core.delivery.verdict import Later, Verdict
 from exporter.core.events.envelope import Envelope, decode, is_utf8
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
-from exporter.core.names import LOCAL, host_of, names_of
+from exporter.core.names import leaving, names_of
 from exporter.daemon.backfill import Progress, backfill, history_notes, would_send
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.quarantine_replay import replay_event, replay_records
@@ -64,6 +64,8 @@ class ControlRequests:
                 return await self._backfill(request, progress)
             case "verify":
                 return await self._verify(request, progress)
+            case "archive_forget":
+                return await self._forget(str(request["session"]), request.get("sinks"))
             case "quarantine_list":
                 entries = self._daemon.quarantine.entries()
                 return {"quarantined": [self._entry(entry) for entry in entries], "next": None}
@@ -81,11 +83,10 @@ class ControlRequests:
     def _ready(self) -> dict[str, Any]:
         """Return what `up` tells of an exporter that runs already, the fields of `ready` among the notices."""
         daemon = self._daemon
-        leaves = [f"{run.name} ({host_of(run.sink_state.sink.url)})" for run in daemon.runs if run.name != LOCAL]
         return {
             **daemon.counts(),
             "days": None if daemon.scope.sessions else daemon.scope.history_days,
-            "leaves": leaves,
+            "leaves": leaving({run.name: run.sink_state.sink.url for run in daemon.runs}),
         }
 
     # ---- sessions -------------------------------------------------------------------------------------------
@@ -162,8 +163,11 @@ class ControlRequests:
 
     async def _verify(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         repair = bool(request.get("repair"))
-        asked = [run for run in self._daemon.runs if run.sink_state.mapping is None]
+        asked = [run for run in self._daemon.runs if not run.sink_state.sink.unproved]
         chosen = [(run, file) for run in asked for file in self._chosen(request)]
+        lanes = [(run, lane) for run, file in chosen if (lane := run.lanes.get(file.session)) and lane.gathers]
+        if lanes:  # what would be sent within a minute is no difference
+            await self._daemon.until_idle(lambda: lanes)
         rows, repaired, silent = [], [], dict[str, Verdict]()
         for number, (run, file) in enumerate(chosen):
             lane = run.lanes.get(file.session) or self._daemon.lane(run, file)
@@ -180,6 +184,27 @@ class ControlRequests:
             again = {(run.name, lane.file.session): await verify(lane, silent, repair=False) for run, lane in repaired}
             rows = [again.get((row.sink, row.session), row) for row in rows]
         return {"sessions": msgspec.to_builtins(rows), "exit": int(ended(rows))}
+
+    async def _forget(self, session: str, sinks: Iterable[str] | None) -> dict[str, Any]:
+        """Delete a session in the archives, and let what follows it there know."""
+        forgotten: list[dict[str, Any]] = []
+        told, end = [], Exit.DONE
+        for run in self._runs(sinks):
+            answer = await run.sink_state.sink.forget(session)
+            if isinstance(answer, int):
+                forgotten.append({"sink": run.name, "deleted": answer, "why": None})
+                file = self._daemon.files.get(session)
+                if file is not None and (lane := self._daemon.lane(run, file)).doubt():
+                    run.ask(lane)
+                    told.append((run, lane))
+            elif isinstance(answer, Later):
+                forgotten.append({"sink": run.name, "deleted": 0, "why": answer.reason})
+                end = Exit.UNREACHABLE
+        if not forgotten:
+            raise UsageError(f"no archive has a session {session}", hint="give the whole id of a session")
+        if told:
+            await self._daemon.until_idle(lambda: told)
+        return {"session": session, "archives": forgotten, "exit": int(end)}
 
     # ---- quarantine -----------------------------------------------------------------------------------------
 

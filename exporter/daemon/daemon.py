@@ -208,6 +208,9 @@ class Daemon:
                     lane.reached(*targets.setdefault(lane, (lane.file.generation, lane.file.size)))
                     for _, lane in chosen
                 )
+            for run, lane in chosen:
+                if not (lane.reached(*targets[lane]) if lane in targets else lane.settled) and lane.hurry():
+                    run.ask(lane)
             if done and not summing and not more():
                 idle_looks += 1
                 continue

@@ -1,4 +1,7 @@
-"""Proving that a Mission Control holds exactly what the files hold, and repairing what it lacks."""
+"""Proving that a sink holds exactly what the files hold, and repairing what it lacks.
+
+A sink that can be looked into from here (`Sink.inspect`) is read to its last byte; any other is asked what it holds.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,7 +12,7 @@ from exporter.core.delivery.verdict import Deleted, Later, Missing, Unauthorized
 from exporter.core.events.digest import total
 from exporter.errors import Exit
 from exporter.pipeline.lane import Lane
-from exporter.sinks.sink import Registered, Registration
+from exporter.sinks.sink import Inspection, Registered, Registration
 from exporter.state.marks import Mark
 from exporter.status import DELETED, DIFFERENT, EQUAL, REFUSED, UNREACHABLE, VerifyRow
 
@@ -54,6 +57,7 @@ class _Found:
     different: list[str] = field(default_factory=list)
     receiver: int | None = None
     details: list[str] = field(default_factory=list)
+    is_damaged: bool = False
     unasked: str | None = None  # the verdict, where the receiver did not say what it has
 
     def cannot(self, answer: Verdict) -> None:
@@ -73,7 +77,8 @@ class _Found:
     @property
     def verdict(self) -> str:
         """Return the verdict."""
-        return self.unasked or (DIFFERENT if self.missing or self.extra or self.different else EQUAL)
+        differs = self.missing or self.extra or self.different or self.is_damaged
+        return self.unasked or (DIFFERENT if differs else EQUAL)
 
 
 def ended(rows: Iterable[VerifyRow]) -> Exit:
@@ -97,7 +102,7 @@ async def verify(lane: Lane, silent: dict[str, Verdict], *, repair: bool) -> Ver
     if sink_state.sink.name in silent and not lane.stopped:
         found.cannot(silent[sink_state.sink.name])
     else:
-        answer = await _ask(lane, found, in_file, wanted, delivered)
+        answer = await _ask(lane, found, in_file, wanted, delivered, mend=repair)
         if isinstance(answer, Later | Unauthorized):
             silent[sink_state.sink.name] = answer
     if repair and found.verdict == DIFFERENT:
@@ -115,7 +120,7 @@ async def verify(lane: Lane, silent: dict[str, Verdict], *, repair: bool) -> Ver
 
 
 async def _ask(
-    lane: Lane, found: _Found, in_file: set[str], wanted: set[str], delivered: dict[str, bytes]
+    lane: Lane, found: _Found, in_file: set[str], wanted: set[str], delivered: dict[str, bytes], *, mend: bool
 ) -> Registration | None:
     """Ask the receiver what it holds of the session, and note what differs; return its answer."""
     sink_state, session = lane.sink_state, lane.file.session
@@ -135,20 +140,27 @@ async def _ask(
         found.cannot(answer)
     elif answer.ack is None:
         found.details.append(FLOOR)
+    elif isinstance(inspected := await sink_state.sink.inspect(answer.remote_id, mend=mend), Inspection):
+        faults = inspected.faults if delivered or inspected.items else ()
+        found.is_damaged, found.receiver = bool(faults), len(inspected.items)
+        found.details += [*faults, *inspected.notes]
+        _compare(found, inspected.items, in_file, wanted, delivered)
+    elif inspected is not None:
+        found.cannot(inspected)
     else:
         found.receiver = answer.ack.count
         if answer.ack.digest != total(delivered.items()) or answer.ack.count != len(delivered):
-            await _compare(lane, found, mark.remote_id or session, in_file, wanted, delivered)
+            items = await sink_state.sink.items(answer.remote_id)
+            if isinstance(items, dict):
+                _compare(found, items, in_file, wanted, delivered)
+            else:
+                found.cannot(items)
     return answer
 
 
-async def _compare(
-    lane: Lane, found: _Found, remote_id: str, in_file: set[str], wanted: set[str], delivered: dict[str, bytes]
+def _compare(
+    found: _Found, items: dict[str, bytes], in_file: set[str], wanted: set[str], delivered: dict[str, bytes]
 ) -> None:
-    items = await lane.sink_state.sink.items(remote_id)
-    if not isinstance(items, dict):
-        found.cannot(items)
-        return
     found.missing, found.extra = sorted(wanted - items.keys()), sorted(items.keys() - in_file)
     found.different = sorted(one for one in items.keys() & delivered.keys() if _differ(items[one], delivered[one]))
     if not found.missing and not found.extra and found.different and not delivered.keys() - items.keys():

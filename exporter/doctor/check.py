@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -16,6 +17,14 @@ class Check:
     verdict: Verdict
     detail: str
     remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The checks of one sink, and how many seconds its clock is ahead of ours where it told the time."""
+
+    checks: tuple[Check, ...]
+    ahead_seconds: float | None = None
 
 
 def attempt(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
@@ -54,3 +63,18 @@ def shown_url(url: str) -> str:
 def counted(amount: int, noun: str) -> str:
     """Return `1 session`, `2 sessions`."""
     return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
+
+
+def existing(path: Path) -> Path:
+    """Return the path, or the nearest above it that is there."""
+    return next(one for one in (path, *path.absolute().parents) if one.exists())
+
+
+def shown_size(number: int) -> str:
+    """Return `12 KiB`, `1.5 GiB`."""
+    value, unit = float(number), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.0f} {unit}" if unit == "B" or value >= 10 else f"{value:.1f} {unit}"

@@ -1,15 +1,15 @@
 """All checks in order: this machine, what is followed, what is remembered, where it goes."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from exporter.doctor import machine, sessions, sinks, sources, state
 from exporter.doctor.bundle import write_bundle
-from exporter.doctor.check import Check, attempt, broken, described
-from exporter.doctor.facts import Facts
+from exporter.doctor.check import Check, Probe, attempt, broken, described
+from exporter.doctor.facts import Facts, SinkProbe
 from exporter.doctor.telemetry import cli_telemetry
 
 
@@ -18,7 +18,8 @@ async def doctor(facts: Facts, *, schema: bool = False, bundle: Path | None = No
 
     Writes nothing but the bundle, and makes one request to each sink. With `schema` every session file is read.
     """
-    local, probes = await asyncio.gather(asyncio.to_thread(_local, facts, schema=schema), _probes(facts))
+    probing = asyncio.gather(*map(_attempted, facts.sinks))
+    local, probes = await asyncio.gather(asyncio.to_thread(_local, facts, schema=schema), probing)
     checks = [*local, *(check for probe in probes for check in probe.checks)]
     checks += attempt("clock", lambda: sinks.clock(probes))
     written = None
@@ -58,16 +59,8 @@ def _looks(facts: Facts, *, schema: bool) -> Iterator[list[Check]]:
     yield attempt("open files", lambda: machine.open_files(facts.open_files))
 
 
-async def _probes(facts: Facts) -> list[sinks.Probe]:
-    named: list[tuple[str, Coroutine[Any, Any, sinks.Probe]]] = [
-        *((one.name, sinks.probe_mission_control(one)) for one in facts.mission_controls),
-        *((one.name, sinks.probe_otlp(one)) for one in facts.otlp),
-    ]
-    return list(await asyncio.gather(*(_attempted(name, probe) for name, probe in named)))
-
-
-async def _attempted(name: str, probe: Coroutine[Any, Any, sinks.Probe]) -> sinks.Probe:
+async def _attempted(sink: SinkProbe) -> Probe:
     try:
-        return await probe
+        return await sink.probe()
     except Exception as error:  # the edge, as in `attempt`
-        return sinks.Probe((broken(name, error),))
+        return Probe((broken(sink.name, error),))

@@ -3,36 +3,29 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from exporter.doctor.check import Probe
+
+
+class SinkProbe(Protocol):
+    """What looks at a configured sink: whether it is reachable, takes what is sent, and is private on the way."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def probe(self) -> Probe: ...
 
 
 @dataclass(frozen=True, slots=True)
-class MissionControlFacts:
-    """A configured Mission Control. `token` is what would be sent; `token_fault` says why it cannot be read."""
+class SourceFacts:
+    """A source that the settings name, what it sees and what not, and the package that it misses, if any."""
 
-    name: str
     url: str
-    token: str | None = field(default=None, repr=False)
-    token_file: Path | None = None
-    token_fault: str | None = None
-    certificate_file: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OtlpFacts:
-    """A configured OTLP endpoint. `headers` are what would be sent; `headers_fault` says why they cannot be read."""
-
-    name: str
-    endpoint: str
-    protocol: str = "http/protobuf"
-    append_path: bool = True
-    signals: tuple[str, ...] = ("traces",)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    headers_file: Path | None = None
-    headers_fault: str | None = None
-    certificate_file: Path | None = None
-    client_certificate_file: Path | None = None
-    client_key_file: Path | None = None
+    sees: str
+    sees_not: str
+    is_server: bool = False
+    missing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +42,8 @@ class Facts:
     open_files: int
     quarantine_bytes: int
     line_bytes_max: int
-    mission_controls: tuple[MissionControlFacts, ...] = ()
-    otlp: tuple[OtlpFacts, ...] = ()
-    sources: tuple[str, ...] = ()
+    sinks: tuple[SinkProbe, ...] = ()
+    sources: tuple[SourceFacts, ...] = ()
     config_file: Path | None = None
     notes: tuple[str, ...] = ()
     found_not_used: tuple[str, ...] = ()

@@ -143,7 +143,7 @@ def event_types(facts: Facts, found: Found) -> Iterator[Check]:
                 unknown[type_name(envelope.type)] += 1
     yield _types("event types", unknown, f"in {counted(events, 'event')} of {counted(sessions, 'session')}")
     told = {str(one.get("name")): one for one in (facts.status or {}).get("sources", ())}
-    for name in facts.sources:
+    for name in (one.url for one in facts.sources):
         if name in told:
             counts = Counter({str(type): int(count) for type, count in (told[name].get("unknown") or {}).items()})
             yield _types(f"event types of {name}", counts, "since the exporter was started")

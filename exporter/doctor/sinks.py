@@ -4,16 +4,15 @@ import asyncio
 import ssl
 import stat
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from exporter.doctor.check import Check, described, shown_url
-from exporter.doctor.facts import MissionControlFacts, OtlpFacts
+from exporter.doctor.check import Check, Probe, described, shown_url
 from exporter.sinks.trust import distrusted, trust
 from exporter.version import VERSION
 
@@ -25,120 +24,133 @@ _AGENT: Final = {"User-Agent": f"session-exporter/{VERSION}", "Session-Exporter"
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """The checks of one sink, and how many seconds its clock is ahead of ours where it told the time."""
-
-    checks: tuple[Check, ...]
-    ahead_seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Answer:
     status: int
     content_type: str
     ahead_seconds: float | None
 
 
-async def probe_mission_control(one: MissionControlFacts) -> Probe:
-    """Ask for a session that is not there: a Mission Control that knows us says 404 (or 200), never 401."""
-    before = [*_private(one.name, one.url, "the token" if one.token else ""), *_secret_file(one.name, one.token_file)]
-    if one.token_fault:
-        remedy = "correct token_file; the token is read again before every request"
-        return Probe((Check(one.name, "failed", one.token_fault, remedy), *before))
-    headers = {**_AGENT, **({"Authorization": f"Bearer {one.token}"} if one.token else {})}
-    try:
-        trusted = trust(str(one.certificate_file) if one.certificate_file else None)
-    except OSError as error:
-        fault = f"a certificate cannot be read: {described(error)}"
-        return Probe((Check(one.name, "failed", fault, "check certificate_file"), *before))
-    answer = await _ask("GET", one.url.rstrip("/") + _PROBE, headers, trusted)
-    if isinstance(answer, Exception):
-        return Probe((_unreachable(one.name, one.url, answer), *before))
-    return Probe((_mission_control(one, answer), *before), answer.ahead_seconds)
+@dataclass(frozen=True, slots=True)
+class MissionControlProbe:
+    """A configured Mission Control. `token` is what would be sent; `token_fault` says why it cannot be read."""
+
+    name: str
+    url: str
+    token: str | None = field(default=None, repr=False)
+    token_file: Path | None = None
+    token_fault: str | None = None
+    certificate_file: str | None = None
+
+    async def probe(self) -> Probe:
+        """Ask for a session that is not there: a Mission Control that knows us says 404 (or 200), never 401."""
+        private = _private(self.name, self.url, "the token" if self.token else "", self.token_file)
+        if self.token_fault:
+            remedy = "correct token_file; the token is read again before every request"
+            return Probe((Check(self.name, "failed", self.token_fault, remedy), *private))
+        headers = {**_AGENT, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
+        url = self.url.rstrip("/") + _PROBE
+        answer = await _ask("GET", url, headers, lambda: trust(self.certificate_file))
+        if isinstance(answer, _Answer):
+            return Probe((self._judged(answer), *private), answer.ahead_seconds)
+        return Probe((_unreachable(self.name, self.url, answer, "check certificate_file"), *private))
+
+    def _judged(self, answer: _Answer) -> Check:
+        where, status = shown_url(self.url), answer.status
+        if status in (401, 403):
+            what = "the token" if self.token else "a request without a token"
+            remedy = "put a valid token in token_file" if self.token else "set token_file to a file with the token"
+            return Check(self.name, "failed", f"{where} refuses {what} ({status})", remedy)
+        if status in (200, 404, 410):
+            if answer.content_type == "text/html":
+                remedy = "check mission_control.url: it ends in /agents at our own receiver"
+                return Check(self.name, "warning", f"{where} answers with a web page ({status})", remedy)
+            return Check(self.name, "ok", f"{where} answers and accepts {'the token' if self.token else 'us'}")
+        return _unexpected(self.name, where, status)
 
 
-def _mission_control(one: MissionControlFacts, answer: _Answer) -> Check:
-    where, status = shown_url(one.url), answer.status
-    if status in (401, 403):
-        what = "the token" if one.token else "a request without a token"
-        remedy = "put a valid token in token_file" if one.token else "set token_file to a file with the token"
-        return Check(one.name, "failed", f"{where} refuses {what} ({status})", remedy)
-    if status in (200, 404, 410):
-        if answer.content_type == "text/html":
-            remedy = "check mission_control.url: it ends in /agents at our own receiver"
-            return Check(one.name, "warning", f"{where} answers with a web page ({status})", remedy)
-        return Check(one.name, "ok", f"{where} answers and accepts {'the token' if one.token else 'us'}")
-    return _unexpected(one.name, where, status)
+@dataclass(frozen=True, slots=True)
+class OtlpProbe:
+    """A configured OTLP endpoint. `headers` are what would be sent; `headers_fault` says why they cannot be read."""
 
+    name: str
+    endpoint: str
+    protocol: str = "http/protobuf"
+    append_path: bool = True
+    signals: tuple[str, ...] = ("traces",)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers_file: Path | None = None
+    headers_fault: str | None = None
+    certificate_file: str | None = None
+    client_certificate_file: str | None = None
+    client_key_file: str | None = None
 
-async def probe_otlp(one: OtlpFacts) -> Probe:
-    """Send a request without any span: an endpoint that speaks OTLP takes it, or says what it misses."""
-    before = [
-        *_private(one.name, one.endpoint, "the headers" if one.headers else ""),
-        *_secret_file(one.name, one.headers_file),
-    ]
-    if one.headers_fault:
-        return Probe((Check(one.name, "failed", one.headers_fault, "correct headers_file"), *before))
-    if one.protocol == "grpc":
-        return Probe((await _grpc(one), *before))
-    signal = "traces" if "traces" in one.signals else one.signals[0]
-    url = f"{one.endpoint.rstrip('/')}/v1/{signal}" if one.append_path else one.endpoint
-    try:
-        context = _trust(one)
-    except OSError as error:
+    async def probe(self) -> Probe:
+        """Send a request without any span: an endpoint that speaks OTLP takes it, or says what it misses."""
+        private = _private(self.name, self.endpoint, "the headers" if self.headers else "", self.headers_file)
+        if self.headers_fault:
+            return Probe((Check(self.name, "failed", self.headers_fault, "correct headers_file"), *private))
+        if self.protocol == "grpc":
+            return Probe((await self._grpc(), *private))
+        signal = "traces" if "traces" in self.signals else self.signals[0]
+        url = f"{self.endpoint.rstrip('/')}/v1/{signal}" if self.append_path else self.endpoint
+        headers = {**_AGENT, "Content-Type": "application/x-protobuf", **self.headers}
+        answer = await _ask("POST", url, headers, self._trust)
+        if isinstance(answer, _Answer):
+            return Probe((self._judged(shown_url(url), answer.status), *private), answer.ahead_seconds)
         remedy = "check certificate_file, client_certificate_file and client_key_file"
-        return Probe((Check(one.name, "failed", f"a certificate cannot be read: {described(error)}", remedy), *before))
-    headers = {**_AGENT, "Content-Type": "application/x-protobuf", **one.headers}
-    answer = await _ask("POST", url, headers, context)
-    if isinstance(answer, Exception):
-        return Probe((_unreachable(one.name, url, answer), *before))
-    return Probe((_otlp(one, shown_url(url), answer.status), *before), answer.ahead_seconds)
+        return Probe((_unreachable(self.name, url, answer, remedy), *private))
+
+    def _judged(self, where: str, status: int) -> Check:
+        if status in (200, 202, 204, 400):
+            return Check(self.name, "ok", f"{where} answers ({status})")
+        if status in (401, 403):
+            refused = f"{where} refuses {'the headers' if self.headers else 'us'} ({status})"
+            return Check(self.name, "failed", refused, "put valid headers in headers_file")
+        if status in (404, 405):
+            remedy = "check the endpoint: OTLP over HTTP is usually on port 4318, without /v1/traces in the setting"
+            return Check(self.name, "failed", f"{where} takes no OTLP ({status})", remedy)
+        if status == 415:
+            return Check(self.name, "failed", f"{where} takes no http/protobuf (415)", 'try protocol = "grpc"')
+        return _unexpected(self.name, where, status)
+
+    async def _grpc(self) -> Check:
+        parts = urlsplit(self.endpoint)
+        try:
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
+                _, writer = await asyncio.open_connection(parts.hostname, parts.port or 4317)
+        except (OSError, TimeoutError) as error:
+            return _unreachable(self.name, self.endpoint, error)
+        writer.close()
+        return Check(self.name, "ok", f"{shown_url(self.endpoint)} takes connections; gRPC itself was not tried")
+
+    def _trust(self) -> ssl.SSLContext | None:
+        if not (self.certificate_file or self.client_certificate_file):
+            return None
+        context = trust(self.certificate_file) or ssl.create_default_context()
+        if self.client_certificate_file:
+            context.load_cert_chain(self.client_certificate_file, self.client_key_file)
+        return context
 
 
-def _otlp(one: OtlpFacts, where: str, status: int) -> Check:
-    if status in (200, 202, 204, 400):
-        return Check(one.name, "ok", f"{where} answers ({status})")
-    if status in (401, 403):
-        remedy = "put valid headers in headers_file"
-        return Check(one.name, "failed", f"{where} refuses {'the headers' if one.headers else 'us'} ({status})", remedy)
-    if status in (404, 405):
-        remedy = "check the endpoint: OTLP over HTTP is usually on port 4318, without /v1/traces in the setting"
-        return Check(one.name, "failed", f"{where} takes no OTLP ({status})", remedy)
-    if status == 415:
-        return Check(one.name, "failed", f"{where} takes no http/protobuf (415)", 'try protocol = "grpc"')
-    return _unexpected(one.name, where, status)
+class _CertificateError(Exception):
+    """A certificate that the settings name cannot be used."""
 
 
-async def _grpc(one: OtlpFacts) -> Check:
-    parts = urlsplit(one.endpoint)
-    try:
-        async with asyncio.timeout(_TIMEOUT_SECONDS):
-            _, writer = await asyncio.open_connection(parts.hostname, parts.port or 4317)
-    except (OSError, TimeoutError) as error:
-        return _unreachable(one.name, one.endpoint, error)
-    writer.close()
-    return Check(one.name, "ok", f"{shown_url(one.endpoint)} takes connections; gRPC itself was not tried")
-
-
-def _trust(one: OtlpFacts) -> ssl.SSLContext | None:
-    if not (one.certificate_file or one.client_certificate_file):
-        return None
-    context = trust(str(one.certificate_file) if one.certificate_file else None) or ssl.create_default_context()
-    if one.client_certificate_file:
-        key = str(one.client_key_file) if one.client_key_file else None
-        context.load_cert_chain(str(one.client_certificate_file), key)
-    return context
-
-
-async def _ask(method: str, url: str, headers: Mapping[str, str], trust: ssl.SSLContext | None) -> _Answer | Exception:
+async def _ask(
+    method: str, url: str, headers: Mapping[str, str], trusted: Callable[[], ssl.SSLContext | None]
+) -> _Answer | Exception:
     """Return the head of an answer, or why none came. Redirects are answers, and the body is not read."""
     import httpx
 
     try:
+        context = trusted()
+    except OSError as error:
+        return _CertificateError(f"a certificate cannot be read: {described(error)}")
+    try:
         async with (
             asyncio.timeout(_TOTAL_SECONDS),
             httpx.AsyncClient(
-                verify=trust or True, timeout=_TIMEOUT_SECONDS, follow_redirects=False, trust_env=False
+                verify=context or True, timeout=_TIMEOUT_SECONDS, follow_redirects=False, trust_env=False
             ) as client,
             client.stream(method, url, headers=dict(headers)) as response,
         ):
@@ -172,19 +184,13 @@ def clock(probes: list[Probe]) -> Iterator[Check]:
         yield Check("clock", "ok", "the same as the sinks' within a minute")
 
 
-def _private(name: str, url: str, secret: str) -> Iterator[Check]:
+def _private(name: str, url: str, secret: str, path: Path | None) -> Iterator[Check]:
+    """Warn when others can read what is sent, or the file that holds its secret; its reader reports a missing one."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if parts.scheme != "http" or host in ("localhost", "::1") or host.startswith("127."):
-        return
-    read = f"events{f' and {secret}' if secret else ''}"
-    yield Check(
-        f"{name} privacy", "warning", f"{read} can be read on the way: {shown_url(url)}", "use https:// if it has it"
-    )
-
-
-def _secret_file(name: str, path: Path | None) -> Iterator[Check]:
-    """Warn when others can read a file that holds a secret; a file that is not there is reported by its reader."""
+    if parts.scheme == "http" and host not in ("localhost", "::1") and not host.startswith("127."):
+        read = f"events{f' and {secret}' if secret else ''} can be read on the way: {shown_url(url)}"
+        yield Check(f"{name} privacy", "warning", read, "use https:// if it has it")
     if path is None or sys.platform == "win32":
         return
     try:
@@ -199,7 +205,9 @@ def _secret_file(name: str, path: Path | None) -> Iterator[Check]:
         yield Check(f"{name} secret", "ok", f"{path} is private")
 
 
-def _unreachable(name: str, url: str, error: Exception) -> Check:
+def _unreachable(name: str, url: str, error: Exception, certificate_remedy: str = "") -> Check:
+    if isinstance(error, _CertificateError):
+        return Check(name, "failed", str(error), certificate_remedy)
     remedy = "check the address, the network and that it runs; what is not delivered stays on this machine until then"
     if why := distrusted(error):
         what, _, todo = why.partition("; ")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from exporter.core.names import RECEIVER
-from exporter.doctor.check import Check, counted
+from exporter.doctor.check import Check, counted, existing, shown_size
 from exporter.doctor.facts import Facts
 from exporter.sources.files.watch import file_system_type, is_remote
 from exporter.state.redaction_key import BYTES as KEY_BYTES
@@ -29,7 +29,7 @@ def state_directory(facts: Facts) -> Iterator[Check]:
     """Tell whether the directory is ours, private and writable, or can be made."""
     name, path = "state directory", facts.state_dir
     if not path.exists():
-        parent = _existing(path)
+        parent = existing(path)
         if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
             yield Check(name, "ok", f"{path} will be made when it is needed")
         else:
@@ -74,8 +74,8 @@ def file_systems(facts: Facts, mounts: Path = _MOUNTS) -> Iterator[Check]:
         table = mounts.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return
-    state = file_system_type(table, _existing(facts.state_dir).stat().st_dev)
-    sessions = file_system_type(table, _existing(facts.copilot_home).stat().st_dev)
+    state = file_system_type(table, existing(facts.state_dir).stat().st_dev)
+    sessions = file_system_type(table, existing(facts.copilot_home).stat().st_dev)
     name, kinds = "file system", f"state on {state or 'an unnamed one'}, sessions on {sessions or 'an unnamed one'}"
     if is_remote(state):
         remedy = "set state_dir to a local disk: databases and locks are not safe over a network"
@@ -89,8 +89,8 @@ def file_systems(facts: Facts, mounts: Path = _MOUNTS) -> Iterator[Check]:
 
 def free_space(facts: Facts) -> Iterator[Check]:
     """Compare the free space with what marks and quarantine may need."""
-    free = shutil.disk_usage(_existing(facts.state_dir)).free
-    detail = f"{_size(free)} free for the state directory"
+    free = shutil.disk_usage(existing(facts.state_dir)).free
+    detail = f"{shown_size(free)} free for the state directory"
     remedy = "free some space, or set state_dir to another disk; without space nothing is sent"
     if free < _FREE_BYTES_MIN:
         yield Check("disk space", "failed", detail, remedy)
@@ -170,13 +170,13 @@ def set_aside(facts: Facts) -> Iterator[Check]:
     """Name the damaged stores of Mission Control that were put aside; says nothing when there are none."""
     found = sorted(facts.state_dir.glob(f"{RECEIVER}.corrupt-*"))
     if found:
-        named = ", ".join(f"{path} ({_size(path.stat().st_size)})" for path in found)
+        named = ", ".join(f"{path} ({shown_size(path.stat().st_size)})" for path in found)
         remedy = "delete them once you need nothing of them: they also hold sessions that were forgotten since"
         yield Check("damaged stores", "note", f"set aside: {named}", remedy)
 
 
 def _quarantine(number: int, size: int, size_max: int) -> Check:
-    detail = f"{counted(number, 'event')}, {_size(size)} of {_size(size_max)}"
+    detail = f"{counted(number, 'event')}, {shown_size(size)} of {shown_size(size_max)}"
     remedy = "see why with `exporter quarantine list`, then replay or drop them"
     if size >= size_max * _NEARLY:
         return Check("quarantine", "warning", f"{detail}; when it is full, sessions stop", remedy)
@@ -205,7 +205,7 @@ def _checked(name: str, path: Path) -> Check:
         return Check(name, "failed", f"{path} is damaged: {error}", remedy)
     if answers != ["ok"]:
         return Check(name, "failed", f"{path} is damaged: {answers[0][:200]}", remedy)
-    return Check(name, "ok", f"sound, {_size(path.stat().st_size)}")
+    return Check(name, "ok", f"sound, {shown_size(path.stat().st_size)}")
 
 
 def _is_live(path: Path) -> bool:
@@ -219,16 +219,3 @@ def _opened(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=1.0)
     connection.execute("PRAGMA query_only=ON")
     return connection
-
-
-def _existing(path: Path) -> Path:
-    return next(one for one in (path, *path.absolute().parents) if one.exists())
-
-
-def _size(number: int) -> str:
-    value, unit = float(number), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if value < 1024:
-            break
-        value, unit = value / 1024, larger
-    return f"{value:.0f} {unit}" if unit == "B" or value >= 10 else f"{value:.1f} {unit}"

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from exporter.doctor.check import Check, shown_url
 from exporter.doctor.facts import Facts
+from exporter.doctor.sinks import OtlpProbe
 
 ENABLED: Final = "COPILOT_OTEL_ENABLED"
 ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -26,7 +27,8 @@ def cli_telemetry(facts: Facts) -> Iterator[Check]:
         yield Check(name, "ok", "written to a file, so nothing is counted twice")
         return
     endpoint = given.get(ENDPOINT, _DEFAULT_ENDPOINT)
-    same = [one.name for one in facts.otlp if _place(one.endpoint) == _place(endpoint)]
+    ours = [one for one in facts.sinks if isinstance(one, OtlpProbe)]
+    same = [one.name for one in ours if _place(one.endpoint) == _place(endpoint)]
     detail = f"sent to {shown_url(endpoint)}"
     if same:
         detail += f", where {', '.join(same)} delivers too: tokens are counted twice there"

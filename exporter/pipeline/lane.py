@@ -17,6 +17,7 @@ from exporter.core.delivery.reconcile import Reconciliation
 from exporter.core.delivery.segment import Segment, Unsendable
 from exporter.core.notice import Level
 from exporter.pipeline.event_feed import Reading
+from exporter.pipeline.gather import Gather
 from exporter.pipeline.outcome import Delivered, Outcome, Resync
 from exporter.pipeline.progress import UNWRITABLE, LaneProgress, place_of
 from exporter.pipeline.single_event import send_one
@@ -45,6 +46,7 @@ class Lane:
         self._turning = asyncio.Lock()
         self._handover = SinkSession(file.session, sink_state, mark, self.progress)
         self._reading = Reading(file, sink_state, self._handover.delivered)
+        self._gather = Gather(file, sink_state.sink.gathering)
         self._epoch = sink_state.store.epoch
         self._generation: int | None = None
         self._last_id: str | None = None
@@ -64,8 +66,17 @@ class Lane:
         return self._handover.stopped
 
     def rest_seconds(self) -> float:
-        """Return for how long the session is to be left alone."""
-        return self._handover.pace.rest_until - time.monotonic()
+        """Return for how long nothing is to be done for the session, unless somebody asks for it."""
+        return max(self._handover.pace.rest_until, self._gather.until) - time.monotonic()
+
+    @property
+    def gathers(self) -> bool:
+        """Whether nothing is left to do now but to let events gather."""
+        return not self.settled and self._gather.until > time.monotonic()
+
+    def hurry(self) -> bool:
+        """Let events gather no longer, up to the end of the file; return whether there is something to do for it."""
+        return self._gather.hurry()
 
     def show(self, live: list[bytes]) -> bool:
         """Show redacted ephemeral events that are in no file, if the last ones are through; tell whether they were."""
@@ -129,7 +140,7 @@ class Lane:
             self._generation = self._reconciling = None
         if self.stopped or self.file.identity is None or self._gone():
             return self._settle()
-        if self.rest_seconds() > 0:
+        if self._handover.pace.rest_until > time.monotonic():
             return False
         try:
             more = await self._step()
@@ -159,6 +170,8 @@ class Lane:
             if self._handover.asks_because_unsure():
                 return True
             self._take_position()
+        if self._reconciling is None and self._gather.waits(self.position.offset):
+            return False
         await self._handover.pace.gather(self.file.size - self.position.offset)
         segment, self._ahead = self._ahead, None
         if segment is None or segment.start != self.position:
@@ -200,7 +213,7 @@ class Lane:
     async def _meanwhile(self, segment: Segment) -> None:
         segment.hashes(for_digest=self.sink_state.sink.capabilities.digest)
         # While other sessions are sent at the same time there is no need to have more in memory.
-        alone = self.sink_state.busy <= 1
+        alone = self.sink_state.busy <= 1 and self.sink_state.sink.gathering is None
         if alone and self.file.size > segment.end.offset and self._generation == self.file.generation:
             self._ahead = await self._reading.next(segment.end, segment.last_id, self._reconciling)
 
@@ -288,6 +301,7 @@ class Lane:
 
     def _settle(self) -> bool:
         self.settled = True
+        self._gather.settled()
         self.behind_since = None
         return False
 

@@ -28,6 +28,7 @@ class SinkWorkers:
         self._work = asyncio.Event()
         self._gate_moved = asyncio.Event()
         self._workers: list[asyncio.Task[None]] = []
+        self._later: dict[Lane, asyncio.TimerHandle] = {}
         self._counting: asyncio.Task[None] | None = None
         self._sums_up = False
         self._stopping = self._sees_all = False
@@ -82,7 +83,8 @@ class SinkWorkers:
         return self._quiet() and self.summed_up
 
     def _quiet(self) -> bool:
-        return not len(self._schedule) and all(lane.settled and not lane.busy for lane in self.lanes.values())
+        lanes = self.lanes.values()
+        return not len(self._schedule) and all((one.settled or one.gathers) and not one.busy for one in lanes)
 
     @property
     def summed_up(self) -> bool:
@@ -148,7 +150,10 @@ class SinkWorkers:
             self._work.set()
         elif not lane.settled:
             rest = lane.rest_seconds()
-            asyncio.get_running_loop().call_later(rest if rest > 0 else TROUBLE_SECONDS, self.ask, lane)
+            if (before := self._later.get(lane)) is not None:
+                before.cancel()
+            loop = asyncio.get_running_loop()
+            self._later[lane] = loop.call_later(rest if rest > 0 else TROUBLE_SECONDS, self.ask, lane)
 
     async def _may_send(self) -> bool:
         """Wait until the gate lets a request through; return False when it is time to stop."""

@@ -13,7 +13,7 @@ import tenacity
 from exporter.core.delivery.batches import BatchLimits
 from exporter.core.delivery.verdict import Accepted, Later, LessCompression, Verdict, verdict
 from exporter.core.names import STORE_HEADER
-from exporter.sinks.sink import Ack, Capabilities, Registered, Registration, Sent
+from exporter.sinks.sink import Ack, Capabilities, Registered, Registration, Sent, Sink
 from exporter.sinks.transport import HttpAnswer, NoAnswerError, Transport
 from exporter.version import VERSION
 
@@ -55,7 +55,7 @@ class _ItemsAnswer(msgspec.Struct):
     items: list[tuple[str, str]]
 
 
-class MissionControlSink:
+class MissionControlSink(Sink):
     """One Mission Control. `token` is asked before every request, so that a changed token file is noticed."""
 
     def __init__(
@@ -72,15 +72,12 @@ class MissionControlSink:
         self.name = name
         self.url = url
         self.token = token
-        self.capabilities = Capabilities()
         self._transport = transport
         self._compression = compression
         self._event_bytes_max = event_bytes_max
         self._owner_and_repo = owner_and_repo
         self._encodings_refused: set[str] = set()
         self._body_bytes_max: int | None = None
-        self.token_refused: str | None = None
-        self.store: str | None = None
 
     def limits(self) -> BatchLimits:
         """Return what one request may hold, by the floor, the capabilities and what a 413 has taught."""

@@ -1,6 +1,6 @@
 """One signal of an OTLP endpoint as a sink: its records are sent as they are, and the answer is read to its end."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Protocol
@@ -17,8 +17,9 @@ from exporter.core.delivery.verdict import (
     Verdict,
     verdict,
 )
-from exporter.sinks.sink import Capabilities, Registered, Registration, Sent
+from exporter.sinks.sink import Registered, Registration, Sent, Sink
 from exporter.sinks.threads import CallThreads
+from exporter.sinks.transport import NoAnswerError
 
 RECORDS_MAX: Final = 512
 BODY_BYTES_MAX: Final = 3_000_000
@@ -39,10 +40,6 @@ class Post(Protocol):
     """Sends one body and waits for the answer; raises `NoAnswerError`. Called on threads."""
 
     def __call__(self, body: bytes, /) -> OtlpAnswer: ...
-
-
-class NoAnswerError(Exception):
-    """No answer came; whether the records were taken is unknown."""
 
 
 class Streams:
@@ -68,50 +65,37 @@ class Streams:
         return f"{run}/{session}" if per_session else run
 
 
-class Otlp:
+@dataclass(eq=False, kw_only=True)
+class Otlp(Sink):
     """One signal. `assemble` makes a body of records and the stream they belong to; `weight` says how many they are.
 
     `rejected` counts what the endpoint did not take of requests that it accepted otherwise: spans, log records, and
     of metrics their points. `repeated` counts records that were sent again because no answer came to the first time.
     """
 
-    def __init__(
-        self,
-        name: str,
-        url: str,
-        post: Post,
-        assemble: Callable[[str, Sequence[bytes]], bytes],
-        streams: Streams,
-        weight: Callable[[bytes], int],
-        *,
-        token: Callable[[], str | None],
-        connections: int,
-        records_max: int | None = None,
-        stream_per_session: bool = False,
-        close: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.name = name
-        self.url = url
-        self.token = token
-        self.token_refused: str | None = None
-        self.store: str | None = None
-        self.capabilities = Capabilities()
-        self.streams = streams
-        self.rejected = 0
-        self.repeated = 0
+    unproved = "an OTLP endpoint cannot be asked what it holds"
+    name: str
+    url: str
+    post: Post
+    assemble: Callable[[str, Sequence[bytes]], bytes]
+    streams: Streams
+    weight: Callable[[bytes], int]
+    token: Callable[[], str | None]
+    connections: int
+    records_max: int = RECORDS_MAX
+    stream_per_session: bool = False
+    on_close: Callable[[], None] = lambda: None
+    rejected: int = 0
+    repeated: int = 0
+
+    def __post_init__(self) -> None:
         self._unanswered: set[tuple[str, str]] = set()
-        self._post = post
-        self._assemble = assemble
-        self._records_max = records_max or RECORDS_MAX
-        self._stream_per_session = stream_per_session
-        self._weight = weight
-        self._close = close
         self._body_bytes_max = BODY_BYTES_MAX
-        self._threads = CallThreads(connections, "otlp")
+        self._threads = CallThreads(self.connections, "otlp")
 
     def limits(self) -> BatchLimits:
         """Return what one request may hold."""
-        return BatchLimits(self._records_max, self._body_bytes_max, BODY_BYTES_MAX)
+        return BatchLimits(self.records_max, self._body_bytes_max, BODY_BYTES_MAX)
 
     def body_refused(self, size: int) -> None:
         """Remember that a body of this size was too large."""
@@ -119,7 +103,7 @@ class Otlp:
 
     async def register(self, session: str, remote_id: str | None, *, restore: bool = False) -> Registration:
         """Give the session its stream, which it keeps; nobody is asked."""
-        stream = remote_id or self.streams.of(session, per_session=self._stream_per_session)
+        stream = remote_id or self.streams.of(session, per_session=self.stream_per_session)
         return Registered(stream, None, asked=False)
 
     async def send(
@@ -127,13 +111,13 @@ class Otlp:
     ) -> Sent:
         """Send records of one stream; what a receiver does not take of a request that it accepts is not sent again."""
         token = self.token()
-        body = self._assemble(remote_id, lines)
+        body = self.assemble(remote_id, lines)
         if self._unanswered:
             records = {(remote_id, one) for one in ids}
             self.repeated += len(self._unanswered & records)
             self._unanswered -= records
         try:
-            answer = await self._threads.call(lambda: self._post(body))
+            answer = await self._threads.call(lambda: self.post(body))
         except NoAnswerError as error:
             self._unanswered.update((remote_id, one) for one in ids)
             return Sent(Later(str(error)))
@@ -146,28 +130,17 @@ class Otlp:
 
     def _accepted(self, answer: OtlpAnswer, ids: Sequence[str], lines: Sequence[bytes]) -> Sent:
         """Read what an accepted request was told besides. Nobody says which records were rejected, unless all were."""
-        sent = sum(map(self._weight, lines)) if answer.rejected else 0
+        sent = sum(map(self.weight, lines)) if answer.rejected else 0
         rejected = min(answer.rejected, sent)
         self.rejected += rejected
         if rejected and rejected == sent:
             return Sent(Accepted(), tuple(ids), refusal="rejected", told=answer.message)
         return Sent(Accepted(), unnamed=rejected, told=answer.message)
 
-    async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
-        """Say that an OTLP endpoint cannot be asked what it holds."""
-        return {}
-
-    async def report(self, path: str, method: str, body: Mapping[str, object]) -> bool:
-        """Do nothing: there is nobody to tell."""
-        return True
-
-    async def live(self, remote_id: str, lines: Sequence[bytes]) -> None:
-        """Do nothing: ephemeral events are no records."""
-
     async def close(self) -> None:
         """Let go of connections."""
         self._threads.close()
-        self._close()
+        self.on_close()
 
 
 def _judge(answer: OtlpAnswer) -> Verdict:

@@ -11,6 +11,10 @@ from exporter.core.events.types import KNOWN, method_name, type_name
 TYPES_MAX: Final = 256
 
 
+class LostError(Exception):
+    """The connection has ended; says why in words of ours."""
+
+
 class SourceEvent(NamedTuple):
     """One event as the server sent it, on one line."""
 

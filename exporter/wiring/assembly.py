@@ -1,36 +1,36 @@
 """A daemon and its parts, joined as the settings say."""
 
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from config.errors import ConfigError
-from config.token import read_token
 from exporter.core.delivery.gate import Gate
-from exporter.core.names import JOURNALS, MARKS, QUARANTINE, otlp_name, sink_name
+from exporter.core.names import MARKS, QUARANTINE, otlp_name
 from exporter.core.notice import Level, Notice, NoticeLog
 from exporter.daemon.daemon import Daemon, SessionScope
 from exporter.daemon.running import Redactors, RunningExporter
 from exporter.errors import StateError
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.pipeline.sink_state import SinkState
-from exporter.sinks.configured import http_sink
 from exporter.sources.files.session_file import OpenFiles
-from exporter.sources.files.source import WATCHED_NAMES, FileSource
-from exporter.sources.files.watch import best_watcher, file_system_type, is_remote
+from exporter.sources.files.watch import file_system_type, is_remote
 from exporter.state.marks import MarkStore, exporter_id
 from exporter.state.quarantine import Quarantine
 from exporter.wiring.event_views import make_trace, project
+from exporter.wiring.sinks.kind import SinkParts
+from exporter.wiring.sinks.registry import build_sinks, configured
+from exporter.wiring.sources import file_source, observing_of
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from config.settings import MissionControl, Settings
-    from exporter.daemon.remote_sources import RemoteSources
+    from config.settings import Settings
+    from exporter.daemon.backfill_helpers import Helpers
     from exporter.missioncontrol.store.port import Store as ReceiverStore
-    from exporter.sinks.mission_control import MissionControlSink
     from exporter.wiring.host_logs import HostLogs
     from exporter.wiring.live_metrics import LiveMetrics
     from otel.bridge import Tally
@@ -51,15 +51,17 @@ def join(
     notice = NoticeLog(Level[settings.log_level.upper()], say)
     store, quarantine = _stores(settings, notice)
     receiver_store, receiver = None, None
-    if local or not (settings.mission_control or settings.otel):
+    if local or not any(configured(settings)):
         receiver_store, receiver = _open_receiver(settings, redaction, notice)
     files, limits = OpenFiles(settings.limits.open_files), settings.limits
+    follow = partial(file_source, settings, Path(settings.copilot_home) / "session-state", files, session_ids)
     reader = SegmentReader(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
     tally, live = _tally(settings), _live_metrics(settings, store, notice)
     logs = _host_logs(settings, redaction, notice)
+    take, tell = logs.take if logs is not None else None, live.tell if live is not None else None
     daemon = Daemon(
-        make_source=_source(settings, files, session_ids),
-        make_observing=_observing(settings, files, redaction, session_ids, live, logs),
+        make_source=lambda daemon: follow(daemon.on_change, daemon.on_workspace),
+        make_observing=observing_of(settings, files, redaction, session_ids, take, tell),
         reader=reader,
         store=store,
         quarantine=quarantine,
@@ -157,103 +159,43 @@ def _refuse_network(state: Path) -> None:
             )
 
 
-def _source(settings: "Settings", files: OpenFiles, session_ids: Sequence[str]) -> Callable[[Daemon], FileSource]:
-    root, poll_seconds = Path(settings.copilot_home) / "session-state", settings.limits.poll_seconds
-    return lambda daemon: FileSource(
-        root,
-        best_watcher(str(root), poll_seconds, WATCHED_NAMES),
-        files,
-        daemon.on_change,
-        daemon.on_workspace,
-        poll_seconds=poll_seconds,
-        only=session_ids,
-    )
-
-
-def _observing(
-    settings: "Settings",
-    files: OpenFiles,
-    redaction: Redactors,
-    session_ids: Sequence[str],
-    live: "LiveMetrics | None",
-    logs: "HostLogs | None",
-) -> "Callable[[Daemon], RemoteSources] | None":
-    """Return what makes the other sources: those that are named, and the journals that such have left."""
-    if not settings.source and not (Path(settings.state_dir) / JOURNALS).exists():
-        return None
-    from exporter.wiring.sources import observing_of
-
-    take, tell = logs.take if logs is not None else None, live.tell if live is not None else None
-    return observing_of(settings, files, redaction, session_ids, on_telemetry=take, tell=tell)
-
-
 def _sink_states(
     settings: "Settings",
-    receiver: Any,
+    receiver: "Starlette | None",
     store: MarkStore,
     quarantine: Quarantine,
     reader: SegmentReader,
     notice: Callable[[Notice], None],
     tally: "Tally | None",
 ) -> list[tuple[SinkState, int]]:
-    sink_states = [
-        (
-            SinkState(
-                sink, store.sink_id(sink.name, sink.url), Gate(), store, quarantine, reader, notice, keep_live=live
-            ),
-            connections,
-        )
-        for sink, connections, live in _sinks(settings, receiver)
-    ]
-    if settings.otel:
-        from exporter.wiring.otlp import LANES, otlp_sinks
-
-        for number, (name, one) in enumerate(settings.otel.items()):
-            told = tally.another() if number and tally is not None else tally
-            for made in otlp_sinks(name, one, reader, exporter_id(store), notice, told):
-                sink_id = store.sink_id(made.sink.name, made.sink.url)
-                sink_state = SinkState(
-                    made.sink, sink_id, Gate(), store, quarantine, reader, notice, made.mapping, made.counting
-                )
-                sink_states.append((sink_state, LANES))
-    # The signals of an endpoint read together, by their mapper.
-    readers = {
-        id(sink_state.mapping.mapper if sink_state.mapping is not None else sink_state) for sink_state, _ in sink_states
-    }
-    for sink_state, _ in sink_states:
-        sink_state.shared = len(readers) > 1
-        if sink_state.mapping is not None:
-            sink_state.mapping.mapper.shared = sink_state.shared
-    return sink_states
+    tallies = chain([tally], (tally.another() for _ in repeat(None)) if tally is not None else ())
+    parts = SinkParts(reader, exporter_id(store), notice, lambda: next(tallies), receiver)
+    made = []
+    for built in build_sinks(settings, parts):
+        sink, what = built.sink, (built.mapping, built.counting)
+        state = SinkState(sink, store.sink_id(sink.name, sink.url), Gate(), store, quarantine, reader, notice, *what)
+        state.keep_live = built.keep_live
+        made.append((state, built.lanes))
+    # The signals of an endpoint read together, by their mapper; a sink that gathers reads when the others are through.
+    together = [one for one, _ in made if one.sink.gathering is None]
+    readers = {id(one.mapping.mapper if one.mapping is not None else one) for one in together}
+    for one in together:
+        one.shared = len(readers) > 1
+        if one.mapping is not None:
+            one.mapping.mapper.shared = one.shared
+    return made
 
 
-def _sinks(settings: "Settings", receiver: Any) -> "Iterator[tuple[MissionControlSink, int, bool]]":
-    for name, one in settings.mission_control.items():
-        sink = http_sink(
-            sink_name(name),
-            one.url,
-            token=_token_of(one),
-            connections=one.connections,
-            timeout_seconds=one.timeout_seconds,
-            compression=one.compression == "auto",
-            event_bytes_max=one.max_event_bytes,
-            owner_and_repo=(one.owner_id, one.repo_id) if one.owner_id and one.repo_id else None,
-            certificate_file=one.certificate_file,
-        )
-        yield sink, one.connections, one.live
-    if receiver is not None:
-        from exporter.wiring.embedded import embedded_sink
+def helpers_for(settings: "Settings", request: Mapping[str, Any], redaction: Redactors) -> "Helpers | None":
+    """Return processes that take part in a backfill of telemetry, None for other requests and on one core.
 
-        yield embedded_sink(receiver), 2, True
+    Nothing may have been opened yet, and no thread started.
+    """
+    if request.get("do") != "backfill" or request.get("dry_run") or not settings.otel:
+        return None
+    from exporter.daemon.backfill_helpers import Helpers, helpers_possible
 
-
-def _token_of(one: "MissionControl") -> Callable[[], str | None]:
-    """Return what reads the token before every request; one that cannot be read now stays what it was."""
-    last = [read_token(one)]
-
-    def token() -> str | None:
-        with suppress(ConfigError):
-            last[0] = read_token(one)
-        return last[0]
-
-    return token
+    count = helpers_possible()
+    if not count:
+        return None
+    return Helpers(count, lambda: join(settings, lambda _: None, redaction, local=False, session_ids=()))

@@ -10,7 +10,7 @@ from exporter.daemon.status_report import sink_status
 from exporter.sinks.otlp import Otlp
 from exporter.state.marks import exporter_id
 from exporter.version import VERSION
-from exporter.wiring.otlp import endpoint_of
+from exporter.wiring.sinks.otlp import endpoint_of
 
 if TYPE_CHECKING:
     from config.otel import Otel

@@ -14,7 +14,7 @@ import msgspec
 from exporter.core.events.envelope import REFUSALS
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
 from exporter.core.notice import Level, Notice
-from exporter.wiring.otlp import endpoint_of
+from exporter.wiring.sinks.otlp import endpoint_of, status_of
 
 if TYPE_CHECKING:
     from config.otel import Otel
@@ -119,7 +119,7 @@ class _Endpoint:
             self._came.clear()
             while self._requests:
                 body = self._next()
-                while not self._is_over(await asyncio.to_thread(_send, self._sender, body)):
+                while not self._is_over(await asyncio.to_thread(status_of, self._sender, "logs", body)):
                     shortest, longest = PAUSE_SECONDS
                     await asyncio.sleep(min(longest, shortest * 2 ** min(self._failures, 16)))
 
@@ -145,16 +145,6 @@ class _Endpoint:
             why = f"answered {status}" if status else "no answer"
             self._notice(Notice(Level.WARNING, "logs of an agent host were not taken", None, self._name, {"why": why}))
         return 400 <= status < 500 and status not in _LATER
-
-
-def _send(sender: "Sender", body: bytes) -> int:
-    """Send a request and return the status of the answer, 0 when none came."""
-    from otel.send.answer import NoAnswer
-
-    try:
-        return sender.send("logs", body).status
-    except NoAnswer:
-        return 0
 
 
 def _logs(frame: bytes) -> bytes | None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from config.errors import ConfigError
-from config.token import read_headers, read_token
+from config.token import read_token
 from exporter.sources.files.cli_process import environment_of, lock_holders
+from exporter.wiring.sinks.registry import configured
 from redaction.known import from_environ, from_files
 
 if TYPE_CHECKING:
@@ -33,26 +34,17 @@ def changing_values(settings: "Settings") -> set[str]:
 
 def may_change(settings: "Settings") -> bool:
     """Tell whether `changing_values` depends on anything outside the settings."""
-    return (
-        settings.redaction.known_env_of_cli
-        or any(one.token_file for one in settings.mission_control.values())
-        or any(one.headers_file for one in settings.otel.values())
-        or any(one.token_file for one in settings.source)
-    )
+    sinks = (kind.secret_file(one) for kind, _, one in configured(settings))
+    return settings.redaction.known_env_of_cli or any(sinks) or any(one.token_file for one in settings.source)
 
 
 def _tokens(settings: "Settings") -> Iterator[str]:
     """Yield the tokens and headers that are sent; a file that cannot be read is reported by whoever sends."""
-    for receiver in settings.mission_control.values():
+    for kind, _, sink in configured(settings):
         with suppress(ConfigError):
-            yield read_token(receiver) or ""
-        yield from from_files([Path(receiver.token_file)] if receiver.token_file else [])
+            yield from kind.secrets(sink)
+        yield from from_files([Path(file)] if (file := kind.secret_file(sink)) else [])
     for source in settings.source:
         with suppress(ConfigError):
             yield read_token(source) or ""
         yield from from_files([Path(source.token_file)] if source.token_file else [])
-    for endpoint in settings.otel.values():
-        with suppress(ConfigError):
-            for value in read_headers(endpoint).values():
-                yield from (value, *value.split())  # `Bearer TOKEN`: the token alone, too
-        yield from from_files([Path(endpoint.headers_file)] if endpoint.headers_file else [])

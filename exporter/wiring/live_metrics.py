@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from exporter.core.events.envelope import Envelope
 from exporter.core.notice import Level, Notice
-from exporter.sinks.otlp import NoAnswerError
-from exporter.wiring.otlp import LiveEndpoint, live_endpoint
+from exporter.wiring.sinks.otlp import LiveEndpoint, live_endpoint
 from otel.machines.metrics.live import LiveMetering
 from otel.machines.metrics.measurements import pack
 
@@ -74,10 +73,7 @@ class LiveMetrics:
     async def _send(self, endpoint: LiveEndpoint, until_ns: int | None) -> None:
         """Send what is over; what an endpoint does not take now is in the points of the next time."""
         while points := endpoint.sums.points(until_ns):
-            try:
-                status = (await asyncio.to_thread(endpoint.send, self._instance, points)).status
-            except NoAnswerError:
-                status = 0
+            status = await asyncio.to_thread(endpoint.send, self._instance, points)
             if not (200 <= status < 300):
                 self._fail(endpoint.name, status)
                 if status in _LATER or not 400 <= status < 500:

@@ -1,100 +1,66 @@
-"""The sources besides the CLI's files, made as the settings name them; with nothing named there are none."""
+"""Every kind of source, and those that the settings name, made; with nothing named there are only the CLI's files.
+
+One entry of `KINDS` makes a source: what names it in the settings, what the doctor says that it sees, what serves it.
+"""
 
 import asyncio
 import importlib.util
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from config.errors import ConfigError
-from config.source import AhpAddress, RpcAddress, TapAddress, address_of
-from config.token import read_token
+from config.source import AhpAddress, FileAddress, RpcAddress, TapAddress, address_of
+from config.token import latest, read_token
 from exporter.core.names import JOURNALS
-from exporter.daemon.daemon import Daemon
-from exporter.daemon.live_relay import Tell
-from exporter.daemon.remote_sources import RemoteSources, Server
-from exporter.daemon.running import Redactors
-from exporter.sources.files.session_file import OpenFiles, SessionFile
-from exporter.sources.files.source import WATCHED_NAMES, FileSource
-from exporter.sources.files.watch import best_watcher
-from exporter.sources.journals import Journals
-from exporter.sources.remote import Callbacks
-from exporter.sources.rpc.source import RpcSource
-
-_AHP_MARKS = "ahp"
-"""Where below the state directory it is kept how far the sessions of agent hosts were told."""
+from exporter.doctor.facts import SourceFacts
 
 if TYPE_CHECKING:
     from config.settings import Settings, Source
+    from exporter.daemon.daemon import Daemon
+    from exporter.daemon.live_relay import Tell
+    from exporter.daemon.remote_sources import RemoteSources, Server
+    from exporter.daemon.running import Redactors
+    from exporter.sources.ahp.source import AhpSource
+    from exporter.sources.files.session_file import OpenFiles, SessionFile
+    from exporter.sources.files.source import FileSource
+    from exporter.sources.remote import Callbacks
+    from exporter.sources.rpc.source import RpcSource
+
+_AHP_MARKS: Final = "ahp"
+"""Where below the state directory it is kept how far the sessions of agent hosts were told."""
 
 
-def observing_of(
-    settings: "Settings",
-    files: OpenFiles,
-    redaction: Redactors,
-    session_ids: Sequence[str],
-    on_telemetry: Callable[[str, bytes], None] | None = None,
-    tell: Tell | None = None,
-) -> Callable[[Daemon], RemoteSources] | None:
-    """Return what makes the part of a daemon that has such sources, or journals that they have left.
+OnTelemetry: TypeAlias = Callable[[str, bytes], None]
+"""Gets what agent hosts tell of themselves: a method and its notification."""
 
-    `on_telemetry` gets what agent hosts tell of themselves, `tell` every event that passes. Raises ConfigError where a
-    package is missing.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceKind:
+    """One kind. `address` is what its `url` in the settings is; `sees` and `sees_not` are the doctor's words.
+
+    `serve` makes what observes a server, given the state directory, the sessions asked for and who is told what it
+    logs; without it the source is followed in any case. `package` is what it needs.
     """
-    servers = _servers(settings, frozenset(session_ids), on_telemetry)
-    has_tap = any(isinstance(address_of(one), TapAddress) for one in settings.source)
-    root = Path(settings.state_dir) / JOURNALS
-    if not servers and not has_tap and not root.exists():
-        return None
-    limits = settings.limits
 
-    return lambda daemon: RemoteSources(
-        daemon,
-        journals=Journals(root, limits.journal_bytes),
-        make_files=_files_of(settings, root, files, session_ids),
-        files=files,
-        redaction=redaction,
-        servers=servers,
-        tap=Path(settings.state_dir) if has_tap else None,
-        line_bytes_max=limits.max_line_bytes,
-        tell=tell,
-    )
+    name: str
+    address: type
+    sees: str
+    sees_not: str
+    serve: "Callable[[Any, Source, Path, frozenset[str], OnTelemetry | None], Server] | None" = None
+    package: str = ""
 
 
-def _files_of(
-    settings: "Settings", root: Path, files: OpenFiles, session_ids: Sequence[str]
-) -> Callable[[Callable[[SessionFile], None], Callable[[SessionFile], None]], FileSource]:
-    """Return what makes the source of the journals, which are files like others."""
-    poll_seconds = settings.limits.poll_seconds
-    return lambda on_change, on_workspace: FileSource(
-        root,
-        best_watcher(str(root), poll_seconds, WATCHED_NAMES),
-        files,
-        on_change,
-        on_workspace,
-        poll_seconds=poll_seconds,
-        only=session_ids,
-        journals=True,
-    )
+def _rpc(address: RpcAddress, source: "Source", *_: object) -> "Server":
+    from exporter.daemon.remote_sources import Server
+    from exporter.sources.rpc.source import RpcSource
 
-
-def _servers(
-    settings: "Settings", named: frozenset[str], on_telemetry: Callable[[str, bytes], None] | None
-) -> list[Server]:
-    """Return the CLI servers, then the agent hosts."""
-    sources = [(address_of(one), one) for one in settings.source]
-    marks = Path(settings.state_dir) / _AHP_MARKS
-    servers = [_server(address, one) for address, one in sources if isinstance(address, RpcAddress)]
-    hosts = [(address, one) for address, one in sources if isinstance(address, AhpAddress)]
-    return [*servers, *(_host(address, one, marks, named, on_telemetry) for address, one in hosts)]
-
-
-def _server(address: RpcAddress, source: "Source") -> Server:
-    def make(callbacks: Callbacks, on_shell: Callable[[str, bytes], None]) -> RpcSource:
+    def make(callbacks: "Callbacks", on_shell: Callable[[str, bytes], None]) -> "RpcSource":
         return RpcSource(
             lambda: asyncio.open_connection(address.host, address.port),
-            _token_of(source),
+            latest(partial(read_token, source), None),
             callbacks,
             push=source.push,
             on_shell=on_shell,
@@ -103,38 +69,142 @@ def _server(address: RpcAddress, source: "Source") -> Server:
     return Server(address.name, make)
 
 
-def _host(
-    address: AhpAddress,
-    source: "Source",
-    directory: Path,
-    named: frozenset[str],
-    on_telemetry: Callable[[str, bytes], None] | None,
-) -> Server:
-    if importlib.util.find_spec("websockets") is None:
-        raise ConfigError(
-            f"the source {address.name} cannot be observed: the package websockets is not installed",
-            hint="install it with: pip install 'session-exporter[ahp]'",
-            key="source.url",
-        )
+def _ahp(
+    address: AhpAddress, source: "Source", state: Path, named: frozenset[str], on_telemetry: OnTelemetry | None
+) -> "Server":
+    from exporter.daemon.remote_sources import Server
     from exporter.sources.ahp.address import Address
     from exporter.sources.ahp.marks import AhpMarks
     from exporter.sources.ahp.source import AhpSource
 
-    def make(callbacks: Callbacks, _: Callable[[str, bytes], None]) -> AhpSource:
-        marks = AhpMarks(directory, address.socket)
-        socket = Address(address.socket, _token_of(source))
+    def make(callbacks: "Callbacks", _: Callable[[str, bytes], None]) -> "AhpSource":
+        marks = AhpMarks(state / _AHP_MARKS, address.socket)
+        socket = Address(address.socket, latest(partial(read_token, source), None))
         return AhpSource(socket, callbacks, marks, client=marks.client(), named=named, on_telemetry=on_telemetry)
 
     return Server(address.name, make, is_host=True)
 
 
-def _token_of(source: "Source") -> Callable[[], str | None]:
-    """Return what reads the token before every connection; one that cannot be read now stays what it was."""
-    last: list[str | None] = [None]
+KINDS: Final = (
+    SourceKind(
+        name="file",
+        address=FileAddress,
+        sees="every durable event",
+        sees_not="nothing that passes: no typing, no progress",
+    ),
+    SourceKind(
+        name="tap",
+        address=TapAddress,
+        sees="what passes, of sessions started with --experimental",
+        sees_not="durable events, which are the file's to tell",
+    ),
+    SourceKind(
+        name="rpc",
+        address=RpcAddress,
+        sees="durable events and what passes, of the sessions of that server",
+        sees_not="session.usage_record while a session is loaded, and titles and branches",
+        serve=_rpc,
+    ),
+    SourceKind(
+        name="ahp",
+        address=AhpAddress,
+        sees="turns, texts, tool calls and what passes, of that host's sessions that were active in the last hour or "
+        "are named; of one that has a file here, what passes",
+        sees_not="hooks, compaction, totals of use, system messages, all arguments of every tool, nor the CLI's event "
+        "ids",
+        serve=_ahp,
+        package="websockets",
+    ),
+)
+"""Servers are observed in this order: what a CLI server has is not an agent host's to give."""
 
-    def token() -> str | None:
-        with suppress(ConfigError):
-            last[0] = read_token(source)
-        return last[0]
 
-    return token
+def kind_of(source: "Source") -> SourceKind:
+    """Return what kind of source the settings name."""
+    address = address_of(source)
+    return next(kind for kind in KINDS if isinstance(address, kind.address))
+
+
+def facts_of(source: "Source") -> SourceFacts:
+    """Return what the doctor is told of a source."""
+    kind = kind_of(source)
+    missing = kind.package if kind.package and importlib.util.find_spec(kind.package) is None else ""
+    return SourceFacts(source.url, kind.sees, kind.sees_not, is_server=kind.serve is not None, missing=missing)
+
+
+def file_source(
+    settings: "Settings",
+    root: Path,
+    files: "OpenFiles",
+    session_ids: Sequence[str],
+    on_change: "Callable[[SessionFile], None]",
+    on_workspace: "Callable[[SessionFile], None]",
+    *,
+    journals: bool = False,
+) -> "FileSource":
+    """Return what follows the session files below a directory: the CLI's own, or `journals`, which are like them."""
+    from exporter.sources.files.source import WATCHED_NAMES, FileSource
+    from exporter.sources.files.watch import best_watcher
+
+    poll_seconds = settings.limits.poll_seconds
+    return FileSource(
+        root,
+        best_watcher(str(root), poll_seconds, WATCHED_NAMES),
+        files,
+        on_change,
+        on_workspace,
+        poll_seconds=poll_seconds,
+        only=session_ids,
+        journals=journals,
+    )
+
+
+def observing_of(
+    settings: "Settings",
+    files: "OpenFiles",
+    redaction: "Redactors",
+    session_ids: Sequence[str],
+    on_telemetry: OnTelemetry | None = None,
+    tell: "Tell | None" = None,
+) -> "Callable[[Daemon], RemoteSources] | None":
+    """Return what makes the part of a daemon that has other sources than files, or journals that they have left.
+
+    `tell` gets every event that passes. Raises ConfigError where a package is missing.
+    """
+    state, limits = Path(settings.state_dir), settings.limits
+    if not settings.source and not (state / JOURNALS).exists():
+        return None
+    from exporter.daemon.remote_sources import RemoteSources
+    from exporter.sources.journals import Journals
+
+    servers = list(_servers(settings, state, frozenset(session_ids), on_telemetry))
+    has_tap = any(kind_of(one).name == "tap" for one in settings.source)
+    root = state / JOURNALS
+    if not servers and not has_tap and not root.exists():
+        return None
+
+    return lambda daemon: RemoteSources(
+        daemon,
+        journals=Journals(root, limits.journal_bytes),
+        make_files=partial(file_source, settings, root, files, session_ids, journals=True),
+        files=files,
+        redaction=redaction,
+        servers=servers,
+        tap=state if has_tap else None,
+        line_bytes_max=limits.max_line_bytes,
+        tell=tell,
+    )
+
+
+def _servers(settings: "Settings", *told: Any) -> "Iterator[Server]":
+    for kind in KINDS:
+        for source in settings.source:
+            if kind.serve is None or kind_of(source) is not kind:
+                continue
+            if missing := facts_of(source).missing:
+                raise ConfigError(
+                    f"the source {source.url} cannot be observed: the package {missing} is not installed",
+                    hint=f"install it with: pip install 'session-exporter[{kind.name}]'",
+                    key="source.url",
+                )
+            yield kind.serve(address_of(source), source, *told)

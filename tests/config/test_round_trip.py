@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from config.fields import Field, SettingsTable, Sinks, fields, members
@@ -22,6 +22,7 @@ PATHS = ASCII.map(lambda name: f"/tmp/{name}x")
 URLS = st.builds(
     "https://{}.example.com{}".format, st.from_regex(r"[a-z]{1,8}", fullmatch=True), st.sampled_from(["", "/a"])
 )
+DIRECTORIES = st.uuids().map("file:///archives/{}".format)
 NAMING = PLAIN.map(lambda text: f"{text}x")
 ENTRIES = st.dictionaries(st.sampled_from(["value", "rule", "path"]), NAMING, min_size=1, max_size=1)
 SOURCES = st.fixed_dictionaries({"url": st.sampled_from(["file", "tap", "rpc://[::1]:1", "rpc://a.example.com:4321"])})
@@ -31,6 +32,8 @@ def value_of(field: Field) -> st.SearchStrategy[Any]:
     """A value that is sound for this field."""
     if field.url:
         return URLS
+    if field.file_url:
+        return DIRECTORIES
     if field.path:
         return PATHS if field.kind == "text" else st.lists(PATHS, max_size=3)
     described = msgspec.json.schema(field.type)
@@ -83,6 +86,8 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
                 document[name] = draw(st.dictionaries(NAMES, table_of(member.struct), max_size=2) | one)
             case Field():
                 pass
+    directories = [one["url"] for one in document["archive"].values()]
+    assume(len(set(directories)) == len(directories))  # else they are refused
     return document
 
 

@@ -210,3 +210,40 @@ def test_a_certificate_file_that_is_no_use_is_refused_at_start(
 
     assert hint in raised.value.hint
     assert raised.value.where.endswith("exporter.toml:3")
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("", "does not begin"),
+        ("/var/backups", "does not begin"),
+        ("http://x/backups", "does not begin"),
+        ("file://var/backups", "names a host"),
+        ("file:backups", "no absolute path"),
+        ("file:///", "no absolute path"),
+        ("file:///a?b", "parameters"),
+        ("file:///a#b", "parameters"),
+        ("file:///a/../b", "cannot be"),
+        ("file:///a/%2e%2e/b", "cannot be"),
+        ("file:///a%00b", "cannot be"),
+    ],
+)
+def test_an_archive_that_is_no_directory_is_refused(loading: Loading, url: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=f"a file:// address.*{reason}"):
+        loading(flags={"archive.url": url})
+
+
+def test_an_archive_is_taken_without_slashes_at_its_end(loading: Loading) -> None:
+    assert loading(flags={"archive.url": "file:///var/a%20b/"}).settings.archive["default"].url == "file:///var/a%20b"
+
+
+def test_two_archives_in_one_directory_are_refused(loading: Loading) -> None:
+    text = '[archive.a]\nurl = "file:///var/x"\n[archive.b]\nurl = "file://localhost/var/./x"\n'
+
+    with pytest.raises(ConfigError, match="have the same directory"):
+        loading(text)
+
+
+def test_an_archive_below_the_directory_of_the_cli_is_refused(loading: Loading) -> None:
+    with pytest.raises(ConfigError, match="where the exporter writes nothing"):
+        loading('copilot_home = "/home/me/.copilot"\n[archive]\nurl = "file:///home/me/.copilot/archive"\n')

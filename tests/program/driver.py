@@ -66,6 +66,7 @@ class Machine:
         self.state = root / "state" / "exporter"
         self.settings: dict[str, Any] = {"give_up_seconds": 20}
         self.tables: dict[str, dict[str, Any]] = {}
+        self.archive: dict[str, Any] = {}
         self.team: Team | None = None
         self.floor: Floor | None = None
         self.sessions: list[SessionFile] = []
@@ -94,6 +95,12 @@ class Machine:
         self.tables["floor"] = {"url": self.floor.url, "token": "floor-token-of-the-tests"}
         return self
 
+    def with_archive(self, **changes: Any) -> Path:
+        """Keep an archive; returns its directory."""
+        directory = self.root / "archive"
+        self.archive = {"url": directory.as_uri(), **changes}
+        return directory
+
     def session(self) -> SessionFile:
         """A new session directory without a file."""
         return self.planned_session().create()
@@ -111,6 +118,9 @@ class Machine:
         for name, table in self.tables.items():
             lines.append(f"[mission_control.{name}]")
             lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+        if self.archive:
+            lines.append("[archive]")
+            lines += [f"{key} = {json.dumps(value)}" for key, value in self.archive.items()]
         path = self.root / "exporter.toml"
         path.write_text("\n".join(lines) + "\n")
         return path

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from exporter.sinks.in_process import InProcessTransport
+from exporter.sinks.embedded import InProcessTransport
 from exporter.sinks.transport import HttpTransport, NoAnswerError, Transport
 
 pytestmark = pytest.mark.anyio

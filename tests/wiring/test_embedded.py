@@ -9,7 +9,7 @@ from exporter.core.delivery.verdict import Accepted, Deleted, Later, Missing
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from exporter.sinks.sink import Registered
-from exporter.wiring.embedded import embedded_sink
+from exporter.wiring.sinks.embedded import embedded_sink
 
 pytestmark = pytest.mark.anyio
 

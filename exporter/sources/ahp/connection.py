@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from exporter.errors import SettingsError
 from exporter.sources.ahp.address import Address
+from exporter.sources.remote import LostError
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 FRAME_BYTES_MAX: Final = 32 << 20
 OPEN_SECONDS: Final = 15.0
 PING_SECONDS: Final = 20.0
-
-
-class LostError(Exception):
-    """The connection has ended; says why in words of ours."""
 
 
 class HandshakeError(Exception):

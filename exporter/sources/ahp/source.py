@@ -20,8 +20,8 @@ from exporter.core.ahp.session import Hooks
 from exporter.core.ahp.subscriptions import Subscriptions, Wanted
 from exporter.errors import SettingsError
 from exporter.sources.ahp.address import Address
-from exporter.sources.ahp.connection import HandshakeError, LostError, Socket, open_socket
-from exporter.sources.remote import Callbacks, Counts, Observed, SourceEvent, Want
+from exporter.sources.ahp.connection import HandshakeError, Socket, open_socket
+from exporter.sources.remote import Callbacks, Counts, LostError, Observed, SourceEvent, Want
 
 FRAMES_HELD_MAX: Final = 512
 CHARACTERS_HELD_MAX: Final = 32 << 20

@@ -14,6 +14,7 @@ import msgspec
 
 from exporter.core.agents.tools import refusal
 from exporter.core.events.envelope import REFUSALS
+from exporter.sources.remote import LostError
 from exporter.sources.rpc.framing import Framer, FramingError, TooLong, frame
 from exporter.sources.rpc.messages import BadMessageError, Fault, Message, read_message
 
@@ -27,10 +28,6 @@ _TOOL_NAME_MAX: Final = 256
 _ID: Final = re.compile(rb'"id"\s*:\s*(\d{1,18})\b')
 
 Notified = Callable[[str, msgspec.Raw], None]
-
-
-class LostError(Exception):
-    """The connection has ended; says why in words of ours."""
 
 
 class CallError(Exception):

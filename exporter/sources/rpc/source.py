@@ -15,13 +15,12 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from exporter.core.events.envelope import REFUSALS
-from exporter.sources.remote import Callbacks, Counts, Observed, Want
+from exporter.sources.remote import Callbacks, Counts, LostError, Observed, Want
 from exporter.sources.rpc.connection import (
     METHOD_NOT_FOUND,
     REQUESTS,
     AnswerTooLongError,
     CallError,
-    LostError,
     RpcConnection,
 )
 from exporter.sources.rpc.messages import Connected, Lifecycle, read_pushed, read_sessions

@@ -1,28 +1,29 @@
-"""OTLP endpoints as the settings describe them, each of their signals a sink."""
+"""An OTLP endpoint: each of its signals is a sink."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from config.errors import ConfigError
-from config.token import read_headers
+from config.token import latest, read_headers
 from exporter.core.names import otlp_name
 from exporter.core.notice import Level, Notice
-from exporter.pipeline.metric_sender import MetricSender, PendingSums
-from exporter.pipeline.record_feed import Mapper, SignalMapping
-from exporter.pipeline.segment_reader import SegmentReader
-from exporter.sinks.otlp import NoAnswerError, Otlp, OtlpAnswer, Streams
 from exporter.version import VERSION
+from exporter.wiring.sinks.kind import BuiltSink, SinkKind, SinkParts, or_fault
 
 if TYPE_CHECKING:
     from config.otel import Otel
-    from otel.bridge import SignalOptions, Tally
+    from exporter.doctor.sinks import OtlpProbe
+    from exporter.pipeline.metric_sender import MetricSender, PendingSums
+    from exporter.sinks.otlp import OtlpAnswer
+    from otel.bridge import SignalOptions
     from otel.machines.metrics.accumulator import AnyPoint
     from otel.model import Attributes, Measurement
     from otel.name_types import Instrument
+    from otel.send.answer import Signal
     from otel.send.endpoint import Endpoint
     from otel.send.sender import Sender
 
@@ -33,24 +34,14 @@ _POINTS_PER_METRIC: Final = 64
 _METRICS_PER_REQUEST: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class OtlpSink:
-    """One signal of an endpoint, with what makes its records."""
-
-    sink: Otlp
-    mapping: SignalMapping
-    counting: MetricSender | None
+def _addresses(name: str, one: "Otel") -> dict[str, str]:
+    return {otlp_name(name, signal): one.endpoint for signal in one.signals}
 
 
-def otlp_sinks(
-    name: str,
-    one: "Otel",
-    reader: SegmentReader,
-    exporter_id: str,
-    notice: Callable[[Notice], None],
-    tally: "Tally | None" = None,
-) -> Iterator[OtlpSink]:
-    """Yield a sink for every signal; raises ConfigError. `tally` is told what the endpoint's machines come across."""
+def _build(name: str, one: "Otel", parts: SinkParts) -> Iterator[BuiltSink]:
+    """Yield a sink for every signal."""
+    from exporter.pipeline.record_feed import Mapper, SignalMapping
+    from exporter.sinks.otlp import RECORDS_MAX, Otlp, Streams
     from otel.bridge import Bridge
     from otel.send.answer import weight
     from otel.send.endpoint import EndpointError
@@ -61,25 +52,27 @@ def otlp_sinks(
         sender = sender_for(endpoint, connections=LANES)
     except EndpointError as error:
         raise ConfigError(f"[{otlp_name(name)}] {error}", key=otlp_name(name)) from None
-    telling, streams, open_sinks = _telling(one), Streams(exporter_id), set[str](one.signals)
-    mapper = Mapper(reader, lambda session: Bridge(session, telling, tally))
+    telling, streams, open_sinks = _telling(one), Streams(parts.exporter_id), set[str](one.signals)
+    tally = parts.tally()
+    mapper = Mapper(parts.reader, lambda session: Bridge(session, telling, tally))
     for signal in one.signals:
+        is_metrics = signal == "metrics"
         sink = Otlp(
-            otlp_name(name, signal),
-            one.endpoint,
-            _post(sender, signal),
-            _assembler(one, telling, signal),
-            streams,
-            partial(weight, signal),
+            name=otlp_name(name, signal),
+            url=one.endpoint,
+            post=_post(sender, signal),
+            assemble=_assembler(one, telling, signal),
+            streams=streams,
+            weight=partial(weight, signal),
             token=lambda: "\n".join(f"{key}={value}" for key, value in sorted(endpoint.headers().items())),
             connections=LANES,
-            records_max=_METRICS_PER_REQUEST if signal == "metrics" else None,
+            records_max=_METRICS_PER_REQUEST if is_metrics else RECORDS_MAX,
             stream_per_session=signal == "logs",
-            close=_closing(sender, open_sinks, signal),
+            on_close=_closing(sender, open_sinks, signal),
         )
-        counting = _counting(one, telling, notice) if signal == "metrics" else None
-        pack = _pack if signal == "metrics" else None
-        yield OtlpSink(sink, SignalMapping(mapper, signal, repeats=signal != "logs", pack=pack), counting)
+        counting = _counting(one, telling, parts.notice) if is_metrics else None
+        mapping = SignalMapping(mapper, signal, repeats=signal != "logs", pack=_pack if is_metrics else None)
+        yield BuiltSink(sink, LANES, mapping=mapping, counting=counting)
 
 
 def _pack(measured: "Sequence[list[Measurement]]") -> bytes:
@@ -89,7 +82,9 @@ def _pack(measured: "Sequence[list[Measurement]]") -> bytes:
     return pack([one for some in measured for one in some])
 
 
-def _counting(one: "Otel", telling: "SignalOptions", notice: Callable[[Notice], None]) -> MetricSender:
+def _counting(one: "Otel", telling: "SignalOptions", notice: Callable[[Notice], None]) -> "MetricSender":
+    from exporter.pipeline.metric_sender import MetricSender
+
     return MetricSender(lambda state: _Sums(state, one, telling, notice), _METRICS_SECONDS)
 
 
@@ -98,22 +93,32 @@ class LiveEndpoint:
     """An endpoint that is told sums which are kept nowhere: those, what sends points of them, and what ends that."""
 
     name: str
-    sums: PendingSums
-    send: Callable[[str, Sequence[bytes]], OtlpAnswer]
+    sums: "PendingSums"
+    send: Callable[[str, Sequence[bytes]], int]
     close: Callable[[], None]
 
 
 def live_endpoint(name: str, one: "Otel", notice: Callable[[Notice], None]) -> LiveEndpoint:
-    """Return an endpoint to tell of what passes; `send` is for threads and raises `NoAnswerError`."""
+    """Return an endpoint to tell of what passes; `send` is for threads and returns what `status_of` does."""
     from otel.send.sender import sender_for
 
     sender, telling = sender_for(endpoint_of(one), connections=1), _telling(one)
-    post, assemble = _post(sender, "metrics"), _assembler(one, telling, "metrics")
+    assemble = _assembler(one, telling, "metrics")
 
-    def send(instance: str, points: Sequence[bytes]) -> OtlpAnswer:
-        return post(assemble(instance, points))
+    def send(instance: str, points: Sequence[bytes]) -> int:
+        return status_of(sender, "metrics", assemble(instance, points))
 
     return LiveEndpoint(otlp_name(name), _Sums(None, one, telling, notice), send, sender.close)
+
+
+def status_of(sender: "Sender", signal: "Signal", body: bytes) -> int:
+    """Send a request and return the status of the answer, 0 when none came. For threads."""
+    from otel.send.answer import NoAnswer
+
+    try:
+        return sender.send(signal, body).status
+    except NoAnswer:
+        return 0
 
 
 def _closing(sender: "Sender", open_sinks: set[str], signal: str) -> Callable[[], None]:
@@ -140,7 +145,7 @@ def endpoint_of(one: "Otel") -> "Endpoint":
         certificate_file=one.certificate_file,
         client_certificate_file=one.client_certificate_file,
         client_key_file=one.client_key_file,
-        headers=_headers_of(one),
+        headers=latest(partial(read_headers, one), read_headers(one)),
         user_agent=f"session-exporter/{VERSION}",
     )
 
@@ -152,7 +157,9 @@ def _telling(one: "Otel") -> "SignalOptions":
     return SignalOptions(tuple(one.signals), Content[one.content.upper()], one.semconv, os.environ.get("TRACEPARENT"))
 
 
-def _post(sender: "Sender", signal: str) -> Callable[[bytes], OtlpAnswer]:
+def _post(sender: "Sender", signal: str) -> "Callable[[bytes], OtlpAnswer]":
+    from exporter.sinks.otlp import OtlpAnswer
+    from exporter.sinks.transport import NoAnswerError
     from otel.send.answer import NoAnswer
 
     def post(body: bytes) -> OtlpAnswer:
@@ -181,18 +188,6 @@ def _assembler(one: "Otel", telling: "SignalOptions", signal: str) -> Callable[[
         return request_bytes(resource, scope, records)
 
     return assemble
-
-
-def _headers_of(one: "Otel") -> Callable[[], dict[str, str]]:
-    """Return what reads the headers before every request; ones that cannot be read now stay what they were."""
-    last = [read_headers(one)]
-
-    def headers() -> dict[str, str]:
-        with suppress(ConfigError):
-            last[0] = read_headers(one)
-        return last[0]
-
-    return headers
 
 
 class _Sums:
@@ -243,3 +238,38 @@ class _Sums:
 
     def state(self) -> bytes:
         return self._aggregate.dump()
+
+
+def _probe(name: str, one: "Otel") -> "OtlpProbe":
+    from exporter.doctor.sinks import OtlpProbe
+
+    headers, fault = or_fault(lambda: read_headers(one))
+    return OtlpProbe(
+        name,
+        one.endpoint,
+        one.protocol,
+        one.append_path,
+        tuple(one.signals),
+        headers or {},
+        Path(one.headers_file) if one.headers_file else None,
+        fault,
+        one.certificate_file,
+        one.client_certificate_file,
+        one.client_key_file,
+    )
+
+
+def _secrets(one: "Otel") -> Iterator[str]:
+    for value in read_headers(one).values():
+        yield from (value, *value.split())  # `Bearer TOKEN`: the token alone, too
+
+
+KIND: Final = SinkKind(
+    section="otel",
+    what="traces, metrics and logs made of the events, to an OTLP endpoint ([what becomes what](telemetry.md))",
+    addresses=_addresses,
+    build=_build,
+    probe=_probe,
+    secrets=_secrets,
+    secret_file=lambda one: one.headers_file,
+)

@@ -1,0 +1,204 @@
+"""An archive as a sink: object first, then the manifest that names it, and only then may the mark move.
+
+What is killed between two of these steps is done again: an object without a manifest counts for nothing, and ids that
+are in the manifest are duplicates. A session that was forgotten leaves a note, so that it does not come back by itself.
+"""
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Final, TypeVar
+from urllib.parse import quote
+from uuid import uuid4
+
+import msgspec
+
+from exporter.core.delivery.batches import BatchLimits
+from exporter.core.delivery.gathering import Gathering
+from exporter.core.delivery.verdict import Accepted, Deleted, Later, Verdict
+from exporter.core.events.digest import total
+from exporter.sinks.archive.manifest import FORMAT, DamagedError, Manifest, check_object, read_manifest, seal
+from exporter.sinks.archive.objects import ObjectError, ObjectStore
+from exporter.sinks.sink import Ack, Capabilities, Inspection, Registered, Registration, Sent, Sink
+from exporter.sinks.threads import CallThreads
+
+LANES: Final = 2
+_EVENTS_MAX: Final = 1 << 20
+_EVENT_BYTES_MAX: Final = 1 << 30
+_SPARE_BYTES: Final = 4_096
+_ARCHIVE: Final = "archive.json"
+_NAME_BYTES_MAX: Final = 200
+
+T = TypeVar("T")
+
+
+class _Archive(msgspec.Struct, frozen=True):
+    format: int
+    store: str
+
+
+def directory_of(session: str) -> str:
+    """Return the prefix of a session's keys, which is a directory's name on any system."""
+    name = quote(session, safe="", errors="surrogatepass")
+    name = f"%2E{name[1:]}" if name.startswith(".") else name
+    if len(name) > _NAME_BYTES_MAX:
+        name = sha256(session.encode(errors="surrogatepass")).hexdigest()
+    return f"sessions/{name}/"
+
+
+class ArchiveSink(Sink):
+    """See the module. Nothing is read or written before a session is registered."""
+
+    def __init__(self, name: str, url: str, objects: ObjectStore, gathering: Gathering) -> None:
+        self.name = name
+        self.url = url
+        self.gathering = gathering
+        self.capabilities = Capabilities(ack=True, digest=True, rewound=True)
+        self._objects = objects
+        self._threads = CallThreads(LANES, "archive")
+        self._of_session: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._opening = threading.Lock()
+
+    def limits(self) -> BatchLimits:
+        """Return what one object may hold: what is gathered, or one event alone of whatever size."""
+        assert self.gathering is not None
+        return BatchLimits(_EVENTS_MAX, self.gathering.bytes_min + _SPARE_BYTES, _EVENT_BYTES_MAX)
+
+    def body_refused(self, size: int) -> None:
+        """Do nothing: no size is refused."""
+
+    async def register(self, session: str, remote_id: str | None, *, restore: bool = False) -> Registration:
+        """Say what the archive holds of the session; `restore` lets one that was forgotten be kept again."""
+
+        def look() -> Registration:
+            forgotten = f"{directory_of(session)}forgotten.json"
+            if self._objects.get(forgotten) is not None:
+                if not restore:
+                    return Deleted()
+                self._objects.delete(forgotten)
+            items = self._manifest(session).items()
+            return Registered(session, Ack(len(items), total(items.items()), next(reversed(items), None)))
+
+        return await self._call(session, look)
+
+    async def send(
+        self, remote_id: str, ids: Sequence[str], lines: Sequence[bytes], rewound: Sequence[str] = ()
+    ) -> Sent:
+        """Keep what is not kept yet, and hide what is rewound."""
+        sent = await self._call(remote_id, lambda: self._keep(remote_id, ids, lines, rewound))
+        return sent if isinstance(sent, Sent) else Sent(sent)
+
+    def _keep(self, session: str, ids: Sequence[str], lines: Sequence[bytes], rewound: Sequence[str]) -> Sent:
+        directory = directory_of(session)
+        if self._objects.get(f"{directory}forgotten.json") is not None:
+            return Sent(Deleted())
+        manifest = self._manifest(session, set_aside=True)
+        stored, hidden = manifest.stored(), set(manifest.hidden)
+        new: dict[str, bytes] = {}
+        for identity, line in zip(ids, lines, strict=True):
+            if identity in stored and identity not in hidden:
+                continue
+            hidden.discard(identity)
+            if stored.get(identity) != sha256(line).digest():
+                new.setdefault(identity, line)
+        hidden |= {identity for identity in rewound if identity in stored}
+        if new:
+            segment, packed = seal(list(new), list(new.values()))
+            self._objects.put(f"{directory}{segment.object}.jsonl.zst", packed)
+            manifest.segments.append(segment)
+        if new or hidden != manifest.hidden:
+            manifest.hidden = hidden
+            self._objects.put(f"{directory}manifest.json", manifest.write())
+        return Sent(Accepted(), count=len((stored.keys() | new.keys()) - hidden))
+
+    async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
+        """Return what the manifest names, less what is hidden."""
+        return await self._call(remote_id, lambda: self._manifest(remote_id).items())
+
+    async def inspect(self, remote_id: str, *, mend: bool = False) -> Inspection | Verdict:
+        """Read every object of the session and compare it with the manifest."""
+        return await self._call(remote_id, lambda: self._inspect(remote_id, mend))
+
+    def _inspect(self, session: str, mend: bool) -> Inspection:
+        directory = directory_of(session)
+        data = self._objects.get(f"{directory}manifest.json")
+        if data is None:
+            return Inspection({}, ("the manifest is missing",))
+        try:
+            manifest = read_manifest(data, session)
+        except DamagedError as error:
+            return Inspection({}, (str(error),))
+        faults: dict[str, str] = {}
+        for segment in manifest.segments:
+            try:
+                check_object(segment, self._objects.get(f"{directory}{segment.object}.jsonl.zst"))
+            except (DamagedError, ObjectError) as error:
+                faults[segment.object] = f"object {segment.object} {error}"
+        sound = manifest.without(set(faults))
+        if faults and mend:
+            self._objects.put(f"{directory}manifest.json", sound.write())
+        named = {f"{directory}{one.object}.jsonl.zst" for one in manifest.segments}
+        unnamed = sum(key.endswith(".zst") and key not in named for key in self._objects.list(directory))
+        noun = "object" if unnamed == 1 else "objects"
+        notes = (f"{unnamed} {noun} that the manifest does not name",) if unnamed else ()
+        return Inspection(sound.items(), tuple(faults.values()), notes)
+
+    async def forget(self, remote_id: str) -> int | Verdict | None:
+        """Delete the session's objects and its manifest; a note stays, so that it is not kept again by itself."""
+
+        def delete() -> int | None:
+            directory = directory_of(remote_id)
+            note = f"{directory}forgotten.json"
+            keys = [key for key in self._objects.list(directory) if key != note]
+            if not keys:
+                return None
+            self._objects.put(note, msgspec.json.encode({"format": FORMAT, "session": remote_id}) + b"\n")
+            for key in keys:
+                self._objects.delete(key)
+            return len(keys)
+
+        return await self._call(remote_id, delete)
+
+    async def close(self) -> None:
+        """Let go of the threads."""
+        self._threads.close()
+
+    async def _call(self, session: str, work: Callable[[], T]) -> T | Later:
+        """Do something about one session in a thread, after what is being done about it."""
+
+        def locked() -> T:
+            with self._of_session[session]:
+                self.store = self._store()
+                return work()
+
+        try:
+            return await self._threads.call(locked)
+        except ObjectError as error:
+            return Later(str(error), alarm=True)
+
+    def _store(self) -> str:
+        """Return the name that this archive has for good, given to it when there is none."""
+        with self._opening:
+            data = self._objects.get(_ARCHIVE)
+            try:
+                known = msgspec.json.decode(data or b"", type=_Archive)
+            except msgspec.MsgspecError:
+                known = _Archive(FORMAT, str(uuid4()))
+                self._objects.put(_ARCHIVE, msgspec.json.encode(known) + b"\n")
+            if known.format != FORMAT:
+                raise ObjectError(f"the archive has format {known.format}; this exporter writes format {FORMAT}")
+            return known.store
+
+    def _manifest(self, session: str, *, set_aside: bool = False) -> Manifest:
+        """Return what is kept of a session, which is nothing where the manifest is missing or damaged."""
+        key = f"{directory_of(session)}manifest.json"
+        data = self._objects.get(key)
+        if data is None:
+            return Manifest(session)
+        try:
+            return read_manifest(data, session)
+        except DamagedError:
+            if set_aside:
+                self._objects.put(f"{key}.damaged-{sha256(data).hexdigest()[:8]}", data)
+            return Manifest(session)
