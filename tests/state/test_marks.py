@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.delivery.position import START, Identity, Position, tail_hash
-from exporter.state.marks import DELETED_THERE, Mark, MarkStore, StoreDamagedError, StoreUnwritableError
+from exporter.core.delivery.position import DELETED_THERE, START, Identity, Mark, Position, tail_hash
+from exporter.state.marks import MarkStore, StoreDamagedError, StoreUnwritableError
 from tests.state.damage import DAMAGE
 from tests.state.full_disk import full_disk
 from tests.state.killing import killed_after
