@@ -224,8 +224,7 @@ class Daemon:
         if any(lane.progress.problem for _, lane in every):
             return Exit.PARTIAL
         chosen = every if chosen is None else chosen
-        countings = (run.sink_state.counting for run in {*runs, *(run for run, _ in chosen)})
-        streams = (one.streams for one in countings if one is not None)
+        streams = (run.sink_state.feed.sums.streams for run in {*runs, *(run for run, _ in chosen)})
         kept_for = {lane.file.session for _, lane in chosen}.union(*streams)
         return Exit.PARTIAL if any(self.quarantine.count(session=one) for one in kept_for) else Exit.DONE
 
@@ -236,8 +235,7 @@ class Daemon:
     def _summing(runs: "set[SinkWorkers]", *, hurry: bool) -> "set[SinkWorkers]":
         """Return the sinks that have sums to send, and let them not wait for more if there is hurry."""
         for run in runs if hurry else ():
-            if run.sink_state.counting is not None:
-                run.sink_state.counting.hurried = True
+            run.sink_state.feed.sums.hurried = True
         return {run for run in runs if not run.summed_up}
 
     async def catch_up(

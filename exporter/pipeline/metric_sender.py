@@ -9,12 +9,14 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol, assert_never
 
 from exporter.core.delivery.batches import Again, Delivery, Done, Leave, QuarantineEvent, Send, Settled
 from exporter.core.delivery.gate import Closed, Go, Hold
+from exporter.core.delivery.segment import Segment
 from exporter.core.delivery.verdict import Later, Unauthorized
+from exporter.pipeline.feed import Sums
 from exporter.pipeline.sink_state import SinkState
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 from exporter.state.pending_metrics import sum_up, waiting
@@ -43,8 +45,10 @@ class PendingSums(Protocol):
     def state(self) -> bytes: ...
 
 
-class MetricSender:
+class MetricSender(Sums):
     """Sends the sums of one sink, every `interval_seconds` or as soon as somebody waits for them."""
+
+    counts = True
 
     def __init__(self, make: Callable[[bytes | None], PendingSums], interval_seconds: float) -> None:
         self.hurried = False
@@ -61,9 +65,13 @@ class MetricSender:
         return not self._sending and not self._counted.is_set()
 
     @property
-    def streams(self) -> list[str]:
+    def streams(self) -> Sequence[str]:
         """The streams that something was counted for."""
         return list(self._sums)
+
+    def of(self, segment: Segment) -> Sequence[bytes]:
+        """Return what the feed packed."""
+        return [line for line in segment.lines if line]
 
     def counted(self) -> None:
         """Note that something was counted."""
@@ -144,7 +152,7 @@ class MetricSender:
                     match delivery.answered(sent.verdict):
                         case Settled():
                             sink_state.succeeded()
-                            sink_state.heard(stream, 0, some, sent)
+                            sink_state.note_remarks(stream, 0, some, sent)
                             for number in sent.rejected:
                                 sink_state.refuse(stream, None, 0, points[int(number)], sent.refusal, sent.told)
                         case Again():

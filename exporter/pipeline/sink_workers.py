@@ -9,7 +9,6 @@ from typing import Final
 from exporter.core.delivery.gate import Closed, Go, Hold
 from exporter.core.delivery.schedule import Schedule
 from exporter.pipeline.lane import Lane
-from exporter.pipeline.record_feed import has_ended
 from exporter.pipeline.sink_state import SinkState
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 
@@ -28,7 +27,6 @@ class SinkWorkers:
         self._work = asyncio.Event()
         self._gate_moved = asyncio.Event()
         self._workers: list[asyncio.Task[None]] = []
-        self._counting: asyncio.Task[None] | None = None
         self._sums_up = False
         self._stopping = self._sees_all = False
         sink_state.on_new_store = self._look_for_all
@@ -45,9 +43,9 @@ class SinkWorkers:
 
     def start(self, *, sum_up: bool) -> None:
         """Begin to work; somebody else sums up what is counted unless `sum_up` says so."""
-        self._sums_up = sum_up and self.sink_state.counting is not None
-        if self.sink_state.counting is not None and sum_up:
-            self._counting = asyncio.create_task(self.sink_state.counting.run(self.sink_state, self._quiet))
+        self._sums_up = sum_up
+        if sum_up:
+            self._sending_sums = asyncio.create_task(self.sink_state.feed.sums.run(self.sink_state, self._quiet))
         self._workers = [asyncio.create_task(self._worker()) for _ in range(self._connections)]
 
     def ask(self, lane: Lane) -> None:
@@ -66,7 +64,7 @@ class SinkWorkers:
         `sees_all` says that every session with a mark has a lane.
         """
         self._sees_all = sees_all
-        if self.sink_state.mapping is None and self.sink_state.known_store() is not None:
+        if self.sink_state.feed.holds_events and self.sink_state.known_store() is not None:
             for lane in self.lanes.values():
                 if lane.doubt():
                     self.ask(lane)
@@ -87,15 +85,12 @@ class SinkWorkers:
     @property
     def summed_up(self) -> bool:
         """Tell whether what the lanes counted has been sent, where that is apart from what they do."""
-        return not self._sums_up or self.sink_state.counting is None or self.sink_state.counting.settled
+        return not self._sums_up or self.sink_state.feed.sums.settled
 
     def look_for_endings(self) -> None:
         """Give a turn to the lanes of sessions that have something open while their process has ended."""
-        mapping = self.sink_state.mapping
-        if mapping is None or self._stopping:
-            return
-        for lane in self.lanes.values():
-            if lane.settled and mapping.mapper.is_open(lane.file) and has_ended(lane.file):
+        for lane in () if self._stopping else self.lanes.values():
+            if lane.settled and self.sink_state.feed.is_left_open(lane.file):
                 self.ask(lane)
 
     async def stop(self, drain_seconds: float) -> None:
@@ -103,8 +98,8 @@ class SinkWorkers:
         self._stopping = True
         self._work.set()
         self._gate_moved.set()
-        if self._counting is not None:
-            self._counting.cancel()
+        if self._sums_up:
+            self._sending_sums.cancel()
         if self._workers:
             _, pending = await asyncio.wait(self._workers, timeout=drain_seconds)
             for task in pending:
@@ -142,7 +137,7 @@ class SinkWorkers:
             self._gate_moved.set()
         if self.sink_state.new_store is not None and not any(one.in_doubt for one in self.lanes.values()):
             with contextlib.suppress(sqlite3.Error, StoreDamagedError, StoreUnwritableError):
-                self.sink_state.looked_through(everywhere=self._sees_all)
+                self.sink_state.store_checked(everywhere=self._sees_all)
         if more or lane.asked:
             self._schedule.add(lane, live=lane.live)
             self._work.set()

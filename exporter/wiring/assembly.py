@@ -15,6 +15,7 @@ from exporter.daemon.daemon import Daemon, SessionScope
 from exporter.daemon.running import Redactors, RunningExporter
 from exporter.errors import StateError
 from exporter.observe import NoticeLog
+from exporter.pipeline.event_feed import EventFeed
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.pipeline.sink_state import SinkState
 from exporter.sinks.configured import http_sink
@@ -200,7 +201,14 @@ def _sink_states(
     sink_states = [
         (
             SinkState(
-                sink, store.sink_id(sink.name, sink.url), Gate(), store, quarantine, reader, notice, keep_live=live
+                sink,
+                store.sink_id(sink.name, sink.url),
+                Gate(),
+                store,
+                quarantine,
+                reader,
+                notice,
+                EventFeed(reader, keep_live=live),
             ),
             connections,
         )
@@ -213,18 +221,11 @@ def _sink_states(
             told = tally.another() if number and tally is not None else tally
             for made in otlp_sinks(name, one, reader, exporter_id(store), notice, told):
                 sink_id = store.sink_id(made.sink.name, made.sink.url)
-                sink_state = SinkState(
-                    made.sink, sink_id, Gate(), store, quarantine, reader, notice, made.mapping, made.counting
-                )
+                sink_state = SinkState(made.sink, sink_id, Gate(), store, quarantine, reader, notice, made.feed)
                 sink_states.append((sink_state, LANES))
-    # The signals of an endpoint read together, by their mapper.
-    readers = {
-        id(sink_state.mapping.mapper if sink_state.mapping is not None else sink_state) for sink_state, _ in sink_states
-    }
+    readers = {id(sink_state.feed.reads_with) for sink_state, _ in sink_states}
     for sink_state, _ in sink_states:
-        sink_state.shared = len(readers) > 1
-        if sink_state.mapping is not None:
-            sink_state.mapping.mapper.shared = sink_state.shared
+        sink_state.feed.share(len(readers) > 1)
     return sink_states
 
 

@@ -12,7 +12,7 @@ from config.token import read_headers
 from exporter.core.names import otlp_name
 from exporter.core.notice import Level, Notice
 from exporter.pipeline.metric_sender import MetricSender, PendingSums
-from exporter.pipeline.record_feed import Mapper, SignalMapping
+from exporter.pipeline.record_feed import Mapper, RecordFeed
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sinks.otlp import NoAnswerError, Otlp, OtlpAnswer, Streams
 from exporter.version import VERSION
@@ -38,8 +38,7 @@ class OtlpSink:
     """One signal of an endpoint, with what makes its records."""
 
     sink: Otlp
-    mapping: SignalMapping
-    counting: MetricSender | None
+    feed: RecordFeed
 
 
 def otlp_sinks(
@@ -77,9 +76,7 @@ def otlp_sinks(
             stream_per_session=signal == "logs",
             close=_closing(sender, open_sinks, signal),
         )
-        counting = _counting(one, telling, notice) if signal == "metrics" else None
-        pack = _pack if signal == "metrics" else None
-        yield OtlpSink(sink, SignalMapping(mapper, signal, repeats=signal != "logs", pack=pack), counting)
+        yield OtlpSink(sink, _feed(mapper, signal, one, telling, notice))
 
 
 def _pack(measured: "Sequence[list[Measurement]]") -> bytes:
@@ -89,8 +86,13 @@ def _pack(measured: "Sequence[list[Measurement]]") -> bytes:
     return pack([one for some in measured for one in some])
 
 
-def _counting(one: "Otel", telling: "SignalOptions", notice: Callable[[Notice], None]) -> MetricSender:
-    return MetricSender(lambda state: _Sums(state, one, telling, notice), _METRICS_SECONDS)
+def _feed(
+    mapper: Mapper, signal: str, one: "Otel", telling: "SignalOptions", notice: Callable[[Notice], None]
+) -> RecordFeed:
+    if signal != "metrics":
+        return RecordFeed(mapper, signal, repeats=signal != "logs")
+    sender = MetricSender(lambda state: _Sums(state, one, telling, notice), _METRICS_SECONDS)
+    return RecordFeed(mapper, signal, pack=_pack, sums=sender)
 
 
 @dataclass(frozen=True, slots=True)
