@@ -141,7 +141,7 @@ class Daemon:
             run.start(sum_up=sum_up)
         self.source.start()
         for run in self.runs if deliver else ():
-            run.look_for_one(sees_all=not self.scope.sessions)
+            run.check_one_session(sees_all=not self.scope.sessions)
         if self.observing is not None:
             self.observing.start(connect=deliver)
         self.ready.set()
@@ -164,7 +164,7 @@ class Daemon:
             await asyncio.sleep(NOTED_SECONDS)
             self.rates.note()
             for run in self.runs:
-                run.look_for_endings()
+                run.check_endings()
 
     async def stop(self) -> None:
         """Finish what is under way, for `drain_seconds` at most, and let go of everything."""

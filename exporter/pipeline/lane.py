@@ -39,7 +39,6 @@ class Lane:
         self._turning = asyncio.Lock()
         self._session = SinkSession(file, sink_state, mark, self.progress)
         self._state = self._session.state
-        self._requests: list[SessionEvent] = []  # what others want, while a turn is under way
         self._epoch = sink_state.store.epoch
 
     # ---- what others may know and ask -----------------------------------------------------------------------
@@ -57,7 +56,7 @@ class Lane:
     @property
     def stopped(self) -> bool:
         """See `SessionState.stopped`."""
-        return self._state.stopped and SessionEvent.START_OVER not in self._requests
+        return self._state.stopped and SessionEvent.START_OVER not in self._session.requests
 
     def rest_seconds(self) -> float:
         """Return for how long the session is to be left alone."""
@@ -71,7 +70,7 @@ class Lane:
         """Tell whether the sink has what stood before an offset of a generation of the file."""
         if self.settled:
             return True
-        follows = self._state.follows and not self._requests
+        follows = self._state.follows and not self._session.requests
         is_same = self._session.walk.generation == self.file.generation == generation
         return follows and is_same and self.position.offset >= offset
 
@@ -91,7 +90,7 @@ class Lane:
     @property
     def in_doubt(self) -> bool:
         """Whether the sink is still to be asked if it has the session."""
-        asked = self._state.in_doubt or SessionEvent.DOUBT in self._requests
+        asked = self._state.in_doubt or SessionEvent.DOUBT in self._session.requests
         return asked and not self.stopped and not self._gone()
 
     def doubt(self) -> bool:
@@ -103,7 +102,7 @@ class Lane:
 
     def _request(self, event: SessionEvent) -> None:
         """Take in what somebody wants, now or at the end of the turn that is under way."""
-        self._requests.append(event)
+        self._session.requests.append(event)
         if not self._turning.locked():
             self._take_requests()
 
@@ -161,11 +160,7 @@ class Lane:
         if (epoch := self.sink_state.store.epoch) != self._epoch:
             self._session.store_lost()
             self._epoch = epoch
-        while self._requests:
-            event = self._requests[0]
-            restores = event is SessionEvent.START_OVER and self._state.stopped
-            self._session.take(SessionEvent.RESTORE if restores else event)
-            del self._requests[0]
+        self._session.take_requests()
 
     async def _step(self) -> bool:
         session = self._session
@@ -271,7 +266,7 @@ class Lane:
 
     def _settle(self) -> bool:
         """Note that there is nothing to do, but for what was asked for during this turn."""
-        self.settled = not self._requests
+        self.settled = not self._session.requests
         self.behind_since = None
         return not self.settled
 

@@ -48,13 +48,14 @@ class SinkSession:
     """The only one to change the mark and the state of one session at one sink.
 
     At most one request is under way. What concerns the sink as a whole is noted at its `sink_state`. `walk` is where
-    the session is read, `rest_until` until when it is left alone.
+    the session is read, `rest_until` until when it is left alone, `requests` what others want of it, not taken in yet.
     """
 
     def __init__(self, file: SessionFile, sink_state: SinkState, mark: Mark | None, progress: LaneProgress) -> None:
         self.state = SessionState(mark)
         self.walk = Walk()
         self.rest_until = 0.0
+        self.requests: list[SessionEvent] = []
         self._file = file
         self._session = file.session
         self._sink_state = sink_state
@@ -71,6 +72,14 @@ class SinkSession:
         for effect in transition.effects:
             self._carry_out(effect, event, known or {}, verdict or Accepted())
         self.state.enter(transition)
+
+    def take_requests(self) -> None:
+        """Take in what others want."""
+        while self.requests:
+            event = self.requests[0]
+            restores = event is SessionEvent.START_OVER and self.state.stopped
+            self.take(SessionEvent.RESTORE if restores else event)
+            del self.requests[0]
 
     def _carry_out(self, effect: Effect, event: SessionEvent, known: Mapping[str, bytes], verdict: Verdict) -> None:
         sink_state, mark = self._sink_state, self.state.mark
@@ -222,6 +231,8 @@ class SinkSession:
         if state.mark.remote_id != answer.remote_id:
             await self.commit(replace(state.mark, remote_id=answer.remote_id))
         self.take(SessionEvent.COUNT_AGREES if agrees else SessionEvent.COUNT_DIFFERS)
+        # An answer of another store makes every session doubted; this one has its answer.
+        self.requests = [event for event in self.requests if event is not SessionEvent.DOUBT]
         return True
 
     async def _ask(self) -> None:

@@ -12,7 +12,7 @@ from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_state import SinkState
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 
-TOKEN_LOOK_SECONDS: Final = 1.0
+TOKEN_POLL_SECONDS: Final = 1.0
 TROUBLE_SECONDS: Final = 5.0
 
 
@@ -29,7 +29,7 @@ class SinkWorkers:
         self._workers: list[asyncio.Task[None]] = []
         self._sums_up = False
         self._stopping = self._sees_all = False
-        sink_state.on_new_store = self._look_for_all
+        sink_state.on_new_store = self._check_all_sessions
 
     @property
     def name(self) -> str:
@@ -58,7 +58,7 @@ class SinkWorkers:
             self._schedule.add(lane, live=lane.live)
             self._work.set()
 
-    def look_for_one(self, *, sees_all: bool) -> None:
+    def check_one_session(self, *, sees_all: bool) -> None:
         """Ask about one session, where we know which store the receiver had: another one answers for all of them.
 
         `sees_all` says that every session with a mark has a lane.
@@ -70,7 +70,7 @@ class SinkWorkers:
                     self.ask(lane)
                     return
 
-    def _look_for_all(self) -> None:
+    def _check_all_sessions(self) -> None:
         for lane in self.lanes.values():
             if lane.doubt():
                 self.ask(lane)
@@ -87,7 +87,7 @@ class SinkWorkers:
         """Tell whether what the lanes counted has been sent, where that is apart from what they do."""
         return not self._sums_up or self.sink_state.feed.sums.settled
 
-    def look_for_endings(self) -> None:
+    def check_endings(self) -> None:
         """Give a turn to the lanes of sessions that have something open while their process has ended."""
         for lane in () if self._stopping else self.lanes.values():
             if lane.settled and self.sink_state.feed.is_left_open(lane.file):
@@ -157,7 +157,7 @@ class SinkWorkers:
                 case Hold(until):
                     await self._wait_for_gate(until - time.monotonic())
                 case Closed():
-                    await self._wait_for_gate(TOKEN_LOOK_SECONDS)
+                    await self._wait_for_gate(TOKEN_POLL_SECONDS)
                     gate.token_is(self.sink_state.sink.token())
         return False
 
