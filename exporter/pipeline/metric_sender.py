@@ -23,7 +23,7 @@ from exporter.state.pending_metrics import sum_up, waiting
 from exporter.state.quarantine import QuarantineFullError
 
 _SEGMENTS_MAX: Final = 64
-_LOOK_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 _RETRY_SECONDS: Final = 1.0
 
 
@@ -100,7 +100,7 @@ class MetricSender(Sums):
         """Wait for more to be counted; return whether somebody waits for all of it to be sent."""
         begun = time.monotonic()
         while time.monotonic() - begun < self._interval_seconds and not (self.hurried and quiet()):  # noqa: ASYNC110
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
         hurried, self.hurried = self.hurried, False
         return hurried
 

@@ -54,14 +54,14 @@ class Mapper:
         self._reader = reader
         self._make = make
         self._machines: OrderedDict[Place, Machine] = OrderedDict()
-        self._kept = RecordCache()
+        self._cache = RecordCache()
         self._ended: dict[Place, SegmentRecords] = {}
         self._closed: dict[SessionFile, Place] = {}
         self._locks: dict[SessionFile, asyncio.Lock] = {}
 
     def join(self, signal: str) -> None:
         """Note that somebody will want the records of a signal."""
-        self._kept.join(signal)
+        self._cache.join(signal)
 
     async def segment(
         self,
@@ -78,12 +78,12 @@ class Mapper:
         stands in the place of the first one, and nothing in the others'.
         """
         place = (file, file.generation, position.offset)
-        if not self._kept.holds(place):
-            await self._kept.wait(signal)
+        if not self._cache.holds(place):
+            await self._cache.wait(signal)
         async with self._locks.setdefault(file, asyncio.Lock()):
-            mapped = self._kept.get(place, signal)
+            mapped = self._cache.get(place, signal)
             if mapped is None and await self._map(place, position, last_id):
-                mapped = self._kept.get(place, signal)
+                mapped = self._cache.get(place, signal)
         return mapped.segment(signal, skip, pack) if mapped is not None else None
 
     async def ending(
@@ -134,7 +134,7 @@ class Mapper:
                 await asyncio.sleep(0)
             mapped.add(machine.take(source.lines[first : first + _SLICE_EVENTS], time.time_ns(), first))
         self._put_back((file, generation, source.end.offset), machine)
-        self._kept.put(place, mapped)
+        self._cache.put(place, mapped)
         return True
 
     def _limits(self) -> tuple[int, int]:
