@@ -159,12 +159,9 @@ class MetricSender(Sums):
                             sink_state.retries += 1
                         case QuarantineEvent(index, reason):
                             sink_state.refuse(stream, None, 0, points[index], reason)
-                        case Leave(Unauthorized(status)):
-                            sink_state.refused(status, stream)
-                            return False
                         case Leave(verdict):
-                            later = verdict if isinstance(verdict, Later) else Later(type(verdict).__name__.lower())
-                            sink_state.failed(later, stream)
+                            about_sink = isinstance(verdict, Later | Unauthorized)
+                            sink_state.note(verdict if about_sink else Later(type(verdict).__name__.lower()), stream)
                             return False
                         case unknown:
                             assert_never(unknown)
