@@ -74,9 +74,12 @@ class SegmentReader:
             keep_live=keep_live,
             seen=seen,
         )
+        return await (self._make_once if shared else self._make)(file, position, build)
+
+    async def _make_once(
+        self, file: SessionFile, position: Position, build: Callable[[Position], SegmentBuilder]
+    ) -> Segment | None:
         key = (file, file.generation, position.offset)
-        if not shared:
-            return await self._make(file, position, build)
         while (making := self._making.get(key)) is not None:
             await making.wait()
         if (kept := self._cache.get(key)) is not None:
