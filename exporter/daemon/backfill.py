@@ -66,9 +66,9 @@ async def backfill(
 
 def history_notes(chosen: Sequence[tuple[SinkWorkers, SessionFile]]) -> list[str]:
     """Return what a person should know before history goes to sinks of which some are known to drop it."""
-    old = {
-        run for run, file in chosen if time.time() - file.modified > _OLD_SECONDS and run.sink_state.mapping is not None
-    }
+    now = time.time()
+    telemetry = [(run, file) for run, file in chosen if not run.sink_state.feed.holds_events]
+    old = {run for run, file in telemetry if now - file.modified > _OLD_SECONDS}
     told = ((run, drops_history(run.sink_state.sink.url, run.name.rpartition(":")[2])) for run in old)
     return sorted(f"{run.name}: {note}" for run, note in told if note is not None)
 
@@ -79,7 +79,7 @@ async def would_send(run: SinkWorkers, file: SessionFile, *, from_start: bool) -
     skip = {} if from_start else sink_state.store.delivered(file.session, sink_state.sink_id)
     events = size = masked = 0
     position = START
-    if sink_state.mapping is not None:
+    if not sink_state.feed.holds_events:
         mark = None if from_start else sink_state.store.mark(file.session, sink_state.sink_id)
         position, skip = (mark.position if mark else START), {}
     while (segment := await sink_state.reader.segment(file, position, None, skip=skip)) is not None:
@@ -107,7 +107,7 @@ class _Way:
         self.end = (self.file.generation, self.file.size)
         if from_start:
             lane.start_over()
-        elif self.run.sink_state.mapping is None:
+        elif self.run.sink_state.feed.holds_events:
             lane.doubt()
         self.run.ask(lane)
 
@@ -124,8 +124,7 @@ class _Way:
 
     def forget(self) -> None:
         """Let go of what is needed for nothing but further events."""
-        if self.run.sink_state.mapping is not None:
-            self.run.sink_state.mapping.mapper.forget(self.file)
+        self.run.sink_state.feed.forget(self.file)
 
     @property
     def over(self) -> bool:
@@ -173,7 +172,7 @@ class _History:
         # The signals of telemetry of a session are made together, so they begin together.
         by_group: dict[str, dict[str, list[_Way]]] = {}
         for way in self.ways.values():
-            group = "telemetry" if way.run.sink_state.mapping is not None else way.run.name
+            group = way.run.name if way.run.sink_state.feed.holds_events else "telemetry"
             by_group.setdefault(group, {}).setdefault(way.file.session, []).append(way)
         self._queues = {group: deque(sessions.values()) for group, sessions in by_group.items()}
         self._begun: dict[str, list[list[_Way]]] = {group: [] for group in by_group}
@@ -223,8 +222,7 @@ class _History:
         by_sink = {row.sink: row for row in rows}
         for way in ways:
             way.helped = by_sink.get(way.run.name)
-            if way.run.sink_state.counting is not None:
-                way.run.sink_state.counting.counted()
+            way.run.sink_state.feed.sums.counted()
             if way.helped is None or way.helped.state != "delivered":
                 way.begin(self._daemon, from_start=self._from_start and way.helped is None)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from exporter.core.delivery.backfill_plan import Unknown, chosen
+from exporter.core.delivery.position import DELETED_THERE
 from exporter.core.delivery.segment import Unsendable
 from exporter.core.delivery.verdict import Later, Verdict
 from exporter.core.events.envelope import Envelope, decode, is_utf8
@@ -21,7 +22,6 @@ from exporter.daemon.verify import ended, verify
 from exporter.errors import Exit, UsageError
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sources.files.session_file import SessionFile
-from exporter.state.marks import DELETED_THERE
 from exporter.state.quarantine import Quarantined
 from exporter.status import DELETED, DIFFERENT
 
@@ -109,7 +109,7 @@ class ControlRequests:
             delivered = mark.delivered if mark else 0
             kept = len(run.sink_state.quarantine.ids(file.session, run.name))
             lag = max(0, int(described["events"]) - delivered - kept)
-            if run.sink_state.mapping is not None or file.is_journal:  # whose front may be cut off
+            if not run.sink_state.feed.holds_events or file.is_journal:  # whose front may be cut off
                 lag = events_between(file, lane.position.offset if lane else mark.position.offset if mark else 0)
             if mark is not None and mark.state == DELETED_THERE:
                 sinks.append({"name": run.name, "delivered": delivered, "lag_events": 0, "state": DELETED})
@@ -260,7 +260,7 @@ class ControlRequests:
         file = self._daemon.files.get(entry.session)
         run = self._runs([entry.sink])[0] if entry.sink else None
         lane = self._daemon.lane(run, file) if run is not None and file is not None else None
-        if run is not None and run.sink_state.mapping is not None:  # what is kept is a record, not the event
+        if run is not None and not run.sink_state.feed.holds_events:  # what is kept is a record, not the event
             return await replay_records(run, lane, entry)
         envelope, shown = decode(entry.raw), self._presentable(entry.raw)
         if not isinstance(envelope, Envelope):

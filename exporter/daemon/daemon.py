@@ -141,7 +141,7 @@ class Daemon:
             run.start(sum_up=sum_up)
         self.source.start()
         for run in self.runs if deliver else ():
-            run.look_for_one(sees_all=not self.scope.sessions)
+            run.check_one_session(sees_all=not self.scope.sessions)
         if self.observing is not None:
             self.observing.start(connect=deliver)
         self.ready.set()
@@ -164,7 +164,7 @@ class Daemon:
             await asyncio.sleep(NOTED_SECONDS)
             self.rates.note()
             for run in self.runs:
-                run.look_for_endings()
+                run.check_endings()
 
     async def stop(self) -> None:
         """Finish what is under way, for `drain_seconds` at most, and let go of everything."""
@@ -227,8 +227,7 @@ class Daemon:
         if any(lane.progress.problem for _, lane in every):
             return Exit.PARTIAL
         chosen = every if chosen is None else chosen
-        countings = (run.sink_state.counting for run in {*runs, *(run for run, _ in chosen)})
-        streams = (one.streams for one in countings if one is not None)
+        streams = (run.sink_state.feed.sums.streams for run in {*runs, *(run for run, _ in chosen)})
         kept_for = {lane.file.session for _, lane in chosen}.union(*streams)
         return Exit.PARTIAL if any(self.quarantine.count(session=one) for one in kept_for) else Exit.DONE
 
@@ -239,8 +238,7 @@ class Daemon:
     def _summing(runs: "set[SinkWorkers]", *, hurry: bool) -> "set[SinkWorkers]":
         """Return the sinks that have sums to send, and let them not wait for more if there is hurry."""
         for run in runs if hurry else ():
-            if run.sink_state.counting is not None:
-                run.sink_state.counting.hurried = True
+            run.sink_state.feed.sums.hurried = True
         return {run for run in runs if not run.summed_up}
 
     async def catch_up(

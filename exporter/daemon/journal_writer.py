@@ -130,7 +130,7 @@ class JournalWriter:
         if known is None or known[0] != begins:
             ids: set[str] = set()
             for run in self._daemon.runs:
-                if run.sink_state.mapping is None:
+                if run.sink_state.feed.holds_events:
                     ids |= run.sink_state.store.delivered(session, run.sink_state.sink_id).keys()
             known = self._delivered[session] = (begins, ids)
         return id in known[1]

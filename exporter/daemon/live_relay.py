@@ -41,7 +41,7 @@ class LiveRelay:
     def __init__(self, runs: Sequence[SinkWorkers], redaction: "Redactors", tell: Tell | None = None) -> None:
         self.shown = 0
         self.dropped = 0
-        self._runs = [run for run in runs if run.sink_state.keep_live]
+        self._runs = [run for run in runs if run.sink_state.feed.keep_live]
         self._redact = redaction.event
         self._texts = LiveText(redaction.stream)
         self._tell = tell

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from exporter.core.delivery.position import Identity
+from exporter.core.delivery.position import FOLLOWING, Identity, Mark
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE, last_error_name
-from exporter.state.marks import FOLLOWING, Mark, MarkStore
+from exporter.state.marks import MarkStore
 from exporter.state.pending_metrics import waiting
 from exporter.state.quarantine import Quarantine
 from exporter.status import DaemonStatus, SinkStatus, SourceStatus, StatusReport

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from exporter.core.delivery.segment import Unsendable
 from exporter.errors import Exit
-from exporter.pipeline.single_event import refusal
+from exporter.pipeline.sink_session import refusal
 
 if TYPE_CHECKING:
     from exporter.daemon.daemon import Daemon
@@ -27,7 +27,7 @@ async def replay_event(daemon: "Daemon", entry: "Quarantined", event: Unsendable
         return "its session is gone"
     mapped = []
     for run in daemon.runs:
-        if run.sink_state.mapping is None:
+        if run.sink_state.feed.holds_events:
             refused = await daemon.lane(run, file).send_one(event)
             if refused is not None:
                 return refused
@@ -66,7 +66,7 @@ async def replay_records(run: "SinkWorkers", lane: "Lane | None", entry: "Quaran
         return await lane.send_one(Unsendable(entry.offset, entry.raw, len(entry.raw), entry.reason, entry.event))
     sink_state = run.sink_state
     mark = sink_state.store.mark(entry.session, sink_state.sink_id)
-    stream = entry.session if sink_state.counting is not None else mark.remote_id if mark is not None else None
+    stream = sink_state.feed.stream(entry.session, mark)
     if stream is None:
         return "its session is gone"
     sent = await sink_state.sink.send(stream, [entry.event or ""], [entry.raw])

@@ -66,7 +66,7 @@ class Reports:
                 await self._sessions(run)
                 if run.sink_state.sink.capabilities.reports and now - last_exporter >= _EXPORTER_SECONDS:
                     await self._exporter(run)
-                    run.sink_state.met()
+                    run.sink_state.check_store()
             if now - last_exporter >= _EXPORTER_SECONDS:
                 last_exporter = now
 

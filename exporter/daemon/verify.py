@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from exporter.core.delivery.position import START
+from exporter.core.delivery.position import START, Mark
 from exporter.core.delivery.verdict import Deleted, Later, Missing, Unauthorized, Verdict
 from exporter.core.events.digest import total
 from exporter.errors import Exit
 from exporter.pipeline.lane import Lane
 from exporter.sinks.sink import Inspection, Registered, Registration
-from exporter.state.marks import Mark
 from exporter.status import DELETED, DIFFERENT, EQUAL, REFUSED, UNREACHABLE, VerifyRow
 
 LOST: Final = "the receiver has not this session any more; --repair sends it again"

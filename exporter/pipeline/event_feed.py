@@ -1,65 +1,65 @@
-"""How a lane gets at its next segment: from the segment reader as it is, or made into the records of its sink."""
+"""The feed of a sink that takes the events themselves: segments as the reader makes them."""
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Final
 
-from exporter.core.delivery.position import Position
-from exporter.core.delivery.reconcile import Reconciliation
-from exporter.core.delivery.segment import Segment
-from exporter.pipeline.record_feed import has_ended
-from exporter.pipeline.sink_state import SinkState
+from exporter.core.delivery.batches import BatchLimits
+from exporter.core.delivery.reconcile import Walk
+from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Segment
+from exporter.pipeline.feed import Feed
+from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sources.files.session_file import SessionFile
 
-_NOTHING: Final[frozenset[str]] = frozenset()
+# A body is a little longer than its events.
+_BODY_SPARE_BYTES: Final = 4_096
 
 
-class Reading:
-    """Reads one session for one sink. `delivered` says what the sink had when we began."""
+class EventFeed(Feed):
+    """See the module. `keep_live` asks for redacted ephemeral events as well."""
 
-    def __init__(self, file: SessionFile, sink_state: SinkState, delivered: Callable[[], Container[str]]) -> None:
-        self._file = file
-        self._sink_state = sink_state
-        self._delivered = delivered
-        self._known: Container[str] | None = None
-        self._ended: tuple[int, int] | None = None
+    holds_events = True
 
-    def forget(self) -> None:
-        """Ask again what the sink has before the next segment is read."""
-        self._known = self._ended = None
+    def __init__(self, reader: SegmentReader, *, keep_live: bool = False) -> None:
+        self.keep_live = keep_live
+        self.reads_with = self
+        self._reader = reader
+        self._shared = False
 
-    async def next(self, position: Position, last_id: str | None, reconciling: Reconciliation | None) -> Segment | None:
-        """Return the next segment from `position`, None at the end of the file."""
-        mapping = self._sink_state.mapping
-        if mapping is not None:
-            return await mapping.segment(self._file, position, last_id, self._skip(reconciling))
-        seen: set[str] | None = set() if reconciling else None
-        segment = await self._sink_state.reader.segment(
-            self._file,
-            position,
-            last_id,
-            shared=self._sink_state.shared and reconciling is None,
-            keep_live=self._sink_state.keep_live,
-            skip=reconciling.skip if reconciling else None,
-            limits=self._sink_state.segment_limits(),
+    def share(self, shared: bool) -> None:
+        """See `Feed`."""
+        self._shared = shared
+
+    async def next(self, file: SessionFile, walk: Walk, after: Segment | None, limits: BatchLimits) -> Segment | None:
+        """Read as many events and bytes at once as the sink takes, or the wire's floor when sinks share them."""
+        compared = walk.reconciliation is not None
+        seen = set[str]() if compared else None
+        segment = await self._reader.segment(
+            file,
+            after.end if after else walk.position,
+            after.last_id if after else walk.last_id,
+            shared=self._shared and not compared,
+            keep_live=self.keep_live,
+            skip=walk.skip,
+            limits=(EVENTS_MAX, BYTES_MAX)
+            if self._shared
+            else (limits.events_max, limits.bytes_max - _BODY_SPARE_BYTES),
             seen=seen,
         )
         if segment is not None and seen is not None:
             segment.seen = seen
         return segment
 
-    async def ending(self, position: Position, reconciling: Reconciliation | None) -> Segment | None:
-        """Return, once, what is left to send at the end of a file that no process will continue."""
-        mapping, place = self._sink_state.mapping, (self._file.generation, position.offset)
-        if mapping is None or self._ended == place or not has_ended(self._file):
-            return None
-        self._ended = place
-        return await mapping.ending(self._file, position, self._skip(reconciling))
+    def forget(self, file: SessionFile) -> None:
+        """Do nothing: all that is kept is kept by the reader, for all sinks."""
 
-    def _skip(self, reconciling: Reconciliation | None) -> Container[str]:
-        """Return what is not sent again. A span that was open when we began may have been sent by who was before us."""
-        if reconciling is not None:
-            return reconciling.skip
-        if self._known is None:
-            assert self._sink_state.mapping is not None
-            self._known = self._delivered() if self._sink_state.mapping.repeats else _NOTHING
-        return self._known
+    def skip(self, delivered: Callable[[], Container[str]]) -> Container[str] | None:
+        """Skip nothing: what is behind the mark was not delivered."""
+        return None
+
+    def known(self, delivered: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """Take the sink to have nothing: it is sent everything again, and its ids make that harmless."""
+        return {}
+
+    def taken(self, segment: Segment, ids: Sequence[str]) -> tuple[int, str | None]:
+        """Return the number of the ids, and the last of them."""
+        return len(ids), ids[-1] if ids else None

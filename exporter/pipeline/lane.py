@@ -1,30 +1,25 @@
-"""One session on its way to one sink: where it stands in the file, and what its next turn does.
+"""One session on its way to one sink: what its next turn does.
 
 A lane follows (reads on from its position) or reconciles (the file's past changed, or what the sink has is only
 known by asking it: the file is read from its first event, what the sink has is passed over, what it lacks is sent,
-and what it has but the file lacks is reported as rewound). While it reconciles the mark does not move; the delivered
-ids do, so that a crash in the middle repeats nothing.
+and what it has but the file lacks is reported as rewound). `core/delivery/session_state.py` decides which.
 """
 
 import asyncio
 import sqlite3
 import time
-from dataclasses import replace
 from typing import Final
 
-from exporter.core.delivery.position import START, Position
-from exporter.core.delivery.reconcile import Reconciliation
+from exporter.core.delivery.position import Identity, Mark, Position
 from exporter.core.delivery.segment import Segment, Unsendable
+from exporter.core.delivery.session_state import Agreement, SessionEvent
 from exporter.core.notice import Level
-from exporter.pipeline.event_feed import Reading
 from exporter.pipeline.gather import Gather
-from exporter.pipeline.outcome import Delivered, Outcome, Resync
 from exporter.pipeline.progress import UNWRITABLE, LaneProgress, place_of
-from exporter.pipeline.single_event import send_one
-from exporter.pipeline.sink_session import STORE_RETRY_SECONDS, SinkSession
+from exporter.pipeline.sink_session import STORE_RETRY_SECONDS, Delivered, SinkSession
 from exporter.pipeline.sink_state import SinkState
 from exporter.sources.files.session_file import SessionFile
-from exporter.state.marks import Mark, StoreDamagedError, StoreUnwritableError
+from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 from exporter.state.quarantine import QuarantineFullError
 
 EMPTY_SECONDS: Final = 1.0
@@ -42,32 +37,32 @@ class Lane:
         self.behind_since: float | None = None
         self.progress = LaneProgress()
         self.sink_state = sink_state
-        self.position: Position = START
         self._turning = asyncio.Lock()
-        self._handover = SinkSession(file.session, sink_state, mark, self.progress)
-        self._reading = Reading(file, sink_state, self._handover.delivered)
+        self._session = SinkSession(file, sink_state, mark, self.progress)
+        self._state = self._session.state
         self._gather = Gather(file, sink_state.sink.gathering)
         self._epoch = sink_state.store.epoch
-        self._generation: int | None = None
-        self._last_id: str | None = None
-        self._reconciling: Reconciliation | None = None
-        self._ahead: Segment | None = None
 
     # ---- what others may know and ask -----------------------------------------------------------------------
 
     @property
     def mark(self) -> Mark:
         """The mark as it is remembered."""
-        return self._handover.mark
+        return self._state.mark
+
+    @property
+    def position(self) -> Position:
+        """The place in the file that is reached."""
+        return self._session.walk.position
 
     @property
     def stopped(self) -> bool:
-        """See `SinkSession.stopped`."""
-        return self._handover.stopped
+        """See `SessionState.stopped`."""
+        return self._state.stopped and SessionEvent.START_OVER not in self._session.requests
 
     def rest_seconds(self) -> float:
         """Return for how long nothing is to be done for the session, unless somebody asks for it."""
-        return max(self._handover.pace.rest_until, self._gather.until) - time.monotonic()
+        return max(self._session.rest_until, self._gather.until) - time.monotonic()
 
     @property
     def gathers(self) -> bool:
@@ -80,52 +75,69 @@ class Lane:
 
     def show(self, live: list[bytes]) -> bool:
         """Show redacted ephemeral events that are in no file, if the last ones are through; tell whether they were."""
-        return not self.stopped and self._handover.show(live)
+        return not self.stopped and self._session.show(live)
 
     def reached(self, generation: int, offset: int) -> bool:
         """Tell whether the sink has what stood before an offset of a generation of the file."""
         if self.settled:
             return True
-        follows = self._reconciling is None and not self._handover.ask_again and not self._handover.in_doubt
-        return follows and self._generation == self.file.generation == generation and self.position.offset >= offset
+        follows = self._state.follows and not self._session.requests
+        is_same = self._session.walk.generation == self.file.generation == generation
+        return follows and is_same and self.position.offset >= offset
 
     def lag_bytes(self) -> int:
         """Return the bytes of whole lines that the sink does not have yet, as far as is known."""
         if self.stopped or self.file.identity is None:
             return 0
-        position = self.position if self._generation == self.file.generation else self.mark.position
+        position = self.position if self._session.walk.generation == self.file.generation else self.mark.position
         if position.offset > self.file.size:
             return self.file.size
         return max(0, self.file.size - position.offset - self.sink_state.reader.held_bytes(self.file, position.offset))
 
     def start_over(self) -> None:
         """Forget what this sink has of the session and send it again from its first event."""
-        self._handover.start_over()
-        self._begin_again({})
+        self._request(SessionEvent.START_OVER)
 
     @property
     def in_doubt(self) -> bool:
         """Whether the sink is still to be asked if it has the session."""
-        return self._handover.in_doubt and not self.stopped and not self._gone()
+        asked = self._state.in_doubt or SessionEvent.DOUBT in self._session.requests
+        return asked and not self.stopped and not self._gone()
 
     def doubt(self) -> bool:
         """Ask the sink at the next turn whether it still has the session; return False if that is out of question."""
         if self.stopped or self.mark.remote_id is None or self.file.identity is None or self._gone():
             return False
-        self._handover.doubt()
+        self._request(SessionEvent.DOUBT)
         return True
+
+    def _request(self, event: SessionEvent) -> None:
+        """Take in what somebody wants, now or at the end of the turn that is under way."""
+        self._session.requests.append(event)
+        if not self._turning.locked():
+            self._take_requests()
 
     async def send_one(self, event: Unsendable) -> str | None:
         """Send one event out of quarantine; return why the sink has it not, None when it has."""
         async with self._turning:
-            return await send_one(self._handover, event)
+            self._take_requests()
+            return await self._session.send_event(event)
 
     async def repair(self, different: list[str]) -> None:
         """Make the receiver hold what the file holds: ask what it has, hide what it has otherwise, send the rest."""
         async with self._turning:
+            self._take_requests()
             if different:
-                await self._handover.rewound(different)
-            self._handover.ask_again = True
+                await self._session.rewound(different)
+            self._session.take(SessionEvent.REPAIR)
+
+    def failed(self, error: Exception) -> None:
+        """Note a defect of ours; the text of the error may hold content and is not repeated."""
+        self._trouble(
+            "defect", "a defect stopped this session; it is tried again", error=type(error).__name__, at=place_of(error)
+        )
+
+    # ---- a turn ---------------------------------------------------------------------------------------------
 
     async def turn(self) -> bool:
         """Do the next step; return whether there is more to do at once. Errors of the sink wait at its gate."""
@@ -134,16 +146,14 @@ class Lane:
 
     async def _turn(self) -> bool:
         self.settled = False
-        if self.sink_state.store.epoch != self._epoch:
-            self._epoch = self.sink_state.store.epoch
-            self._handover.forget()
-            self._generation = self._reconciling = None
-        if self.stopped or self.file.identity is None or self._gone():
-            return self._settle()
-        if self._handover.pace.rest_until > time.monotonic():
-            return False
         try:
+            self._take_requests()
+            if self.stopped or self.file.identity is None or self._gone():
+                return self._settle()
+            if self._session.rest_until > time.monotonic():
+                return False
             more = await self._step()
+            self._take_requests()
             return self._settle() if self.stopped else more
         except StoreDamagedError as error:
             self._say(Level.ERROR, "the store is damaged and set aside; the receiver is asked", aside=str(error.path))
@@ -156,137 +166,105 @@ class Lane:
             await asyncio.sleep(STORE_RETRY_SECONDS)
             return True
 
-    def failed(self, error: Exception) -> None:
-        """Note a defect of ours; the text of the error may hold content and is not repeated."""
-        self._ahead = None
-        self._trouble(
-            "defect", "a defect stopped this session; it is tried again", error=type(error).__name__, at=place_of(error)
-        )
+    def _take_requests(self) -> None:
+        """Take in what has happened since the last turn without it."""
+        if (epoch := self.sink_state.store.epoch) != self._epoch:
+            self._session.store_lost()
+            self._epoch = epoch
+        self._session.take_requests()
 
     async def _step(self) -> bool:
-        if (self._handover.ask_again or self._handover.in_doubt) and not self._go_on(await self._handover.prepare()):
+        session = self._session
+        if not await session.ready(sending=False):
             return True
-        if self._generation != self.file.generation:
-            if self._handover.asks_because_unsure():
-                return True
-            self._take_position()
-        if self._reconciling is None and self._gather.waits(self.position.offset):
+        if session.walk.generation != self.file.generation and not self._place():
+            return True
+        walk = session.walk
+        if walk.reconciliation is None and self._gather.waits(walk.position.offset):
             return False
-        await self._handover.pace.gather(self.file.size - self.position.offset)
-        segment, self._ahead = self._ahead, None
-        if segment is None or segment.start != self.position:
-            segment = await self._reading.next(self.position, self._last_id, self._reconciling)
-        if self._generation != self.file.generation:
+        await session.gather()
+        segment = walk.take_ahead() or await self._next(None)
+        if walk.generation != self.file.generation:
             return True
         if segment is None:
-            segment = await self._reading.ending(self.position, self._reconciling)
+            segment = await self.sink_state.feed.ending(self.file, walk)
         if segment is None:
             return await self._at_end()
-        if segment.ids and not self._go_on(await self._handover.prepare()):
+        if segment.ids and not await session.ready(sending=True):
             return True
         return await self._deliver(segment)
 
-    def _go_on(self, dealt: Outcome) -> bool:
-        """Begin again if it came to that; return whether to go on with the segment at hand."""
-        if isinstance(dealt, Resync):
-            self._begin_again(dealt.known)
-        return isinstance(dealt, Delivered)
+    def _place(self) -> bool:
+        """Believe the mark if the file is still the one it was set in; else reconcile. False: ask the sink first."""
+        session, state, file = self._session, self._state, self.file
+        if state.agreement is Agreement.UNANSWERED and self.sink_state.sink.capabilities.digest:
+            session.take(SessionEvent.CHANGED_UNANSWERED)
+            return False
+        mark, reader = state.mark, self.sink_state.reader
+        if not state.is_recorded or (mark.identity == file.identity and reader.check(file, mark.position)):
+            session.take(SessionEvent.MARK_HOLDS)
+        else:
+            session.take(SessionEvent.MARK_BROKEN, session.delivered())
+        return True
+
+    async def _next(self, after: Segment | None) -> Segment | None:
+        limits = self.sink_state.sink.limits()
+        return await self.sink_state.feed.next(self.file, self._session.walk, after, limits)
 
     async def _deliver(self, segment: Segment) -> bool:
         """Carry out the order of effects that `core/delivery/batches.py` states, for one segment."""
         if segment.unsendable:
-            self.sink_state.keep(self.file.session, segment.unsendable, for_all_sinks=True)
-        self._handover.show(segment.live)
-        generation = self._generation
-        refused: frozenset[int] = frozenset()
-        if segment.ids and self.sink_state.counting is None:
-            self._handover.pace.sends()
-            dealt = await self._handover.hand_over(segment, lambda: self._meanwhile(segment))
-            if not self._go_on(dealt):
-                self._ahead = None
-                return True
-            assert isinstance(dealt, Delivered)
-            refused = dealt.refused
-        await self._commit(segment, refused, still_here=generation == self.file.generation)
+            self.sink_state.put_in_quarantine(self.file.session, segment.unsendable, for_all_sinks=True)
+        self._session.show(segment.live)
+        delivered: Delivered | None = Delivered()
+        if segment.ids and not self.sink_state.feed.sums.counts:
+            delivered = await self._session.deliver(segment, lambda: self._meanwhile(segment))
+        if delivered is not None:
+            await self._commit(segment, delivered)
         return True
 
     async def _meanwhile(self, segment: Segment) -> None:
         segment.hashes(for_digest=self.sink_state.sink.capabilities.digest)
         # While other sessions are sent at the same time there is no need to have more in memory.
         alone = self.sink_state.busy <= 1 and self.sink_state.sink.gathering is None
-        if alone and self.file.size > segment.end.offset and self._generation == self.file.generation:
-            self._ahead = await self._reading.next(segment.end, segment.last_id, self._reconciling)
+        if alone and self.file.size > segment.end.offset and self._identity() is not None:
+            self._session.walk.ahead = await self._next(segment)
 
-    async def _commit(self, segment: Segment, refused: frozenset[int], *, still_here: bool) -> None:
+    def _identity(self) -> Identity | None:
+        """Return which file is read, None when its past has changed since the walk through it began."""
+        return self.file.identity if self._session.walk.generation == self.file.generation else None
+
+    async def _commit(self, segment: Segment, delivered: Delivered) -> None:
+        feed, refused = self.sink_state.feed, delivered.refused
         ids, hashes = segment.without(refused, for_digest=self.sink_state.sink.capabilities.digest)
-        mark = self.mark
-        counted = [line for line in segment.lines if line] if self.sink_state.counting is not None else []
-        if still_here and self._reconciling is None:
-            last = ids[-1] if ids else mark.last_id
-            if self.sink_state.mapping is not None:
-                last = segment.last_id or mark.last_id
-            mark = replace(mark, position=segment.end, identity=self.file.identity, last_id=last)
-        elif not still_here:  # what was sent lies behind the mark, and may be in the file no more
-            mark = replace(mark, identity=None)
-        mapped = self.sink_state.mapping is not None and segment.events
-        if ids or segment.unsendable or refused or mapped:  # what is ephemeral alone moves no mark
-            await self._handover.commit(mark, ids, hashes, segment.masked, counted)
-        if counted and self.sink_state.counting is not None:
-            self.sink_state.counting.counted()
+        counted, (events, last_id) = feed.sums.of(segment), feed.taken(segment, ids)
+        if ids or events or segment.unsendable or refused:  # what is ephemeral alone moves no mark
+            mark = self._state.mark_after(segment.end, last_id, self._identity())
+            await self._session.commit(mark, ids, hashes, segment.masked, counted, delivered.count)
+        if counted:
+            feed.sums.counted()
         self.sink_state.relieved(self.file.session, self.progress)
-        self.progress.add(segment, len(ids) if self.sink_state.mapping is None else segment.events)
-        self.position = segment.end
-        self._last_id = segment.last_id or self._last_id
-        if self._reconciling is not None:
-            self._reconciling.settled(segment.seen)
-
-    def _take_position(self) -> None:
-        """Believe the mark if the file is still the one it was set in; else reconcile."""
-        mark = self.mark
-        if not self._handover.known:
-            self._stand(START, None)
-        elif mark.identity == self.file.identity and self.sink_state.reader.check(self.file, mark.position):
-            self._stand(mark.position, mark.last_id)
-        else:
-            known = self._handover.delivered()
-            self._handover.disbelieve()
-            self._reconcile(known)
-
-    def _stand(self, position: Position, last_id: str | None) -> None:
-        self.position, self._last_id, self._ahead = position, last_id, None
-        self._generation, self._reconciling = self.file.generation, None
-        self._reading.forget()
-
-    def _begin_again(self, known: dict[str, bytes]) -> None:
-        self._handover.begin_again(known)
-        self._reconcile(known)
-
-    def _reconcile(self, known: dict[str, bytes]) -> None:
-        self._stand(START, None)
-        self._reconciling = Reconciliation(known, self.sink_state.withheld(self.file.session))
-        if known:
-            self._say(Level.INFO, "reading the session again from its first event", delivered=len(known))
+        self.progress.add(segment, events)
+        self._session.walk.advance(segment)
 
     async def _at_end(self) -> bool:
         """Settle; a reconciliation first tells the sink what is gone and then sets the mark."""
-        if not self.sink_state.reader.check(self.file, self.position):
+        session, walk = self._session, self._session.walk
+        if not self.sink_state.reader.check(self.file, walk.position):
             return True
-        reconciling = self._reconciling
-        if reconciling is None:
+        if walk.reconciliation is None:
             return self._settle()
         if self.file.size == 0 and 0 <= time.time() - self.file.modified < EMPTY_SECONDS:
-            self._handover.pace.rest(EMPTY_SECONDS)  # somebody is writing it anew
+            session.rest(EMPTY_SECONDS)  # somebody is writing it anew
             return False
-        gone = [] if self.file.is_journal else reconciling.gone()  # what is not in a journal may be cut off, or to come
-        if gone and not self._go_on(await self._handover.rewound(gone)):
+        # What is not in a journal may be cut off, or to come.
+        gone = [] if self.file.is_journal else walk.reconciliation.gone()
+        if gone and not await session.rewound(gone):
             return True
-        # What the sink has hidden is hidden, even if the file has changed again meanwhile; the mark needs the file.
-        last = self._last_id or self.mark.last_id
-        mark = replace(self.mark, last_id=None if last in gone else last)
-        if self._generation == self.file.generation:
-            mark = replace(mark, position=self.position, identity=self.file.identity)
-            self._reconciling = None
-        await self._handover.settle(mark, gone)
+        identity = self._identity()
+        await session.commit_end(self._state.mark_at_end(walk, gone, identity), gone)
+        if identity is not None:
+            session.take(SessionEvent.RECONCILED)
         return True
 
     def _gone(self) -> bool:
@@ -300,10 +278,11 @@ class Lane:
         return True
 
     def _settle(self) -> bool:
-        self.settled = True
+        """Note that there is nothing to do, but for what was asked for during this turn."""
+        self.settled = not self._session.requests
         self._gather.settled()
         self.behind_since = None
-        return False
+        return not self.settled
 
     def _trouble(self, problem: str, message: str, **fields: object) -> None:
         self.sink_state.troubled(self.file.session, self.progress, problem, message, **fields)

@@ -9,19 +9,21 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol, assert_never
 
 from exporter.core.delivery.batches import Again, Delivery, Done, Leave, QuarantineEvent, Send, Settled
 from exporter.core.delivery.gate import Closed, Go, Hold
+from exporter.core.delivery.segment import Segment
 from exporter.core.delivery.verdict import Later, Unauthorized
+from exporter.pipeline.feed import Sums
 from exporter.pipeline.sink_state import SinkState
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 from exporter.state.pending_metrics import sum_up, waiting
 from exporter.state.quarantine import QuarantineFullError
 
 _SEGMENTS_MAX: Final = 64
-_LOOK_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 _RETRY_SECONDS: Final = 1.0
 
 
@@ -43,8 +45,10 @@ class PendingSums(Protocol):
     def state(self) -> bytes: ...
 
 
-class MetricSender:
+class MetricSender(Sums):
     """Sends the sums of one sink, every `interval_seconds` or as soon as somebody waits for them."""
+
+    counts = True
 
     def __init__(self, make: Callable[[bytes | None], PendingSums], interval_seconds: float) -> None:
         self.hurried = False
@@ -61,9 +65,13 @@ class MetricSender:
         return not self._sending and not self._counted.is_set()
 
     @property
-    def streams(self) -> list[str]:
+    def streams(self) -> Sequence[str]:
         """The streams that something was counted for."""
         return list(self._sums)
+
+    def of(self, segment: Segment) -> Sequence[bytes]:
+        """Return what the feed packed."""
+        return [line for line in segment.lines if line]
 
     def counted(self) -> None:
         """Note that something was counted."""
@@ -92,7 +100,7 @@ class MetricSender:
         """Wait for more to be counted; return whether somebody waits for all of it to be sent."""
         begun = time.monotonic()
         while time.monotonic() - begun < self._interval_seconds and not (self.hurried and quiet()):  # noqa: ASYNC110
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
         hurried, self.hurried = self.hurried, False
         return hurried
 
@@ -144,19 +152,16 @@ class MetricSender:
                     match delivery.answered(sent.verdict):
                         case Settled():
                             sink_state.succeeded()
-                            sink_state.heard(stream, 0, some, sent)
+                            sink_state.note_remarks(stream, 0, some, sent)
                             for number in sent.rejected:
                                 sink_state.refuse(stream, None, 0, points[int(number)], sent.refusal, sent.told)
                         case Again():
                             sink_state.retries += 1
                         case QuarantineEvent(index, reason):
                             sink_state.refuse(stream, None, 0, points[index], reason)
-                        case Leave(Unauthorized(status)):
-                            sink_state.refused(status, stream)
-                            return False
                         case Leave(verdict):
-                            later = verdict if isinstance(verdict, Later) else Later(type(verdict).__name__.lower())
-                            sink_state.failed(later, stream)
+                            about_sink = isinstance(verdict, Later | Unauthorized)
+                            sink_state.note(verdict if about_sink else Later(type(verdict).__name__.lower()), stream)
                             return False
                         case unknown:
                             assert_never(unknown)

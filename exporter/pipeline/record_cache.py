@@ -10,11 +10,11 @@ from typing import Any, Final, TypeAlias
 from exporter.core.delivery.segment import Segment
 from exporter.sources.files.session_file import SessionFile
 
-_KEPT_BYTES_MAX: Final = 12 << 20
+_CACHE_BYTES_MAX: Final = 12 << 20
 _RECORD_BYTES: Final = 300
-_OWED_BYTES_MAX: Final = 8 << 20
+_PENDING_BYTES_MAX: Final = 8 << 20
 _WAIT_SECONDS: Final = 2.0
-_LOOK_SECONDS: Final = 0.005
+_POLL_SECONDS: Final = 0.005
 
 Record: TypeAlias = tuple[int, str, Any]
 """The number of the event that led to it, its id, and its bytes as they will be sent, or what a `Pack` takes."""
@@ -26,12 +26,12 @@ Place: TypeAlias = tuple[SessionFile, int, int]
 
 @dataclass(slots=True)
 class SegmentRecords:
-    """The records of one segment, by signal. `size` is about the memory that they take; `owed` is who lacks them."""
+    """The records of one segment, by signal. `size` is about the memory that they take, `pending` who lacks them."""
 
     source: Segment
     records: dict[str, list[Record]] = field(default_factory=dict)
     size: int = 0
-    owed: set[str] = field(default_factory=set)
+    pending: set[str] = field(default_factory=set)
 
     def add(self, some: Mapping[str, list[Record]]) -> None:
         """Add records."""
@@ -73,12 +73,12 @@ class RecordCache:
     def __init__(self) -> None:
         self._segments: OrderedDict[Place, SegmentRecords] = OrderedDict()
         self._size = 0
-        self._owed: dict[str, int] = {}
-        self._left: set[str] = set()
+        self._pending_bytes: dict[str, int] = {}
+        self._not_awaited: set[str] = set()
 
     def join(self, signal: str) -> None:
         """Note that there is a signal."""
-        self._owed[signal] = 0
+        self._pending_bytes[signal] = 0
 
     def holds(self, place: Place) -> bool:
         """Tell whether the records of the segment at a place are here."""
@@ -94,32 +94,36 @@ class RecordCache:
 
     def put(self, place: Place, mapped: SegmentRecords) -> None:
         """Keep records that no signal has yet; the oldest ones make room."""
-        mapped.owed = set(self._owed)
-        for signal in mapped.owed:
-            self._owed[signal] += mapped.size
+        mapped.pending = set(self._pending_bytes)
+        for signal in mapped.pending:
+            self._pending_bytes[signal] += mapped.size
         self._segments[place] = mapped
         self._size += mapped.size
-        while self._size > _KEPT_BYTES_MAX and len(self._segments) > 1:
-            oldest = next((place for place, one in self._segments.items() if not one.owed), next(iter(self._segments)))
+        while self._size > _CACHE_BYTES_MAX and len(self._segments) > 1:
+            oldest = next(
+                (place for place, one in self._segments.items() if not one.pending), next(iter(self._segments))
+            )
             dropped = self._segments.pop(oldest)
             self._size -= dropped.size
-            for signal in tuple(dropped.owed):
+            for signal in tuple(dropped.pending):
                 self._settle(signal, dropped)
 
     async def wait(self, signal: str) -> None:
         """Wait until the other signals have caught up, or for so long that they hold this one up no more."""
         end = time.monotonic() + _WAIT_SECONDS
         while behind := [
-            other for other, owed in self._owed.items() if owed > _OWED_BYTES_MAX and other not in {signal, *self._left}
+            other
+            for other, pending in self._pending_bytes.items()
+            if pending > _PENDING_BYTES_MAX and other not in {signal, *self._not_awaited}
         ]:
             if time.monotonic() >= end:
-                self._left.update(behind)
+                self._not_awaited.update(behind)
                 return
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
 
     def _settle(self, signal: str, mapped: SegmentRecords) -> None:
-        if signal in mapped.owed:
-            mapped.owed.discard(signal)
-            self._owed[signal] -= mapped.size
-            if self._owed[signal] <= _OWED_BYTES_MAX:
-                self._left.discard(signal)
+        if signal in mapped.pending:
+            mapped.pending.discard(signal)
+            self._pending_bytes[signal] -= mapped.size
+            if self._pending_bytes[signal] <= _PENDING_BYTES_MAX:
+                self._not_awaited.discard(signal)

@@ -1,4 +1,4 @@
-"""From session events to the records of a sink that does not take the events themselves, such as OTLP's signals.
+"""The feed of a sink that takes records made of events instead of the events, such as the signals of OTLP.
 
 A machine per session turns events into records of several signals at once. What it makes depends on the events before
 as well, so a machine stands at one place of a file, and one that is needed elsewhere is made anew and fed the session
@@ -9,11 +9,14 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol
 
+from exporter.core.delivery.batches import BatchLimits
 from exporter.core.delivery.position import START, Position
+from exporter.core.delivery.reconcile import Walk
 from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Segment
+from exporter.pipeline.feed import Feed, Sums
 from exporter.pipeline.record_cache import Pack, Place, Record, RecordCache, SegmentRecords
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sources.files.cli_process import has_crashed, is_locked
@@ -51,14 +54,14 @@ class Mapper:
         self._reader = reader
         self._make = make
         self._machines: OrderedDict[Place, Machine] = OrderedDict()
-        self._kept = RecordCache()
+        self._cache = RecordCache()
         self._ended: dict[Place, SegmentRecords] = {}
         self._closed: dict[SessionFile, Place] = {}
         self._locks: dict[SessionFile, asyncio.Lock] = {}
 
     def join(self, signal: str) -> None:
         """Note that somebody will want the records of a signal."""
-        self._kept.join(signal)
+        self._cache.join(signal)
 
     async def segment(
         self,
@@ -75,12 +78,12 @@ class Mapper:
         stands in the place of the first one, and nothing in the others'.
         """
         place = (file, file.generation, position.offset)
-        if not self._kept.holds(place):
-            await self._kept.wait(signal)
+        if not self._cache.holds(place):
+            await self._cache.wait(signal)
         async with self._locks.setdefault(file, asyncio.Lock()):
-            mapped = self._kept.get(place, signal)
+            mapped = self._cache.get(place, signal)
             if mapped is None and await self._map(place, position, last_id):
-                mapped = self._kept.get(place, signal)
+                mapped = self._cache.get(place, signal)
         return mapped.segment(signal, skip, pack) if mapped is not None else None
 
     async def ending(
@@ -131,7 +134,7 @@ class Mapper:
                 await asyncio.sleep(0)
             mapped.add(machine.take(source.lines[first : first + _SLICE_EVENTS], time.time_ns(), first))
         self._put_back((file, generation, source.end.offset), machine)
-        self._kept.put(place, mapped)
+        self._cache.put(place, mapped)
         return True
 
     def _limits(self) -> tuple[int, int]:
@@ -170,31 +173,60 @@ class Mapper:
                 self._locks.pop(one[0], None)
 
 
-@dataclass(frozen=True, slots=True)
-class SignalMapping:
-    """The feed of one sink: a mapper, of which it takes one signal.
+class RecordFeed(Feed):
+    """The feed of one signal: the records that a mapper makes of events, which other signals share.
 
     `repeats` says that its records do not belong to one event each, so that one of them may come up a second time.
+    Of metrics, `pack` makes the records of a segment into what `sums` counts.
     """
 
-    mapper: Mapper
-    signal: str
-    repeats: bool = True
-    pack: Pack | None = None
+    holds_events = False
 
-    def __post_init__(self) -> None:
-        """Let the mapper know who wants records of it."""
-        self.mapper.join(self.signal)
+    def __init__(
+        self, mapper: Mapper, signal: str, *, repeats: bool = True, pack: Pack | None = None, sums: Sums | None = None
+    ) -> None:
+        self.sums = sums or Sums()
+        self.reads_with = self._mapper = mapper
+        self._signal = signal
+        self._repeats = repeats
+        self._pack = pack
+        mapper.join(signal)
 
-    async def segment(
-        self, file: SessionFile, position: Position, last_id: str | None, skip: Container[str]
-    ) -> Segment | None:
+    def share(self, shared: bool) -> None:
+        """See `Feed`."""
+        self._mapper.shared = shared
+
+    async def next(self, file: SessionFile, walk: Walk, after: Segment | None, limits: BatchLimits) -> Segment | None:
         """See `Mapper.segment`."""
-        return await self.mapper.segment(self.signal, file, position, last_id, skip, self.pack)
+        position, last_id = (after.end, after.last_id) if after else (walk.position, walk.last_id)
+        return await self._mapper.segment(self._signal, file, position, last_id, walk.skip or (), self._pack)
 
-    async def ending(self, file: SessionFile, position: Position, skip: Container[str]) -> Segment | None:
+    async def ending(self, file: SessionFile, walk: Walk) -> Segment | None:
         """See `Mapper.ending`."""
-        return await self.mapper.ending(self.signal, file, position, skip, self.pack)
+        if walk.ended == walk.position.offset or not has_ended(file):
+            return None
+        walk.ended = walk.position.offset
+        return await self._mapper.ending(self._signal, file, walk.position, walk.skip or (), self._pack)
+
+    def is_left_open(self, file: SessionFile) -> bool:
+        """See `Feed`."""
+        return self._mapper.is_open(file) and has_ended(file)
+
+    def forget(self, file: SessionFile) -> None:
+        """See `Mapper.forget`."""
+        self._mapper.forget(file)
+
+    def skip(self, delivered: Callable[[], Container[str]]) -> Container[str] | None:
+        """Skip what was sent: a span that is open at the mark may have been sent by whoever was before us."""
+        return delivered() if self._repeats else None
+
+    def known(self, delivered: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """Take the sink to have what it was sent: records that are sent again are there twice."""
+        return delivered
+
+    def taken(self, segment: Segment, ids: Sequence[str]) -> tuple[int, str | None]:
+        """Return the number of events that the records were made of, and the last of those."""
+        return segment.events, segment.last_id
 
 
 def has_ended(file: SessionFile) -> bool:

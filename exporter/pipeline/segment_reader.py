@@ -3,7 +3,8 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Container
+from collections.abc import Callable, Container
+from functools import partial
 from typing import Final
 
 from exporter.core.delivery.position import Position
@@ -62,16 +63,30 @@ class SegmentReader:
         When the file's past has changed, the file's generation is moved on and None is returned: the caller
         compares generations. `shared` keeps the segment for other sinks.
         """
+        events_max, bytes_max = limits
+        build = partial(
+            SegmentBuilder,
+            redact=self._redact,
+            events_max=events_max,
+            bytes_max=bytes_max,
+            last_id=last_id,
+            skip=skip,
+            keep_live=keep_live,
+            seen=seen,
+        )
+        return await (self._make_once if shared else self._make)(file, position, build)
+
+    async def _make_once(
+        self, file: SessionFile, position: Position, build: Callable[[Position], SegmentBuilder]
+    ) -> Segment | None:
         key = (file, file.generation, position.offset)
-        if not shared:
-            return await self._make(file, position, last_id, keep_live, skip, seen, limits)
         while (making := self._making.get(key)) is not None:
             await making.wait()
         if (kept := self._cache.get(key)) is not None:
             return kept
         making = self._making[key] = asyncio.Event()
         try:
-            made = await self._make(file, position, last_id, keep_live, skip, seen, limits)
+            made = await self._make(file, position, build)
         finally:
             del self._making[key]
             making.set()
@@ -86,26 +101,10 @@ class SegmentReader:
             self._cache_bytes -= self._cache.popitem(last=False)[1].size
 
     async def _make(
-        self,
-        file: SessionFile,
-        position: Position,
-        last_id: str | None,
-        keep_live: bool,
-        skip: Container[str] | None,
-        seen: set[str] | None,
-        limits: tuple[int, int],
+        self, file: SessionFile, position: Position, build: Callable[[Position], SegmentBuilder]
     ) -> Segment | None:
         reader = self._reader(file, position)
-        builder = SegmentBuilder(
-            position if position.offset >= file.begins else reader.position,
-            self._redact,
-            events_max=limits[0],
-            bytes_max=limits[1],
-            last_id=last_id,
-            skip=skip,
-            keep_live=keep_live,
-            seen=seen,
-        )
+        builder = build(position if position.offset >= file.begins else reader.position)
         try:
             tail = await self._fill(reader, builder)
         except PastChangedError:

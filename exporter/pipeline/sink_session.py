@@ -1,233 +1,171 @@
-"""The dealings with one sink about one session: registering it, sending segments, following the answers."""
+"""What is said to one sink about one session: registering it, asking what it has, sending, telling what is gone.
+
+Which of these is due, and what an answer changes, is decided by `core/delivery/session_state.py`; here it is done.
+"""
 
 import asyncio
+import hashlib
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
+import xxhash
+
 from exporter.core.delivery.batches import Again, Delivery, Done, Leave, QuarantineEvent, Send, Settled
-from exporter.core.delivery.segment import Segment
-from exporter.core.delivery.verdict import (
-    CEILING_SECONDS,
-    Accepted,
-    Conflict,
-    Deleted,
-    Later,
-    LessCompression,
-    Missing,
-    Smaller,
-    Suspect,
-    Unauthorized,
-    Verdict,
-)
+from exporter.core.delivery.position import DELETED_THERE, START, Mark
+from exporter.core.delivery.reconcile import Reconciliation, Walk
+from exporter.core.delivery.segment import Segment, Unsendable
+from exporter.core.delivery.session_state import SETBACKS, Due, Effect, SessionEvent, SessionState, event_of
+from exporter.core.delivery.verdict import Accepted, Later, LessCompression, Verdict
 from exporter.core.notice import Level
-from exporter.pipeline.outcome import Delivered, Outcome, Resync, Waiting
-from exporter.pipeline.pace import Pace
 from exporter.pipeline.progress import UNWRITABLE, LaneProgress
 from exporter.pipeline.sink_state import SinkState
+from exporter.sinks.mission_control import retry_delay_seconds
 from exporter.sinks.sink import Registered, Sent
-from exporter.state.marks import DELETED_THERE, FOLLOWING, Mark, StoreUnwritableError
+from exporter.sources.files.session_file import SessionFile
+from exporter.state.marks import StoreUnwritableError
 
 STORE_RETRY_SECONDS: Final = 1.0
+GATHER_SECONDS: Final = 0.005
+_GATHER_BYTES_MAX: Final = 65_536
+_SETBACKS_HEAD_START: Final = 4
 _REWOUND_MAX: Final = 10_000  # ids in one request; a receiver takes a limited number
 
 
-class SinkSession:
-    """Holds the mark of one session at one sink and is the only one to change it.
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The sink has a segment, except for the events at the indexes `refused`, which are in quarantine.
 
-    At most one request is under way. What concerns the sink as a whole is noted at its sink_state.
+    `count` is how many events of the session it says it holds now.
     """
 
-    def __init__(self, session: str, sink_state: SinkState, mark: Mark | None, progress: LaneProgress) -> None:
-        self.session = session
-        self.sink_state = sink_state
-        self.mark = mark or Mark()
-        self.known = mark is not None
-        self.ask_again = self.in_doubt = False  # what the sink has, and whether it has the session at all
+    refused: frozenset[int] = frozenset()
+    count: int | None = None
+
+
+class SinkSession:
+    """The only one to change the mark and the state of one session at one sink.
+
+    At most one request is under way. What concerns the sink as a whole is noted at its `sink_state`. `walk` is where
+    the session is read, `rest_until` until when it is left alone, `requests` what others want of it, not taken in yet.
+    """
+
+    def __init__(self, file: SessionFile, sink_state: SinkState, mark: Mark | None, progress: LaneProgress) -> None:
+        self.state = SessionState(mark)
+        self.walk = Walk()
+        self.rest_until = 0.0
+        self.requests: list[SessionEvent] = []
+        self._file = file
+        self._session = file.session
+        self._sink_state = sink_state
         self._progress = progress
-        self._registered = False
-        self._restore = False
-        self.unsure = False  # what was sent last may be there, unanswered
-        self.pace = Pace()
-        self._all_again = False
-        self._held_there: int | None = None
+        self._setbacks = 0
+        self._last_sent = 0.0
         self._showing: asyncio.Task[None] | None = None
 
-    @property
-    def stopped(self) -> bool:
-        """Tell whether nothing will be sent until a person asks for it."""
-        return self.mark.state != FOLLOWING
+    def take(
+        self, event: SessionEvent, known: Mapping[str, bytes] | None = None, verdict: Verdict | None = None
+    ) -> None:
+        """Carry out what an event leads to. `known` are the ids that the sink has, `verdict` is its answer."""
+        transition = self.state.on(event)
+        for effect in transition.effects:
+            self._carry_out(effect, event, known or {}, verdict or Accepted())
+        self.state.enter(transition)
 
-    def forget(self) -> None:
+    def take_requests(self) -> None:
+        """Take in what others want."""
+        while self.requests:
+            event = self.requests[0]
+            restores = event is SessionEvent.START_OVER and self.state.stopped
+            self.take(SessionEvent.RESTORE if restores else event)
+            del self.requests[0]
+
+    def _carry_out(self, effect: Effect, event: SessionEvent, known: Mapping[str, bytes], verdict: Verdict) -> None:
+        sink_state, mark = self._sink_state, self.state.mark
+        match effect:
+            case Effect.NOTE:
+                sink_state.note(verdict, self._session)
+            case Effect.STEADY:
+                self._setbacks = 0
+            case Effect.SET_BACK:
+                self._set_back(SETBACKS[event])
+            case Effect.SAY_MISSING:
+                self._say_missing()
+            case Effect.STOP:
+                self._say(Level.WARNING, "the session was deleted there; it is not sent again")
+                self._store_mark(replace(mark, state=DELETED_THERE))
+            case Effect.RECORD:
+                self._store_delivered(Mark(remote_id=mark.remote_id), known)
+            case Effect.RECORD_NOTHING:
+                self._store_delivered(Mark(), {})
+            case Effect.DISBELIEVE:  # a file that is rewritten twice may look unchanged to a position
+                self._store_mark(replace(mark, identity=None))
+            case Effect.READ_FROM_MARK:
+                skip = sink_state.feed.skip(self.delivered)
+                self.walk = Walk(self._file.generation, mark.position, mark.last_id, skip=skip)
+            case Effect.READ_FROM_START:
+                self._read_from_start(known)
+            case Effect.READ_ON:
+                self.walk.reconciliation, self.walk.skip = None, sink_state.feed.skip(self.delivered)
+            case _:
+                assert_never(effect)
+
+    def _say_missing(self) -> None:
+        if not self._sink_state.check_store():
+            self._say(Level.WARNING, "the session is not there any more; it is made again")
+
+    def _read_from_start(self, known: Mapping[str, bytes]) -> None:
+        compared = Reconciliation(known, self._sink_state.quarantined_ids(self._session))
+        self.walk = Walk(self._file.generation, START, None, compared, compared.skip)
+        if known:
+            self._say(Level.INFO, "reading the session again from its first event", delivered=len(known))
+
+    def _follow(self, verdict: Verdict) -> None:
+        """Take in an answer that is about the session, or about the sink."""
+        event, verdict = event_of(verdict, self.state.mark.remote_id)
+        self.take(event, verdict=verdict)
+
+    def _set_back(self, why: str) -> None:
+        """Slow this session down when beginning again did not help: from the second time in a row it rests longer."""
+        self._setbacks += 1
+        if self._setbacks > 1:
+            self.rest(retry_delay_seconds(self._setbacks + _SETBACKS_HEAD_START, Later(why)))
+        if self._setbacks == 2:
+            self._say(Level.ERROR, "the sink and this session do not agree; trying less often", why=why)
+
+    # ---- pace -----------------------------------------------------------------------------------------------
+
+    def rest(self, seconds: float) -> None:
+        """Leave the session alone for so long."""
+        self.rest_until = time.monotonic() + seconds
+
+    async def gather(self) -> None:
+        """Above 200 requests a second let events gather for some milliseconds; never delay the first after a pause."""
+        wait = self._last_sent + GATHER_SECONDS - time.monotonic()
+        if wait > 0 and self._file.size - self.walk.position.offset < _GATHER_BYTES_MAX:
+            await asyncio.sleep(wait)
+
+    # ---- the mark and what was delivered --------------------------------------------------------------------
+
+    def store_lost(self) -> None:
         """Read the mark again: the store was lost and begun anew."""
-        sink_state = self.sink_state
+        sink_state = self._sink_state
         sink_state.sink_id = sink_state.store.sink_id(sink_state.sink.name, sink_state.sink.url)
-        mark = sink_state.store.mark(self.session, sink_state.sink_id)
-        self.mark, self.known, self._registered = mark or Mark(), mark is not None, False
+        self.state.recorded(sink_state.store.mark(self._session, sink_state.sink_id))
+        self.walk.generation = None
+        self.take(SessionEvent.STORE_LOST)
 
     def delivered(self) -> dict[str, bytes]:
         """Return what the sink has, as we remember it."""
-        return self.sink_state.store.delivered(self.session, self.sink_state.sink_id)
+        return self._sink_state.store.delivered(self._session, self._sink_state.sink_id)
 
-    async def prepare(self) -> Delivered | Waiting | Resync:
-        """Make sure that the sink knows the session, and that we know what it has. `Delivered` means: go on."""
-        if not self._registered:
-            answer = await self.sink_state.sink.register(self.session, self.mark.remote_id, restore=self._restore)
-            if not isinstance(answer, Registered):
-                if isinstance(answer, Missing) and self.mark.remote_id is None:
-                    answer = Later("no Mission Control at this address (404)", CEILING_SECONDS, alarm=True)
-                return self.follow(answer)
-            if answer.asked:
-                self.sink_state.succeeded()
-                self.sink_state.met()
-            self._registered, self._restore, self.in_doubt = True, False, False
-            if self.mark.remote_id != answer.remote_id:
-                await self.commit(replace(self.mark, remote_id=answer.remote_id))
-            differs = answer.ack is not None and answer.ack.count != self.mark.delivered
-            self.ask_again = self.ask_again or (differs and not self._all_again)
-            self._all_again = False
-        return await self._ask() if self.ask_again else Delivered(frozenset())
+    def _store_mark(self, mark: Mark) -> None:
+        self.state.recorded(self._sink_state.store.commit(self._session, self._sink_state.sink_id, mark, [], [], {}))
 
-    async def _ask(self) -> Waiting | Resync:
-        """Ask the receiver what it has; one at the floor cannot say and is sent everything again, records never."""
-        assert self.mark.remote_id is not None
-        if not self.sink_state.sink.capabilities.digest:
-            return Resync({} if self.sink_state.mapping is None else self.delivered())
-        items = await self.sink_state.sink.items(self.mark.remote_id)
-        if isinstance(items, dict):
-            self.sink_state.succeeded()
-            return Resync(items)
-        self._registered = False
-        return self.follow(items)
-
-    def start_over(self) -> None:
-        """Register the session anew before anything is sent, even if somebody deleted it there."""
-        self._restore, self._all_again = self.stopped, True
-        self._registered = False
-        if self._restore:
-            self.mark = Mark()
-
-    def doubt(self) -> None:
-        """Ask the sink, before anything else, whether it still has the session."""
-        self._registered, self.in_doubt = False, True
-
-    def disbelieve(self) -> None:
-        """Note, durably, that the mark's position holds no more: a file rewritten twice may look unchanged to it."""
-        mark = replace(self.mark, identity=None)
-        self.mark = self.sink_state.store.commit(self.session, self.sink_state.sink_id, mark, [], [], {})
-
-    def asks_because_unsure(self) -> bool:
-        """Tell whether the receiver must be asked: the file has changed, and what it held before may be there."""
-        if self.unsure and self.sink_state.sink.capabilities.digest:
-            self.ask_again = True
-        return self.ask_again
-
-    def begin_again(self, known: dict[str, bytes]) -> None:
-        """Take these ids for what the sink has, durably, and forget how far it was."""
-        mark = Mark(remote_id=self.mark.remote_id)
-        self.mark = self.sink_state.store.replace_delivered(self.session, self.sink_state.sink_id, mark, known)
-        self.known, self.ask_again, self.unsure = True, False, False
-
-    async def rewound(self, gone: list[str]) -> Outcome:
-        """Tell the sink that these ids are gone from the file; one that cannot hide them is told nothing."""
-        prepared = await self.prepare()
-        if not isinstance(prepared, Delivered) or not self.sink_state.sink.capabilities.rewound:
-            return prepared
-        assert self.mark.remote_id is not None
-        for first in range(0, len(gone), _REWOUND_MAX):
-            sent = await self.sink_state.sink.send(self.mark.remote_id, [], [], gone[first : first + _REWOUND_MAX])
-            if not isinstance(sent.verdict, Accepted):
-                self.unsure = True
-                return self.follow(sent.verdict)
-        self.sink_state.succeeded()
-        return prepared
-
-    async def settle(self, mark: Mark, gone: list[str]) -> None:
-        """Remember where a reconciliation came to, and that the sink hides what is gone."""
-        if not gone:
-            await self.commit(mark)
-            return
-        hidden = set(gone)
-        left = {identity: digest for identity, digest in self.delivered().items() if identity not in hidden}
-        self.mark = self.sink_state.store.replace_delivered(self.session, self.sink_state.sink_id, mark, left)
-        self.sink_state.say(Level.WARNING, "events were rewound", self.session, events=len(gone))
-
-    def show(self, live: list[bytes]) -> bool:
-        """Show ephemeral events, if the last ones are through; else they are dropped, and False is returned."""
-        if self.mark.remote_id is None or not (self._showing is None or self._showing.done()):
-            return False
-        if live:
-            self._showing = asyncio.create_task(self.sink_state.sink.live(self.mark.remote_id, live))
-        return True
-
-    async def hand_over(self, segment: Segment, meanwhile: Callable[[], Awaitable[None]]) -> Outcome:
-        """Carry out steps 1 and 2 of the order of effects (`core/delivery/batches.py`) for one segment.
-
-        `meanwhile` is awaited once while the first request is under way.
-        """
-        delivery = Delivery(list(map(len, segment.lines)))
-        first_request = True
-        while True:
-            match delivery.ready(self.sink_state.sink.limits()):
-                case Done():
-                    return Delivered(frozenset(delivery.refused))
-                case QuarantineEvent(index, reason):
-                    self._refuse(segment, index, reason)
-                case Send(first, end):
-                    sending = asyncio.ensure_future(self._send(segment, first, end))
-                    try:
-                        if first_request:
-                            first_request = False
-                            await asyncio.sleep(0)  # the request is on its way before anything else is done
-                            await meanwhile()
-                        sent = await sending
-                    finally:
-                        sending.cancel()
-                    left = self._answered(segment, delivery, sent, first, end)
-                    if left is not None:
-                        return left
-
-    async def _send(self, segment: Segment, first: int, end: int) -> Sent:
-        assert self.mark.remote_id is not None
-        whole = end - first == len(segment.ids)
-        ids = segment.ids if whole else segment.ids[first:end]
-        lines = segment.lines if whole else segment.lines[first:end]
-        return await self.sink_state.sink.send(self.mark.remote_id, ids, lines)
-
-    def _answered(
-        self, segment: Segment, delivery: Delivery, sent: Sent, first: int, end: int
-    ) -> Waiting | Resync | None:
-        """Follow the answer to one batch; return None to go on with the segment."""
-        rejected = set(sent.rejected)
-        for index in [one for one in range(first, end) if segment.ids[one] in rejected] if rejected else ():
-            delivery.refused.add(index)
-            self._refuse(segment, index, sent.refusal, sent.told)
-        if sent.unnamed or sent.told:
-            self.sink_state.heard(self.session, segment.offsets[first], segment.lines[first:end], sent)
-        if isinstance(sent.verdict, LessCompression):
-            return None
-        outcome = delivery.answered(sent.verdict)
-        if delivery.batch_bytes_refused is not None:
-            self.sink_state.sink.body_refused(delivery.batch_bytes_refused)
-            delivery.batch_bytes_refused = None
-        match outcome:
-            case Settled():
-                self.sink_state.succeeded()
-                if not sent.trusted:
-                    self.ask_again = True
-                    return self._setback("the receiver acknowledged something else than was sent")
-                self.pace.setbacks, self.unsure = 0, False
-                self._held_there = sent.count
-            case Again():
-                self.sink_state.retries += 1
-            case QuarantineEvent(index, reason):
-                self._refuse(segment, index, reason)
-            case Leave(verdict):
-                self.unsure = self.unsure or isinstance(verdict, Later)
-                return self.follow(verdict)
-            case _:
-                assert_never(outcome)
-        return None
+    def _store_delivered(self, mark: Mark, delivered: Mapping[str, bytes]) -> None:
+        store, sink_id = self._sink_state.store, self._sink_state.sink_id
+        self.state.recorded(store.replace_delivered(self._session, sink_id, mark, delivered))
 
     async def commit(
         self,
@@ -236,65 +174,202 @@ class SinkSession:
         hashes: list[bytes] | None = None,
         masked: Mapping[tuple[str, str], int] | None = None,
         counted: Sequence[bytes] = (),
+        count: int | None = None,
     ) -> None:
-        """Step 3: remember the mark and what led to it, or wait until that can be written. Nothing is sent before."""
-        sink_state, what = self.sink_state, (ids or [], hashes or [], masked or {}, counted)
+        """Step 3: remember the mark and what led to it, or wait until that can be written. Nothing is sent before.
+
+        `count` is what the sink says it holds with these ids.
+        """
+        sink_state, what = self._sink_state, (ids or [], hashes or [], masked or {}, counted)
         while True:
             try:
-                self.mark = sink_state.store.commit(self.session, sink_state.sink_id, mark, *what)
+                self.state.recorded(sink_state.store.commit(self._session, sink_state.sink_id, mark, *what))
             except StoreUnwritableError as error:
                 message = "the mark cannot be written; waiting"
-                sink_state.troubled(self.session, self._progress, UNWRITABLE, message, why=str(error))
+                sink_state.troubled(self._session, self._progress, UNWRITABLE, message, why=str(error))
                 await asyncio.sleep(STORE_RETRY_SECONDS)
             else:
-                self.known = True
-                sink_state.relieved(self.session, self._progress)
+                sink_state.relieved(self._session, self._progress)
                 # Fewer: something was acknowledged and is not there. More: something of an exporter that was killed
                 # arrived after all, or somebody else sends this session as well.
-                if ids and self._held_there is not None and self._held_there != self.mark.delivered:
-                    self.ask_again = True
-                self._held_there = None
+                if ids and count is not None and count != self.state.mark.delivered:
+                    self.take(SessionEvent.COUNT_DIFFERS)
                 return
 
-    def follow(self, verdict: Verdict) -> Waiting | Resync:
-        """Do what a verdict on the sink or the session demands."""
-        sink_state = self.sink_state
-        match verdict:
-            case Later():
-                sink_state.failed(verdict, self.session)
-            case Unauthorized(status):
-                sink_state.refused(status, self.session)
-            case Missing():
-                sink_state.succeeded()
-                if not sink_state.met():
-                    sink_state.say(Level.WARNING, "the session is not there any more; it is made again", self.session)
-                self.mark, self._registered = Mark(), False
-                self._setback("the session is made and then not found")
-                return Resync({})
-            case Deleted():
-                sink_state.succeeded()
-                sink_state.say(Level.WARNING, "the session was deleted there; it is not sent again", self.session)
-                mark = replace(self.mark, state=DELETED_THERE)
-                self.mark = sink_state.store.commit(self.session, sink_state.sink_id, mark, [], [], {})
-            case Conflict():
-                sink_state.succeeded()
-                self.ask_again = True
-                return self._setback("the receiver says that it holds something else")
-            case Accepted() | Smaller() | Suspect() | LessCompression():
-                # Not about events, so there is nothing to halve or to doubt: as good as no answer.
-                reason = f"unexpected answer: {type(verdict).__name__.lower()}"
-                sink_state.failed(Later(reason, CEILING_SECONDS, alarm=True), self.session)
-            case _:
-                assert_never(verdict)
-        return Waiting()
+    async def commit_end(self, mark: Mark, gone: list[str]) -> None:
+        """Remember where a reconciliation came to, and that the sink hides what is gone."""
+        if not gone:
+            await self.commit(mark)
+            return
+        hidden = set(gone)
+        left = {identity: digest for identity, digest in self.delivered().items() if identity not in hidden}
+        self._store_delivered(mark, left)
+        self._say(Level.WARNING, "events were rewound", events=len(gone))
 
-    def _setback(self, why: str) -> Waiting:
-        """Slow this session down when beginning again did not help: from the second time in a row it rests longer."""
-        if self.pace.set_back(why):
-            message = "the sink and this session do not agree; trying less often"
-            self.sink_state.say(Level.ERROR, message, self.session, why=why)
-        return Waiting()
+    # ---- requests -------------------------------------------------------------------------------------------
+
+    async def ready(self, *, sending: bool) -> bool:
+        """Do what is due before the session is read, or something of it sent; return False when this turn ends here."""
+        if self.state.due(sending=sending) is Due.REGISTER and not await self._register():
+            return False
+        if self.state.due(sending=sending) is Due.ASK:
+            await self._ask()
+            return False
+        return not self.state.stopped
+
+    async def _register(self) -> bool:
+        """Make the session known to the sink, or find it again; return whether it is."""
+        sink_state, state = self._sink_state, self.state
+        answer = await sink_state.sink.register(self._session, state.mark.remote_id, restore=state.restores)
+        if not isinstance(answer, Registered):
+            self._follow(answer)
+            return False
+        if answer.asked:
+            sink_state.succeeded()
+            sink_state.check_store()
+        agrees = answer.ack is None or answer.ack.count == state.mark.delivered
+        if state.mark.remote_id != answer.remote_id:
+            await self.commit(replace(state.mark, remote_id=answer.remote_id))
+        self.take(SessionEvent.COUNT_AGREES if agrees else SessionEvent.COUNT_DIFFERS)
+        # An answer of another store makes every session doubted; this one has its answer.
+        self.requests = [event for event in self.requests if event is not SessionEvent.DOUBT]
+        return True
+
+    async def _ask(self) -> None:
+        """Ask the receiver what it has; the feed knows what one at the floor, which cannot say, is taken to have."""
+        sink_state = self._sink_state
+        if not sink_state.sink.capabilities.digest:
+            self.take(SessionEvent.ITEMS, sink_state.feed.known(self.delivered()))
+            return
+        items = await sink_state.sink.items(self.remote_id)
+        if isinstance(items, dict):
+            sink_state.succeeded()
+            self.take(SessionEvent.ITEMS, items)
+        else:
+            self._follow(items)
+
+    @property
+    def remote_id(self) -> str:
+        """The id of a session that is registered."""
+        assert self.state.mark.remote_id is not None
+        return self.state.mark.remote_id
+
+    async def rewound(self, gone: list[str]) -> bool:
+        """Tell the sink that these ids are gone from the file; one that cannot hide them is told nothing."""
+        if not await self.ready(sending=True):
+            return False
+        if not self._sink_state.sink.capabilities.rewound:
+            return True
+        self.take(SessionEvent.REWINDING)
+        for first in range(0, len(gone), _REWOUND_MAX):
+            sent = await self._sink_state.sink.send(self.remote_id, [], [], gone[first : first + _REWOUND_MAX])
+            if not isinstance(sent.verdict, Accepted):
+                self._follow(sent.verdict)
+                return False
+        self.take(SessionEvent.REWOUND)
+        return True
+
+    def show(self, live: list[bytes]) -> bool:
+        """Show ephemeral events, if the last ones are through; else they are dropped, and False is returned."""
+        remote_id = self.state.mark.remote_id
+        if remote_id is None or not (self._showing is None or self._showing.done()):
+            return False
+        if live:
+            self._showing = asyncio.create_task(self._sink_state.sink.live(remote_id, live))
+        return True
+
+    async def deliver(self, segment: Segment, meanwhile: Callable[[], Awaitable[None]]) -> Delivered | None:
+        """Carry out steps 1 and 2 of the order of effects (`core/delivery/batches.py`) for one segment.
+
+        `meanwhile` is awaited once while the first request is under way. None: the segment is given up for now.
+        """
+        self._last_sent = time.monotonic()
+        delivery = Delivery(list(map(len, segment.lines)))
+        is_first, count = True, None
+        while True:
+            match delivery.ready(self._sink_state.sink.limits()):
+                case Done():
+                    return Delivered(frozenset(delivery.refused), count)
+                case QuarantineEvent(index, reason):
+                    self._refuse(segment, index, reason)
+                case Send(first, end):
+                    sending = asyncio.ensure_future(self._send(segment, first, end))
+                    try:
+                        if is_first:
+                            is_first = False
+                            await asyncio.sleep(0)  # the request is on its way before anything else is done
+                            await meanwhile()
+                        sent = await sending
+                    finally:
+                        sending.cancel()
+                    if not self._answered(segment, delivery, sent, first, end):
+                        return None
+                    count = sent.count if isinstance(sent.verdict, Accepted) else count
+
+    async def _send(self, segment: Segment, first: int, end: int) -> Sent:
+        whole = end - first == len(segment.ids)
+        ids = segment.ids if whole else segment.ids[first:end]
+        lines = segment.lines if whole else segment.lines[first:end]
+        return await self._sink_state.sink.send(self.remote_id, ids, lines)
+
+    def _answered(self, segment: Segment, delivery: Delivery, sent: Sent, first: int, end: int) -> bool:
+        """Follow the answer to one batch; return whether to go on with the segment."""
+        sink_state, rejected = self._sink_state, set(sent.rejected)
+        for index in [one for one in range(first, end) if segment.ids[one] in rejected] if rejected else ():
+            delivery.refused.add(index)
+            self._refuse(segment, index, sent.refusal, sent.told)
+        if sent.unnamed or sent.told:
+            sink_state.note_remarks(self._session, segment.offsets[first], segment.lines[first:end], sent)
+        if isinstance(sent.verdict, LessCompression):
+            return True
+        outcome = delivery.answered(sent.verdict)
+        if delivery.batch_bytes_refused is not None:
+            sink_state.sink.body_refused(delivery.batch_bytes_refused)
+            delivery.batch_bytes_refused = None
+        match outcome:
+            case Settled():
+                self.take(SessionEvent.ACKNOWLEDGED if sent.trusted else SessionEvent.MISTRUSTED)
+                return sent.trusted
+            case Again():
+                sink_state.retries += 1
+            case QuarantineEvent(index, reason):
+                self._refuse(segment, index, reason)
+            case Leave(verdict):
+                self._follow(verdict)
+                return False
+            case _:
+                assert_never(outcome)
+        return True
+
+    async def send_event(self, event: Unsendable) -> str | None:
+        """Send one event out of quarantine by itself; return why the sink has it not, None when it has."""
+        assert event.id is not None
+        if not await self.ready(sending=True):
+            return self._sink_state.last_error or "the sink does not take it now"
+        sent = await self._sink_state.sink.send(self.remote_id, [event.id], [event.raw])
+        why = refusal(sent)
+        if why is None and event.id not in self.delivered():
+            proves = self._sink_state.sink.capabilities.digest
+            digest = hashlib.sha256(event.raw).digest() if proves else xxhash.xxh3_128_digest(event.raw)
+            await self.commit(self.state.mark, [event.id], [digest])
+        return why
 
     def _refuse(self, segment: Segment, index: int, reason: str, detail: str = "") -> None:
         event, offset = segment.ids[index], segment.offsets[index]
-        self.sink_state.refuse(self.session, event, offset, segment.lines[index], reason, detail)
+        self._sink_state.refuse(self._session, event, offset, segment.lines[index], reason, detail)
+
+    def _say(self, level: Level, message: str, **fields: object) -> None:
+        self._sink_state.say(level, message, self._session, **fields)
+
+
+def refusal(sent: Sent) -> str | None:
+    """Return why a sink has not all that it was sent, None when it has."""
+    verdict = sent.verdict
+    if isinstance(verdict, Later):
+        return f"the sink does not take it now: {verdict.reason}"
+    if not isinstance(verdict, Accepted):
+        return f"the sink refuses it: {type(verdict).__name__.lower()}"
+    if not sent.rejected and not sent.unnamed:
+        return None
+    some = f"{sent.unnamed} of it" if sent.unnamed else "it"
+    return f"the sink rejects {some}{': ' if sent.told else ''}{sent.told}"

@@ -4,13 +4,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
 
 from exporter.core.delivery.gate import Gate
-from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Unsendable
-from exporter.core.delivery.verdict import Later
+from exporter.core.delivery.segment import Unsendable
+from exporter.core.delivery.verdict import Later, Unauthorized, Verdict
 from exporter.core.names import last_error_name
 from exporter.core.notice import Level, Notice
+from exporter.pipeline.feed import Feed
 from exporter.pipeline.progress import LaneProgress
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sinks.mission_control import retry_delay_seconds
@@ -18,20 +18,10 @@ from exporter.sinks.sink import Sent, Sink
 from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine, QuarantineFullError
 
-if TYPE_CHECKING:
-    from exporter.pipeline.metric_sender import MetricSender
-    from exporter.pipeline.record_feed import SignalMapping
-
-# A body is a little longer than its events.
-_BODY_SPARE_BYTES: Final = 4_096
-
 
 @dataclass(slots=True)
 class SinkState:
-    """One sink with its gate, and the stores and the segment reader that it shares with the other sinks.
-
-    `mapping` makes the events into what the sink takes instead; `counting` collects that and sends the sums.
-    """
+    """One sink with its gate and its feed, and the stores and the segment reader that it shares with the others."""
 
     sink: Sink
     sink_id: int
@@ -40,10 +30,7 @@ class SinkState:
     quarantine: Quarantine
     reader: SegmentReader
     notice: Callable[[Notice], None]
-    mapping: "SignalMapping | None" = None
-    counting: "MetricSender | None" = None
-    shared: bool = False
-    keep_live: bool = False
+    feed: Feed
     last_success: float | None = None
     last_success_monotonic: float | None = None
     last_error: str | None = None
@@ -54,14 +41,17 @@ class SinkState:
     on_new_store: Callable[[], None] = lambda: None
     released: set[str] = field(default_factory=set)
     """The ids of events that leave quarantine now."""
-    _told: str = ""
+    _remark: str = ""
 
-    def segment_limits(self) -> tuple[int, int]:
-        """Return how many events and bytes to read at once: what the sink takes, or the floor when sinks share."""
-        if self.shared:
-            return EVENTS_MAX, BYTES_MAX
-        limits = self.sink.limits()
-        return limits.events_max, limits.bytes_max - _BODY_SPARE_BYTES
+    def note(self, verdict: Verdict, session: str) -> None:
+        """Note what an answer about a session shows of the sink: all but two show that it is well."""
+        match verdict:
+            case Later():
+                self.failed(verdict, session)
+            case Unauthorized(status):
+                self.refused(status, session)
+            case _:
+                self.succeeded()
 
     def succeeded(self) -> None:
         """Note an answer that shows that the sink is well."""
@@ -94,21 +84,22 @@ class SinkState:
         if self.last_error or self.last_success:
             self.store.remember(last_error_name(self.sink_id), self.last_error or "")
 
-    def keep(self, session: str, what: list[Unsendable], *, for_all_sinks: bool, detail: str = "") -> None:
+    def put_in_quarantine(self, session: str, what: list[Unsendable], *, for_all_sinks: bool, detail: str = "") -> None:
         """Put events in quarantine, durably, before anything moves past them."""
         if self.quarantine.add(session, None if for_all_sinks else self.sink.name, what, detail=detail):
             for reason, count in Counter(one.reason for one in what).items():
                 self.say(Level.WARNING, "put in quarantine", session, reason=reason, events=count)
 
-    def withheld(self, session: str) -> set[str]:
+    def quarantined_ids(self, session: str) -> set[str]:
         """Return the ids of a session's events that this sink is not to be sent, because they are in quarantine."""
         return self.quarantine.ids(session, self.sink.name) - self.released
 
     def refuse(self, session: str, event: str | None, offset: int, line: bytes, reason: str, detail: str = "") -> None:
         """Keep one event, or what was made of events, that the sink refuses."""
-        self.keep(session, [Unsendable(offset, line, len(line), reason, event)], for_all_sinks=False, detail=detail)
+        what = Unsendable(offset, line, len(line), reason, event)
+        self.put_in_quarantine(session, [what], for_all_sinks=False, detail=detail)
 
-    def heard(self, session: str, offset: int, lines: Sequence[bytes], sent: Sent) -> None:
+    def note_remarks(self, session: str, offset: int, lines: Sequence[bytes], sent: Sent) -> None:
         """Take in what a sink says of a batch that it accepted.
 
         Where it did not take some and does not say which, the batch is kept as one, for a person to send it again:
@@ -120,26 +111,26 @@ class SinkState:
                 self.refuse(session, None, offset, b"".join(lines), "partly_rejected", detail)
             except QuarantineFullError:  # to wait for room would be to send again, and again, what the sink has
                 self.say(Level.ERROR, "the quarantine is full; what was rejected is not kept", session, why=detail)
-        elif sent.told and sent.told != self._told and not sent.rejected:
+        elif sent.told and sent.told != self._remark and not sent.rejected:
             self.say(Level.WARNING, "the sink accepts, and warns", session, why=sent.told)
-        self._told = sent.told or self._told
+        self._remark = sent.told or self._remark
 
     def known_store(self) -> str | None:
         """Return which store the receiver had when every session was known to be in it."""
         return self.store.fact(self._store_fact)
 
-    def met(self) -> bool:
+    def check_store(self) -> bool:
         """Look which store answered; return whether it is one in which not every session was looked for."""
-        said = self.sink.store
-        if said is not None and said != self.new_store and said != (known := self.known_store()):
-            self.new_store = said
+        store = self.sink.store
+        if store is not None and store != self.new_store and store != (known := self.known_store()):
+            self.new_store = store
             if known is not None:
                 text = "the receiver has another store than before; every session is looked for in it"
                 self.notice(Notice(Level.WARNING, text, None, self.sink.name))
             self.on_new_store()
         return self.new_store is not None
 
-    def looked_through(self, *, everywhere: bool) -> None:
+    def store_checked(self, *, everywhere: bool) -> None:
         """Note that the sessions at hand, or all that the sink has, were looked for in the receiver's new store."""
         if self.new_store is not None and (everywhere or self.known_store() is None):
             self.store.remember(self._store_fact, self.new_store)

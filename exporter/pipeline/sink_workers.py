@@ -9,11 +9,10 @@ from typing import Final
 from exporter.core.delivery.gate import Closed, Go, Hold
 from exporter.core.delivery.schedule import Schedule
 from exporter.pipeline.lane import Lane
-from exporter.pipeline.record_feed import has_ended
 from exporter.pipeline.sink_state import SinkState
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 
-TOKEN_LOOK_SECONDS: Final = 1.0
+TOKEN_POLL_SECONDS: Final = 1.0
 TROUBLE_SECONDS: Final = 5.0
 
 
@@ -29,10 +28,9 @@ class SinkWorkers:
         self._gate_moved = asyncio.Event()
         self._workers: list[asyncio.Task[None]] = []
         self._later: dict[Lane, asyncio.TimerHandle] = {}
-        self._counting: asyncio.Task[None] | None = None
         self._sums_up = False
         self._stopping = self._sees_all = False
-        sink_state.on_new_store = self._look_for_all
+        sink_state.on_new_store = self._check_all_sessions
 
     @property
     def name(self) -> str:
@@ -46,9 +44,9 @@ class SinkWorkers:
 
     def start(self, *, sum_up: bool) -> None:
         """Begin to work; somebody else sums up what is counted unless `sum_up` says so."""
-        self._sums_up = sum_up and self.sink_state.counting is not None
-        if self.sink_state.counting is not None and sum_up:
-            self._counting = asyncio.create_task(self.sink_state.counting.run(self.sink_state, self._quiet))
+        self._sums_up = sum_up
+        if sum_up:
+            self._sending_sums = asyncio.create_task(self.sink_state.feed.sums.run(self.sink_state, self._quiet))
         self._workers = [asyncio.create_task(self._worker()) for _ in range(self._connections)]
 
     def ask(self, lane: Lane) -> None:
@@ -61,19 +59,19 @@ class SinkWorkers:
             self._schedule.add(lane, live=lane.live)
             self._work.set()
 
-    def look_for_one(self, *, sees_all: bool) -> None:
+    def check_one_session(self, *, sees_all: bool) -> None:
         """Ask about one session, where we know which store the receiver had: another one answers for all of them.
 
         `sees_all` says that every session with a mark has a lane.
         """
         self._sees_all = sees_all
-        if self.sink_state.mapping is None and self.sink_state.known_store() is not None:
+        if self.sink_state.feed.holds_events and self.sink_state.known_store() is not None:
             for lane in self.lanes.values():
                 if lane.doubt():
                     self.ask(lane)
                     return
 
-    def _look_for_all(self) -> None:
+    def _check_all_sessions(self) -> None:
         for lane in self.lanes.values():
             if lane.doubt():
                 self.ask(lane)
@@ -89,15 +87,12 @@ class SinkWorkers:
     @property
     def summed_up(self) -> bool:
         """Tell whether what the lanes counted has been sent, where that is apart from what they do."""
-        return not self._sums_up or self.sink_state.counting is None or self.sink_state.counting.settled
+        return not self._sums_up or self.sink_state.feed.sums.settled
 
-    def look_for_endings(self) -> None:
+    def check_endings(self) -> None:
         """Give a turn to the lanes of sessions that have something open while their process has ended."""
-        mapping = self.sink_state.mapping
-        if mapping is None or self._stopping:
-            return
-        for lane in self.lanes.values():
-            if lane.settled and mapping.mapper.is_open(lane.file) and has_ended(lane.file):
+        for lane in () if self._stopping else self.lanes.values():
+            if lane.settled and self.sink_state.feed.is_left_open(lane.file):
                 self.ask(lane)
 
     async def stop(self, drain_seconds: float) -> None:
@@ -105,8 +100,8 @@ class SinkWorkers:
         self._stopping = True
         self._work.set()
         self._gate_moved.set()
-        if self._counting is not None:
-            self._counting.cancel()
+        if self._sums_up:
+            self._sending_sums.cancel()
         if self._workers:
             _, pending = await asyncio.wait(self._workers, timeout=drain_seconds)
             for task in pending:
@@ -144,7 +139,7 @@ class SinkWorkers:
             self._gate_moved.set()
         if self.sink_state.new_store is not None and not any(one.in_doubt for one in self.lanes.values()):
             with contextlib.suppress(sqlite3.Error, StoreDamagedError, StoreUnwritableError):
-                self.sink_state.looked_through(everywhere=self._sees_all)
+                self.sink_state.store_checked(everywhere=self._sees_all)
         if more or lane.asked:
             self._schedule.add(lane, live=lane.live)
             self._work.set()
@@ -167,7 +162,7 @@ class SinkWorkers:
                 case Hold(until):
                     await self._wait_for_gate(until - time.monotonic())
                 case Closed():
-                    await self._wait_for_gate(TOKEN_LOOK_SECONDS)
+                    await self._wait_for_gate(TOKEN_POLL_SECONDS)
                     gate.token_is(self.sink_state.sink.token())
         return False
 

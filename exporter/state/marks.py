@@ -8,13 +8,13 @@ import contextlib
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from exporter.core.delivery.position import START, Identity, Position
+from exporter.core.delivery.position import DELETED_THERE, FOLLOWING, Identity, Mark, Position
 from exporter.errors import StateError
 from exporter.state.database import DATABASE_ERRORS, Schema, is_damage, open_database, set_aside
 from exporter.state.pending_metrics import COUNT, COUNTED_TABLES
@@ -45,8 +45,6 @@ _COUNT_MASKED: Final = (
     "INSERT INTO masked VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
 )
 _DELIVER: Final = "INSERT INTO delivered (session, sink, ids, hashes) VALUES (?, ?, ?, ?)"
-FOLLOWING, DELETED_THERE = "following", "deleted_there"
-
 T = TypeVar("T")
 _Statement: TypeAlias = tuple[str, Sequence[object]]
 
@@ -61,18 +59,6 @@ class StoreDamagedError(Exception):
 
 class StoreUnwritableError(Exception):
     """The database cannot be written now (disk full, input/output error); nothing was changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """How far a sink has a session: `position` in the file `identity`, reached with the event `last_id`."""
-
-    last_id: str | None = None
-    position: Position = START
-    identity: Identity | None = None
-    remote_id: str | None = None
-    state: str = FOLLOWING
-    delivered: int = 0
 
 
 class MarkStore:

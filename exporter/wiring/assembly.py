@@ -172,17 +172,14 @@ def _sink_states(
     parts = SinkParts(reader, exporter_id(store), notice, lambda: next(tallies), receiver)
     made = []
     for built in build_sinks(settings, parts):
-        sink, what = built.sink, (built.mapping, built.counting)
-        state = SinkState(sink, store.sink_id(sink.name, sink.url), Gate(), store, quarantine, reader, notice, *what)
-        state.keep_live = built.keep_live
-        made.append((state, built.lanes))
+        sink = built.sink
+        sink_id = store.sink_id(sink.name, sink.url)
+        made.append((SinkState(sink, sink_id, Gate(), store, quarantine, reader, notice, built.feed), built.lanes))
     # The signals of an endpoint read together, by their mapper; a sink that gathers reads when the others are through.
-    together = [one for one, _ in made if one.sink.gathering is None]
-    readers = {id(one.mapping.mapper if one.mapping is not None else one) for one in together}
-    for one in together:
-        one.shared = len(readers) > 1
-        if one.mapping is not None:
-            one.mapping.mapper.shared = one.shared
+    together = [one.feed for one, _ in made if one.sink.gathering is None]
+    readers = {id(feed.reads_with) for feed in together}
+    for feed in together:
+        feed.share(len(readers) > 1)
     return made
 
 

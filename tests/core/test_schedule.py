@@ -23,8 +23,6 @@ class Script:
                 self.schedule.add(key, live=True)
             case ["backfill", key]:
                 self.schedule.add(key, live=False)
-            case ["discard", key]:
-                self.schedule.discard(key)
             case ["next"]:
                 return [str(self.schedule.next() or "nobody")]
             case ["len"]:

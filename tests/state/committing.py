@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
-from exporter.core.delivery.position import Position
+from exporter.core.delivery.position import Mark, Position
 from exporter.core.delivery.segment import Unsendable
 from exporter.state.lock import StateLock
-from exporter.state.marks import Mark, MarkStore
+from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine
 
 

@@ -8,20 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.delivery.position import START, Identity, Position, tail_hash
-from exporter.state.marks import (
-    DELETED_THERE,
-    Mark,
-    MarkStore,
-    StoreDamagedError,
-    StoreUnwritableError,
-    exporter_id,
-)
-from exporter.state.pending_metrics import waiting
+from exporter.core.delivery.position import DELETED_THERE, START, Identity, Mark, Position, tail_hash
+from exporter.state.marks import MarkStore, StoreDamagedError, StoreUnwritableError
 from tests.state.damage import DAMAGE
 from tests.state.full_disk import full_disk
 from tests.state.killing import killed_after
@@ -38,28 +29,7 @@ def store(path: Path) -> Iterator[MarkStore]:
         yield opened
 
 
-BEFORE = Path(__file__).parents[1] / "fixtures" / "before"
 FULL_MARK = Mark("last", Position(2**40, tail_hash(b"x")), Identity(2**31, 2**62), "remote", DELETED_THERE, 5)
-
-
-def test_marks_of_the_version_before_are_read_on(path: Path) -> None:
-    path.write_bytes(zstandard.decompress((BEFORE / "marks.db.zst").read_bytes()))
-    with closing(MarkStore(path)) as store:
-        sink = store.sink_id("mission-control", "http://x")
-        pending = waiting(store, sink, 10)
-
-        assert store.set_aside is None
-        assert store.marks(sink) == {
-            "first": Mark("e2", Position(300, b"tail"), Identity(1, 2), "remote", "following", 2),
-            "second": Mark("b1", Position(10, b"x"), delivered=1),
-        }
-        assert store.delivered("first", sink) == {"e1": b"1" * 32, "e2": b"2" * 32}
-        assert store.masked("first", sink) == {"2026-11-18": {"aws": 2}}
-        assert exporter_id(store) == "fixed-id"
-        assert [(one.stream, one.state, one.bodies) for one in pending] == [
-            ("first", b"sums", []),
-            ("remote", None, [b"counted"]),
-        ]
 
 
 @pytest.mark.parametrize("mark", [Mark(), FULL_MARK])
@@ -135,7 +105,6 @@ def test_a_small_fact_is_remembered(store: MarkStore) -> None:
     assert store.fact("exporter_id") == "two"
 
 
-@pytest.mark.slow
 def test_a_mark_and_its_ids_are_one_thing_under_kill_9(path: Path) -> None:
     """Killed at thirty random moments, among them in the middle of a commit."""
     chance = random.Random(20261118)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from exporter.core.delivery.position import Mark
 from exporter.errors import StateError
-from exporter.state.marks import Mark, MarkStore
+from exporter.state.marks import MarkStore
 from exporter.state.redaction_counts import Counted, read_masked
 
 

@@ -1,7 +1,9 @@
 """How the events of one session reach one sink: every decision, no input or output.
 
-follow, position   what a changed file means, and where a sink stands in it
-segment         lines to a redacted segment; batches sends it whole or in halves (the order of effects is stated there)
-verdict         what an answer means; gate whether the sink may be asked at all
-reconcile       what the sink has against what the file holds; schedule and backfill_plan say whose turn it is
+follow, position   what a changed file means, and how far a sink has it: the mark
+segment            lines to a redacted segment; batches sends it whole or in halves (and states the order of effects)
+session_state      the state of one session at one sink: what is due, and what every answer changes (the table)
+reconcile          one way through a file, from the mark on or compared with what the sink has
+verdict, gate      what an answer means; whether the sink may be sent to at all
+schedule, backfill_plan  whose turn it is; which sessions a request for history means
 """

@@ -1,4 +1,4 @@
-"""Where in which file a sink stands: an offset that is only believed if the bytes before it are still the same."""
+"""Where in which file a sink is: an offset that is only believed if the bytes before it are still the same."""
 
 import hashlib
 from dataclasses import dataclass
@@ -37,3 +37,17 @@ class Position:
 
 
 START: Final = Position(0, tail_hash(b""))
+
+FOLLOWING, DELETED_THERE = "following", "deleted_there"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a sink has a session: `position` in the file `identity`, reached with the event `last_id`."""
+
+    last_id: str | None = None
+    position: Position = START
+    identity: Identity | None = None
+    remote_id: str | None = None
+    state: str = FOLLOWING
+    delivered: int = 0

@@ -1,9 +1,14 @@
-"""Comparing what a sink has with what a rewritten file holds, by event id.
+"""One way through a session file: from the mark on, or from the first event and compared by event id.
 
-What the sink has is passed over, what it lacks is sent, and what it has but the file lacks is gone: rewound.
+Compared means: what the sink has is passed over, what it lacks is sent, and what it has but the file lacks is gone:
+rewound.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+
+from exporter.core.delivery.position import START, Position
+from exporter.core.delivery.segment import Segment
 
 
 class Reconciliation:
@@ -22,3 +27,31 @@ class Reconciliation:
     def gone(self) -> list[str]:
         """Return what the sink has and the file lacks, in the sink's order."""
         return [identity for identity in self._known if identity not in self._seen]
+
+
+@dataclass(slots=True)
+class Walk:
+    """Where a lane is in one generation of a session file, reached with the event `last_id`.
+
+    What `skip` holds is not sent. `ahead` is the segment after the one that is being sent, read meanwhile; `ended` is
+    the offset at which the end of the session was looked at. A new walk has neither, so nothing outlives its walk.
+    """
+
+    generation: int | None = None
+    position: Position = START
+    last_id: str | None = None
+    reconciliation: Reconciliation | None = None
+    skip: Container[str] | None = None
+    ahead: Segment | None = None
+    ended: int | None = None
+
+    def advance(self, segment: Segment) -> None:
+        """Move behind a segment that is done with."""
+        self.position, self.last_id = segment.end, segment.last_id or self.last_id
+        if self.reconciliation is not None:
+            self.reconciliation.settled(segment.seen)
+
+    def take_ahead(self) -> Segment | None:
+        """Take the segment that was read ahead, if it begins here."""
+        segment, self.ahead = self.ahead, None
+        return segment if segment is not None and segment.start == self.position else None

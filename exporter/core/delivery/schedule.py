@@ -30,8 +30,3 @@ class Schedule(Generic[Key]):
             if waiting:
                 return waiting.popitem(last=False)[0]
         return None
-
-    def discard(self, key: Key) -> None:
-        """Forget a session that has gone."""
-        self._live.pop(key, None)
-        self._backfill.pop(key, None)

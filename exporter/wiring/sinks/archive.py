@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 _SECTION: Final = "archive"
 
 
-def _build(name: str, one: "Archive", _: SinkParts) -> Iterator[BuiltSink]:
+def _build(name: str, one: "Archive", parts: SinkParts) -> Iterator[BuiltSink]:
     from exporter.core.delivery.gathering import Gathering
+    from exporter.pipeline.event_feed import EventFeed
     from exporter.sinks.archive.files import ObjectFiles
     from exporter.sinks.archive.sink import LANES, ArchiveSink
 
     objects, gathering = ObjectFiles(path_of(one.url)), Gathering(one.seal_bytes, one.seal_seconds)
-    yield BuiltSink(ArchiveSink(sink_name(_SECTION, name), one.url, objects, gathering), LANES)
+    sink = ArchiveSink(sink_name(_SECTION, name), one.url, objects, gathering)
+    yield BuiltSink(sink, LANES, EventFeed(parts.reader))
 
 
 def _probe(name: str, one: "Archive") -> "ArchiveProbe":

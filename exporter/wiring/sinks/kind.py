@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
     from exporter.core.notice import Notice
     from exporter.doctor.facts import SinkProbe
-    from exporter.pipeline.metric_sender import MetricSender
-    from exporter.pipeline.record_feed import SignalMapping
+    from exporter.pipeline.feed import Feed
     from exporter.pipeline.segment_reader import SegmentReader
     from exporter.sinks.sink import Sink
     from otel.bridge import Tally
@@ -33,16 +32,11 @@ class SinkParts:
 
 @dataclass(frozen=True, slots=True)
 class BuiltSink:
-    """A sink, how many sessions it is sent at a time, and whether it is shown ephemeral events.
-
-    `mapping` and `counting` are of a sink that is sent what is made of events (`pipeline/sink_state.py`).
-    """
+    """A sink, how many sessions it is sent at a time, and what it is sent: events, or records made of them."""
 
     sink: "Sink"
     lanes: int
-    keep_live: bool = False
-    mapping: "SignalMapping | None" = None
-    counting: "MetricSender | None" = None
+    feed: "Feed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

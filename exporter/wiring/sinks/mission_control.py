@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _SECTION: Final = "mission_control"
 
 
-def _build(name: str, one: "MissionControl", _: SinkParts) -> Iterator[BuiltSink]:
+def _build(name: str, one: "MissionControl", parts: SinkParts) -> Iterator[BuiltSink]:
+    from exporter.pipeline.event_feed import EventFeed
     from exporter.sinks.mission_control import MissionControlSink
     from exporter.sinks.transport import HttpTransport
 
@@ -37,7 +38,7 @@ def _build(name: str, one: "MissionControl", _: SinkParts) -> Iterator[BuiltSink
         event_bytes_max=one.max_event_bytes,
         owner_and_repo=(one.owner_id, one.repo_id) if one.owner_id and one.repo_id else None,
     )
-    yield BuiltSink(sink, one.connections, keep_live=one.live)
+    yield BuiltSink(sink, one.connections, EventFeed(parts.reader, keep_live=one.live))
 
 
 def _probe(name: str, one: "MissionControl") -> "MissionControlProbe":

@@ -17,7 +17,8 @@ from exporter.wiring.sinks.kind import BuiltSink, SinkKind, SinkParts, or_fault
 if TYPE_CHECKING:
     from config.otel import Otel
     from exporter.doctor.sinks import OtlpProbe
-    from exporter.pipeline.metric_sender import MetricSender, PendingSums
+    from exporter.pipeline.metric_sender import PendingSums
+    from exporter.pipeline.record_feed import Mapper, RecordFeed
     from exporter.sinks.otlp import OtlpAnswer
     from otel.bridge import SignalOptions
     from otel.machines.metrics.accumulator import AnyPoint
@@ -40,7 +41,7 @@ def _addresses(name: str, one: "Otel") -> dict[str, str]:
 
 def _build(name: str, one: "Otel", parts: SinkParts) -> Iterator[BuiltSink]:
     """Yield a sink for every signal."""
-    from exporter.pipeline.record_feed import Mapper, SignalMapping
+    from exporter.pipeline.record_feed import Mapper
     from exporter.sinks.otlp import RECORDS_MAX, Otlp, Streams
     from otel.bridge import Bridge
     from otel.send.answer import weight
@@ -70,9 +71,7 @@ def _build(name: str, one: "Otel", parts: SinkParts) -> Iterator[BuiltSink]:
             stream_per_session=signal == "logs",
             on_close=_closing(sender, open_sinks, signal),
         )
-        counting = _counting(one, telling, parts.notice) if is_metrics else None
-        mapping = SignalMapping(mapper, signal, repeats=signal != "logs", pack=_pack if is_metrics else None)
-        yield BuiltSink(sink, LANES, mapping=mapping, counting=counting)
+        yield BuiltSink(sink, LANES, _feed(mapper, signal, one, telling, parts.notice))
 
 
 def _pack(measured: "Sequence[list[Measurement]]") -> bytes:
@@ -82,10 +81,16 @@ def _pack(measured: "Sequence[list[Measurement]]") -> bytes:
     return pack([one for some in measured for one in some])
 
 
-def _counting(one: "Otel", telling: "SignalOptions", notice: Callable[[Notice], None]) -> "MetricSender":
+def _feed(
+    mapper: "Mapper", signal: str, one: "Otel", telling: "SignalOptions", notice: Callable[[Notice], None]
+) -> "RecordFeed":
     from exporter.pipeline.metric_sender import MetricSender
+    from exporter.pipeline.record_feed import RecordFeed
 
-    return MetricSender(lambda state: _Sums(state, one, telling, notice), _METRICS_SECONDS)
+    if signal != "metrics":
+        return RecordFeed(mapper, signal, repeats=signal != "logs")
+    sender = MetricSender(lambda state: _Sums(state, one, telling, notice), _METRICS_SECONDS)
+    return RecordFeed(mapper, signal, pack=_pack, sums=sender)
 
 
 @dataclass(frozen=True, slots=True)

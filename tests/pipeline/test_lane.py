@@ -1,0 +1,224 @@
+"""One session on its way to one sink, turn by turn."""
+
+import asyncio
+
+import pytest
+
+from exporter.core.delivery.position import DELETED_THERE
+from exporter.core.delivery.segment import Unsendable
+from exporter.pipeline.lane import Lane
+from tests.daemon.exchange import Reply
+from tests.daemon.peer import Peer
+from tests.daemon.receivers import Floor
+from tests.daemon.sessions import event
+from tests.pipeline.parts import Parts, settle
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_mark_follows_what_the_sink_took(parts: Parts, full: Peer) -> None:
+    written, file = parts.session(count=5)
+    lane = parts.lane(file)
+    assert lane.lag_bytes() == file.size
+
+    await settle(lane)
+
+    mark = parts.store.mark("s", parts.sink_state.sink_id)
+    assert full.ids() == [f"e{number}" for number in range(5)] == parts.delivered()
+    assert mark is not None and mark == lane.mark
+    assert (mark.position.offset, mark.identity, mark.last_id) == (file.size, file.identity, "e4")
+    assert (lane.lag_bytes(), lane.stopped, lane.in_doubt) == (0, False, False)
+    assert lane.reached(file.generation, file.size)
+
+    written.add(2)
+    await settle(lane)
+    assert full.ids() == [f"e{number}" for number in range(7)]
+    assert lane.progress.events == 7
+
+
+async def test_a_rewind_is_told_and_the_rest_is_sent(parts: Parts, full: Peer) -> None:
+    written, file = parts.session(count=4)
+    lane = parts.lane(file)
+    await settle(lane)
+
+    written.replace(*written.lines()[:2], event("new"))
+    await settle(lane)
+
+    assert full.ids() == ["e0", "e1", "new"]
+    assert parts.delivered() == ["e0", "e1", "new"]
+    assert "events were rewound" in parts.said()
+
+
+async def test_another_lane_goes_on_at_the_mark(parts: Parts, full: Peer) -> None:
+    written, file = parts.session(count=3)
+    await settle(parts.lane(file))
+    written.add(1)
+
+    await settle(parts.lane(file))
+
+    assert [request.ids() for request in full.event_requests()] == [["e0", "e1", "e2"], ["e3"]]
+
+
+async def test_an_answer_that_is_lost_is_asked_for_when_the_file_changes(parts: Parts, full: Peer) -> None:
+    """The sink may have what was sent; the events are gone from the file before that was known."""
+    written, file = parts.session(count=2)
+    lane = parts.lane(file)
+    full.next_replies.append(Reply(heard=True, lost=True))
+    await lane.turn()
+    assert full.ids() == ["e0", "e1"]
+    assert parts.delivered() == []
+
+    written.replace(event("other"))
+    await settle(lane)
+
+    assert full.ids() == ["other"]
+
+
+async def test_a_session_that_is_gone_there_is_made_again(floor_parts: Parts, floor: Peer) -> None:
+    written, file = floor_parts.session(count=3)
+    lane = floor_parts.lane(file)
+    await settle(lane)
+    assert isinstance(floor.behind, Floor)
+    floor.behind.forget("s")
+
+    written.add(1)
+    await settle(lane)
+
+    assert floor.ids() == ["e0", "e1", "e2", "e3"]
+    assert floor_parts.said() == ["the session is not there any more; it is made again"]
+
+
+async def test_a_doubt_finds_that_out_though_nothing_is_to_be_sent(floor_parts: Parts, floor: Peer) -> None:
+    _, file = floor_parts.session(count=3)
+    lane = floor_parts.lane(file)
+    assert not lane.doubt()  # the sink never had it
+    await settle(lane)
+    assert isinstance(floor.behind, Floor)
+    floor.behind.forget("s")
+
+    assert lane.doubt() and lane.in_doubt
+    assert not lane.reached(file.generation, file.size) or lane.settled
+    await settle(lane)
+
+    assert floor.ids() == ["e0", "e1", "e2"]
+    assert not lane.in_doubt
+
+
+async def _delete(lane: Lane, peer: Peer) -> None:
+    peer.next_replies.append(Reply(410))
+    await settle(lane)
+
+
+async def test_a_session_that_was_deleted_there_is_left_alone_until_a_person_asks(parts: Parts, full: Peer) -> None:
+    written, file = parts.session(count=2)
+    lane = parts.lane(file)
+    await settle(lane)
+    written.add(1)
+    await _delete(lane, full)
+    requests = len(full.requests)
+
+    written.add(1)
+    await settle(lane)
+    await lane.repair(["e0"])
+    why = await lane.send_one(Unsendable(0, event("q"), 10, "x", "q"))
+
+    assert (lane.stopped, lane.lag_bytes(), lane.doubt()) == (True, 0, False)
+    assert lane.mark.state == DELETED_THERE
+    assert why is not None
+    assert len(full.requests) == requests
+
+    lane.start_over()
+    assert not lane.stopped
+    await settle(lane)
+    assert full.ids() == ["e0", "e1", "e2", "e3"]
+
+
+async def test_starting_over_twice_restores_all_the_same(parts: Parts, full: Peer) -> None:
+    """What a person asked for twice in a row is not asked for less."""
+    written, file = parts.session(count=1)
+    lane = parts.lane(file)
+    await settle(lane)
+    written.add(1)
+    await _delete(lane, full)
+
+    lane.start_over()
+    lane.start_over()
+    await settle(lane)
+
+    registration = [one for one in full.requests if one.method == "POST" and not one.is_events][-1]
+    assert registration.json()["restore"] is True
+    assert full.ids() == ["e0", "e1"]
+
+
+async def test_starting_over_while_a_request_is_under_way_skips_nothing(parts: Parts, full: Peer) -> None:
+    written, file = parts.session(count=3)
+    lane = parts.lane(file)
+    await settle(lane)
+    written.add(1)
+    file.refresh(parts.files)
+    full.next_replies.append(Reply(delay=0.2))
+
+    turn = asyncio.create_task(lane.turn())
+    await asyncio.sleep(0.1)
+    lane.start_over()
+    assert not lane.reached(file.generation, 0)
+    await turn
+    assert not lane.settled
+    await settle(lane)
+
+    assert full.event_requests()[-1].ids() == ["e0", "e1", "e2", "e3"]
+    assert parts.delivered() == ["e0", "e1", "e2", "e3"]
+
+
+async def test_a_request_is_durable_before_the_next_turn(parts: Parts) -> None:
+    """A sink that is down may have no turn for hours, and the exporter may be started again meanwhile."""
+    _, file = parts.session(count=2)
+    lane = parts.lane(file)
+    await settle(lane)
+
+    lane.start_over()
+
+    assert parts.delivered() == []
+
+
+async def test_a_repair_sends_what_the_sink_lacks(parts: Parts, full: Peer) -> None:
+    _, file = parts.session(count=3)
+    lane = parts.lane(file)
+    await settle(lane)
+
+    await lane.repair(["e1"])  # hidden there, and sent again
+    await settle(lane)
+
+    assert sorted(full.ids()) == ["e0", "e1", "e2"]
+    assert [one.ids() for one in full.event_requests()][-1] == ["e1"]
+
+
+async def test_a_store_that_cannot_be_written_loses_nothing(parts: Parts, full: Peer) -> None:
+    written, file = parts.session(count=2)
+    lane = parts.lane(file)
+    await settle(lane)
+    written.replace(*written.lines()[:1])
+    file.refresh(parts.files)
+
+    with parts.locked_store():
+        assert await lane.turn()
+        assert lane.progress.problem == "store_unwritable"
+    await settle(lane)
+
+    assert full.ids() == ["e0"]
+    assert lane.progress.problem is None
+
+
+async def test_a_file_that_is_gone_is_not_owed(parts: Parts) -> None:
+    written, file = parts.session(count=2)
+    lane = parts.lane(file)
+    await settle(lane)
+    written.add(1)
+    file.refresh(parts.files)
+    parts.files.close_all()
+    written.path.unlink()
+
+    await settle(lane)
+
+    assert lane.progress.bytes_gone > 0
+    assert "the file is gone before delivery" in parts.said()

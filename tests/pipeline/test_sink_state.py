@@ -1,0 +1,117 @@
+"""What all sessions on their way to one sink share: its gate, its quarantine, its store, what is reported of it."""
+
+import pytest
+
+from exporter.core.delivery.segment import Unsendable
+from exporter.core.delivery.verdict import Accepted, Deleted, Later, Unauthorized
+from exporter.core.names import last_error_name
+from exporter.pipeline.progress import LaneProgress
+from exporter.sinks.sink import Sent
+from tests.pipeline.parts import Parts
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_failure_is_reported_once_and_so_is_its_end(parts: Parts) -> None:
+    state = parts.sink_state
+
+    state.note(Later("down"), "s")
+    state.note(Later("down"), "s")
+    assert (state.retries, state.last_error, state.gate.failures) == (2, "down", 2)
+    state.note(Deleted(), "s")  # whatever it says of a session, it is well
+
+    assert parts.said() == ["the sink does not take events now; trying again", "the sink answers again"]
+    assert (state.last_error, state.gate.failures) == (None, 0)
+    assert state.last_success is not None
+
+
+async def test_a_refused_token_closes_the_gate_until_it_changes(parts: Parts) -> None:
+    state = parts.sink_state
+    parts.sink.token_refused = "first"
+
+    state.note(Unauthorized(401), "s")
+
+    closed = [state.gate.closed]
+    for token in ("first", "second"):
+        state.gate.token_is(token)
+        closed.append(state.gate.closed)
+    assert closed == [True, True, False]
+    assert state.last_error == "answered 401"
+
+
+async def test_how_it_ended_is_remembered_if_anything_was_tried(parts: Parts) -> None:
+    state, name = parts.sink_state, last_error_name(parts.sink_state.sink_id)
+
+    state.remember()
+    assert parts.store.fact(name) is None
+    state.note(Later("down"), "s")
+    state.remember()
+    assert parts.store.fact(name) == "down"
+    state.note(Accepted(), "s")
+    state.remember()
+    assert parts.store.fact(name) == ""
+
+
+async def test_what_is_in_quarantine_is_not_sent_unless_it_is_released(parts: Parts) -> None:
+    state = parts.sink_state
+    for_all, for_this = Unsendable(0, b"x", 1, "malformed", "a"), Unsendable(9, b"y", 1, "refused_400", "b")
+
+    state.put_in_quarantine("s", [for_all], for_all_sinks=True)
+    state.refuse("s", for_this.id, for_this.offset, for_this.raw, for_this.reason)
+    assert state.quarantined_ids("s") == {"a", "b"}
+    assert [entry.sink for entry in parts.quarantine.entries()] == [None, "mission_control"]
+    state.released.add("a")
+
+    assert state.quarantined_ids("s") == {"b"}
+    assert parts.said() == ["put in quarantine"] * 2
+
+
+async def test_what_was_rejected_without_a_name_is_kept_as_one(parts: Parts) -> None:
+    parts.sink_state.note_remarks("s", 0, [b"a", b"b"], Sent(Accepted(), unnamed=1, told="odd"))
+
+    [entry] = parts.quarantine.entries()
+    assert (entry.raw, entry.reason, entry.event) == (b"ab", "partly_rejected", None)
+
+
+async def test_a_warning_is_repeated_only_when_it_changes(parts: Parts) -> None:
+    for words in ("old", "old", "new"):
+        parts.sink_state.note_remarks("s", 0, [b"a"], Sent(Accepted(), told=words))
+
+    assert [notice.fields["why"] for notice in parts.notices] == ["old", "new"]
+
+
+async def test_another_store_is_noticed_and_settled_when_every_session_was_looked_for(parts: Parts) -> None:
+    state = parts.sink_state
+    asked: list[int] = []
+    state.on_new_store = lambda: asked.append(1)
+
+    parts.sink.store = "one"
+    assert state.check_store()
+    assert (state.known_store(), asked, parts.said()) == (None, [1], [])
+    state.store_checked(everywhere=False)  # the first store that was ever seen
+    assert state.known_store() == "one"
+    assert not state.check_store()
+
+    parts.sink.store = "two"
+    assert state.check_store()
+    assert state.check_store()
+    assert (asked, len(parts.notices)) == ([1, 1], 1)
+    state.store_checked(everywhere=False)
+    assert state.known_store() == "one"
+    state.store_checked(everywhere=True)
+    assert state.known_store() == "two"
+    assert not state.check_store()
+
+
+async def test_trouble_of_a_session_is_reported_once_with_its_end(parts: Parts) -> None:
+    progress, state = LaneProgress(), parts.sink_state
+
+    state.troubled("s", progress, "quarantine_full", "it is full", size=1)
+    since = progress.troubled_since
+    state.troubled("s", progress, "quarantine_full", "it is full", size=1)
+    assert (progress.why, progress.troubled_since) == ("it is full: 1", since)
+    state.relieved("s", progress)
+    state.relieved("s", progress)
+
+    assert parts.said() == ["it is full", "the session goes on"]
+    assert (progress.problem, progress.why, progress.troubled_since) == (None, None, None)
