@@ -105,7 +105,7 @@ def test_a_token_in_the_form_opens_the_page(tmp_path: Path, context: BrowserCont
         refused = [one for one in watched.complaints if "401" not in one]
         watched.complaints.clear()
         page.get_by_label("Token").fill(token)
-        page.get_by_role("button", name="Enter").click()
+        page.get_by_role("button", name="Sign in").click()
         page.get_by_role("heading", name="Sessions").wait_for()
         page.locator(".live.on").wait_for()
 

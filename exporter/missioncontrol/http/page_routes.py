@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from exporter.missioncontrol.http.responses import ApiError
-from exporter.missioncontrol.pages import event, export, feed, forget, health, jump, page, session, sessions, waterfall
+from exporter.missioncontrol.pages import event, export, feed, forget, health, page, session, sessions, waterfall
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _FOR_PROGRAMS: Final = ("/api", "/agents", "/metrics", "/healthz", "/readyz")
@@ -48,7 +48,7 @@ _PAGES: Final[dict[str, Endpoint]] = {
     "/feed": feed.feed_page,
     "/health": health.health_page,
     "/sessions/{id}": session.session_page,
-    "/sessions/{id}/next": jump.next_event,
+    "/sessions/{id}/next": session.next_event,
     "/sessions/{id}/event": event.event_page,
     "/sessions/{id}/forget": forget.forget_page,
     "/sessions/{id}/waterfall": waterfall.waterfall_page,

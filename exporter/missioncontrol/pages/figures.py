@@ -137,7 +137,7 @@ def exact(value: float) -> str:
     return f"{int(rounded):,}" if rounded == int(rounded) else f"{rounded:,.{_DECIMALS}f}".rstrip("0")
 
 
-def lag_of(lag: dict[str, Any]) -> str:
+def lag_text(lag: dict[str, Any]) -> str:
     """Return how far behind the exporter of a session is with it."""
     seconds, events = float(lag["lag_seconds"]), lag.get("lag_events")
     if not events and seconds < 1:

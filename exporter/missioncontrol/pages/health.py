@@ -35,7 +35,7 @@ async def health_page(request: Request) -> Response:
         "health.html",
         "list",
         masked=_masked(masked),
-        exporters=[_exporter(report) for report in reports],
+        exporters=[{**report, "sinks": _sinks(report.get("sinks"))} for report in reports],
         quarantined=sum(amount(report.get("quarantined")) or 0 for report in reports),
         reasons=[
             (reason, count, report.get("host") or report["id"])
@@ -65,17 +65,9 @@ def _masked(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {"days": days, "rules": rules}
 
 
-def _exporter(report: dict[str, Any]) -> dict[str, Any]:
-    sinks = report.get("sinks")
-    listed = [sink for sink in sinks if isinstance(sink, dict)] if isinstance(sinks, list) else []
-    return {
-        "id": report["id"],
-        "name": report.get("host") or report["id"],
-        "version": report.get("version") or "",
-        "sinks": [_sink(sink) for sink in listed[:_SINKS_MAX]],
-        "quarantined": report.get("quarantined"),
-        "reported_at": report.get("reported_at"),
-    }
+def _sinks(told: object) -> list[dict[str, Any]]:
+    listed = [sink for sink in told if isinstance(sink, dict)] if isinstance(told, list) else []
+    return [_sink(sink) for sink in listed[:_SINKS_MAX]]
 
 
 def _sink(sink: dict[str, Any]) -> dict[str, Any]:

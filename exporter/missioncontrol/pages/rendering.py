@@ -45,30 +45,11 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.globals["states"] = formats.STATES
-    environment.filters |= {
-        "address": formats.address,
-        "anchor": formats.anchor,
-        "clock": formats.clock,
-        "colour": colour_of,
-        "cost": figures.cost,
-        "counted": formats.counted,
-        "duration": formats.duration,
-        "event_address": formats.event_address,
-        "figure": formats.figure,
-        "lag": figures.lag_of,
-        "marked": _marked,
-        "moment": formats.moment,
-        "paragraphs": rich_text.paragraphs,
-        "redactions": rich_text.redactions,
-        "session_path": formats.session_path,
-        "size": formats.size,
-        "spans": rich_text.spans,
-        "tokens": figures.tokens,
-    }
+    environment.filters |= {made.__name__: made for made in _FILTERS}
     return environment
 
 
-def _marked(text: str) -> object:
+def marked(text: str) -> object:
     """Return text whose redaction markers say their rule; mostly it has none."""
     return _redacted()(text) if rich_text.MARK in text else text
 
@@ -77,6 +58,15 @@ def _marked(text: str) -> object:
 def _redacted() -> Callable[[str], object]:
     macro: Callable[[str], object] = vars(_environment().get_template("text.html").module)["redacted"]
     return macro
+
+
+_FILTERS: Final[tuple[Callable[..., object], ...]] = (
+    *(formats.address, formats.anchor, formats.clock, formats.counted, formats.duration, formats.event_address),
+    *(formats.figure, formats.moment, formats.session_path, formats.size),
+    *(figures.cost, figures.lag_text, figures.tokens),
+    *(rich_text.paragraphs, rich_text.redactions, rich_text.spans, colour_of, marked),
+)
+"""What templates make of values; each filter has the name of its function."""
 
 
 class _Environment(Environment):

@@ -1,10 +1,10 @@
-"""The page of one session: what it is, its agents, and a window of its timeline."""
+"""The page of one session: what it is, its agents, a window of its timeline, and the way from stop to stop in it."""
 
 from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from exporter.core.events.projection import ProjectEvent
 from exporter.missioncontrol.http.query_params import bad_cursor
@@ -12,12 +12,13 @@ from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.http.upload_api import checked_id
 from exporter.missioncontrol.pages import agents
 from exporter.missioncontrol.pages.figures import Figures, figures_of, lags_of
-from exporter.missioncontrol.pages.formats import IN_UTC, address, session_path
+from exporter.missioncontrol.pages.formats import IN_UTC, address, event_address, session_path
 from exporter.missioncontrol.pages.found import find
 from exporter.missioncontrol.pages.page import is_fragment, page
 from exporter.missioncontrol.pages.timeline import windows
 from exporter.missioncontrol.pages.timeline.axis import day_of, mark_bars, mark_days
-from exporter.missioncontrol.pages.timeline.entry import Entry
+from exporter.missioncontrol.pages.timeline.entry import Entry, Stop
+from exporter.missioncontrol.pages.timeline.stops import next_stop
 from exporter.missioncontrol.pages.timeline.teller import tell
 from exporter.missioncontrol.receiver import Receiver, receiver_of
 from exporter.missioncontrol.store import queries
@@ -28,6 +29,7 @@ from exporter.missioncontrol.store.session_row import BadCursorError
 _WINDOW: Final = 400
 _CONTEXT: Final = 60
 _FOUND_MAX: Final = 50
+_STOPS: Final[dict[str, Stop]] = {"error": "error", "note": "note"}
 _PLACES: Final = ("at", "from", "before", "after", "edge")
 
 
@@ -216,3 +218,19 @@ def _links(asked: _Asked, window: windows.Window, path: str) -> dict[str, str]:
         links["later"] = address(path, **asked.kept, after=window.rows[-1].envelope.id)
         links["newest"] = address(path, **asked.kept) + "#newest"
     return links
+
+
+async def next_event(request: Request) -> Response:
+    """Send the reader to the next event of a kind, going round at the end."""
+    session_id, asked = checked_id(request.path_params["id"]), request.query_params
+    kind, after, is_back = _STOPS.get(asked.get("kind", "")), asked.get("after"), asked.get("back") == "1"
+    if kind is None:
+        raise ApiError(400, "bad_kind", "`kind` is neither error nor note.")
+    try:
+        id = await receiver_of(request).read(
+            lambda database: next_stop(database, session_id, kind, after, is_back=is_back)
+        )
+    except BadCursorError as error:
+        raise bad_cursor() from error
+    path = session_path(session_id)
+    return RedirectResponse(f"{path}#none" if id is None else event_address(id, path), status_code=303)
