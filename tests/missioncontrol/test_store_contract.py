@@ -8,6 +8,7 @@ from typing import ClassVar
 import pytest
 
 from exporter.missioncontrol.store.port import Store, StoreBusy, StoreDamaged, StoreFull
+from exporter.missioncontrol.store.sqlite.database import connect
 from exporter.missioncontrol.store.sqlite.store import SqliteStore
 from tests.missioncontrol.store_contract import OpenStore, StoreContract, event, known, register, store_events
 
@@ -30,6 +31,20 @@ class TestSqliteInMemory(StoreContract):
             return SqliteStore(":memory:")
 
         return opened
+
+
+@pytest.mark.parametrize("count", [1, 333, 334, 5000])
+@pytest.mark.parametrize("values_max", [999, 32_766])
+def test_every_row_is_there_whatever_a_statement_may_hold(values_max: int, count: int) -> None:
+    with closing(connect(None)) as database:
+        database.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, values_max)
+        database.execute("CREATE TABLE birds (n INTEGER PRIMARY KEY, name, wings)")
+        rows = [(n, f"bird {n}", 2) for n in range(count)]
+
+        database.insert("birds", "n, name, wings", rows)
+        database.insert("birds", "n, name, wings", rows, unless_there=True)
+
+        assert database.execute("SELECT * FROM birds ORDER BY n").fetchall() == rows
 
 
 def test_a_store_that_another_program_writes_is_busy(store_path: Path) -> None:
