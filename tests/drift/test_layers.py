@@ -12,7 +12,7 @@ from tests.drift.repository import PACKAGES, ROOT, modules, pyproject
 
 MODULE_LINES_MAX: Final = 300
 FUNCTION_LINES_MAX: Final = 40
-DISTRIBUTION_OF: Final = {"google": "googleapis-common-protos", "grpc": "grpcio", "yaml": "pyyaml"}
+DISTRIBUTION_OF: Final = {"google": "googleapis-common-protos", "grpc": "grpcio", "re2": "google-re2", "yaml": "pyyaml"}
 """Import names that are not the distribution's own."""
 
 
