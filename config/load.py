@@ -105,7 +105,7 @@ def _path(key: str) -> SettingPath:
 
 
 def _directories(given: Layer, places: Places) -> Layer:
-    """The directories that nobody set: where the variables of others say, else the defaults below the home."""
+    """The directories that are not set: from variables of other programs, else the defaults below the home."""
     layer: Layer = {}
     home = places.environ.get("COPILOT_HOME")
     if home and ("copilot_home",) not in given:

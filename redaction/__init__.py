@@ -1,1 +1,14 @@
-"""Secrets out of bytes, JSON events and text; usable alone."""
+"""Secrets out of bytes, JSON events and text; usable alone. Start with `engine`, the interface for callers.
+
+engine          the interface for callers: `Engine`, its results, findings
+search          finds the spans of secrets: the prefilter's hits, extraction by the rules, known values, the allowlist
+prefilter       where may a secret be? one pass over the raw bytes for all rules
+rules           what is a secret: formats, families of rules, detectors of detect-secrets, rules of users
+heuristics      is this value a secret? decisions about one value and its name
+text            reading raw bytes as text: escapes, views, JSON strings
+spans           spans of secrets, and the strings of a line that they lie in
+protected       strings that are never changed; `linkage.txt` lists the ids that link events
+known           known values; `allowlist` holds what is not masked
+stream          text that arrives in pieces
+errors          everything that the package raises
+"""

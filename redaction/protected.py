@@ -27,7 +27,7 @@ def _linkage(text: str) -> dict[str, frozenset[tuple[str, ...]]]:
 LINKAGE: Final[Mapping[str, frozenset[tuple[str, ...]]]] = _linkage(
     Path(__file__).with_name("linkage.txt").read_text("utf-8")
 )
-"""The paths of ids that link events, by type of event; `*` stands for any number of an array."""
+"""The paths of ids that link events, by type of event; `*` is any index of an array."""
 ENVELOPE: Final = frozenset({"id", "timestamp", "parentId", "type", "ephemeral"})
 # Part of the envelope too, but it may be a name that somebody chose.
 AGENT_ID: Final = "agentId"

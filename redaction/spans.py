@@ -18,7 +18,7 @@ _Piece: TypeAlias = tuple[int, int, Rule, String]
 
 
 class SecretSpan(NamedTuple):  # made in half the time of a frozen dataclass
-    """Where a secret stands in the raw bytes, and by which rule."""
+    """The place of a secret in the raw bytes, and its rule."""
 
     start: int
     end: int

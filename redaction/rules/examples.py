@@ -66,7 +66,7 @@ def _uuid(source: _Source) -> str:
 
 
 def expanded(template: str, seed: str = "") -> str:
-    """The text that a template stands for; raises `KeyError` for an unknown alphabet."""
+    """The text of a template; raises `KeyError` for an unknown alphabet."""
     source = _Source(f"{template}/{seed}")
     text, position = "", 0
     for part in _PART.finditer(template):

@@ -24,7 +24,7 @@ OUTER_TRIES_MAX = 32
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The raw offsets of a value and whether quotes stand around it."""
+    """The raw offsets of a value and whether it has quotes."""
 
     start: int
     end: int
