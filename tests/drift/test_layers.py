@@ -15,8 +15,9 @@ from tests.drift.repository import PACKAGES, ROOT, modules, pyproject
 
 CODE_LINES_MAX: Final = 35_950
 FUNCTION_LINES_MAX: Final = 40
-MODULES_MAX: Final = 32
-SAME_CONCEPT: Final = {"Entry", "LostError", "Masked", "NoAnswerError", "NotJsonError", "Refused"}
+MODULES_MAX: Final = 20
+MAP_LINES_MIN: Final = 3
+SAME_CONCEPT: Final = {"LostError", "Masked", "NoAnswerError", "NotJsonError", "Refused"}
 """Public classes that two packages name alike by design, because they do not know each other."""
 DISTRIBUTION_OF: Final = {"google": "googleapis-common-protos", "grpc": "grpcio", "yaml": "pyyaml"}
 """Import names that are not the distribution's own."""
@@ -101,6 +102,18 @@ def test_no_level_of_the_tree_has_more_modules_than_one_can_take_in() -> None:
     levels = Counter(path.parent for path, _ in modules() if path.name != "__init__.py")
 
     assert {str(level.relative_to(ROOT)): n for level, n in levels.items() if n > MODULES_MAX} == {}
+
+
+def test_every_package_has_a_map() -> None:
+    without = []
+    levels = Counter(path.parent for path, _ in modules() if path.name != "__init__.py")
+    for path, tree in modules():
+        if path.name == "__init__.py" and levels[path.parent] >= MAP_LINES_MIN:
+            docstring = ast.get_docstring(tree) or ""
+            if sum(bool(line.strip()) for line in docstring.splitlines()) < MAP_LINES_MIN:
+                without.append(str(path.relative_to(ROOT)))
+
+    assert without == []
 
 
 def test_a_public_class_has_a_name_of_its_own() -> None:
