@@ -97,6 +97,15 @@ async def test_the_sessions_page_filters_by_words_and_state(shown: httpx.AsyncCl
     assert "/sessions/s" in (await read(shown, "/?state=ended&q=lighthouse")).links
 
 
+async def test_every_column_of_the_sessions_has_a_heading_and_a_cell(shown: httpx.AsyncClient) -> None:
+    text = (await shown.get("/")).text
+    headings = re.findall(r'<th scope="col">([^<]*)</th>', text)
+    rows = re.findall(r"<tr data-key.*?</tr>", text, re.DOTALL)
+
+    assert rows
+    assert [["Session", *re.findall(r'data-name="([^"]*)"', row)] for row in rows] == [headings] * len(rows)
+
+
 async def test_a_search_finds_sessions_and_what_was_said_in_them(shown: httpx.AsyncClient) -> None:
     page = await read(shown, "/?q=StopIteration")
 

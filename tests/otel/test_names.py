@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from otel import instruments, names
+from otel.name_types import Instrument
 
 OTEL = Path(names.__file__).parent
 TABLES = {"names.py", "instruments.py"}
@@ -60,3 +61,12 @@ def test_no_module_but_the_tables_spells_a_name(module: Path) -> None:
     ]
 
     assert (module.name in TABLES) == bool(spelt), spelt
+
+
+def test_every_metric_is_filled_by_a_machine() -> None:
+    nodes = [node for path in (OTEL / "machines").rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
+    used = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    used |= {node.id for node in nodes if isinstance(node, ast.Name)}
+    rows = {name for name, value in vars(instruments).items() if isinstance(value, Instrument)}
+
+    assert rows - used == set()
