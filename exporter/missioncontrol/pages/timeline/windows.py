@@ -49,7 +49,7 @@ class Window:
 class TimelineScope:
     """Whose events are looked at: everybody's, the main agent's, or those of some agents.
 
-    `hints` are ids in rows that stand for the main agent, as `belonging.Kin` has them.
+    `hints` are ids in rows that stand for the main agent, as `AgentTree` has them.
     """
 
     agents: tuple[str, ...] = ()
@@ -57,12 +57,13 @@ class TimelineScope:
     hints: tuple[str, ...] = ()
 
     def condition(self) -> tuple[str, tuple[str, ...]]:
-        """Return SQL that holds for the scope's events, with its values."""
+        """Return SQL for a WHERE clause that holds for the scope's events, with its values."""
         if self.is_main:
-            return f"(agent_id IS NULL OR agent_id IN ({','.join('?' * len(self.hints))}))", self.hints
+            hints = f" OR agent_id IN ({','.join('?' * len(self.hints))})" if self.hints else ""
+            return f" AND (agent_id IS NULL{hints})", self.hints
         if not self.agents:
-            return "1 = 1", ()
-        return f"agent_id IN ({','.join('?' * len(self.agents))})", self.agents
+            return "", ()
+        return f" AND agent_id IN ({','.join('?' * len(self.agents))})", self.agents
 
 
 class EventPlace(NamedTuple):
@@ -132,7 +133,7 @@ def _found(
     return database.execute(
         "SELECT place, n, agent_id, body, cuts FROM events"  # noqa: S608  constants and marks
         f" WHERE session = ? AND hidden = 0 AND place {comparison}= ? AND (place, n) {comparison} (?, ?)"
-        f" AND {condition} ORDER BY place{order}, n{order} LIMIT ?",
+        f"{condition} ORDER BY place{order}, n{order} LIMIT ?",
         (edge.session, edge.place, edge.place, edge.n, *values, limit),
     )
 
@@ -161,7 +162,7 @@ def further_of_types(
     database: sqlite3.Connection, place: EventPlace, types: tuple[str, ...], limit: int, *, is_back: bool = False
 ) -> Iterator[TimelineRow]:
     """Yield the events of these types behind a place (before it, newest first), with the beginning of what is large."""
-    condition = f"type IN ({','.join('?' * len(types))})"
+    condition = f" AND type IN ({','.join('?' * len(types))})"
     for row in _found(database, place, condition, types, limit, is_back):
         yield from _rows(database, [row], 1, frozenset())[0]
 
