@@ -35,6 +35,8 @@ class _Sums(msgspec.Struct):
 def figures_of(database: Database, session_ids: Sequence[str]) -> dict[str, Figures]:
     """Return tokens and cost of sessions, side by side as each source tells them; they are never added."""
     told: dict[str, Figures] = {}
+    if not session_ids:
+        return told
     rows = database.execute(
         f"SELECT id, summary FROM sessions WHERE id IN ({','.join('?' * len(session_ids))})",  # noqa: S608  marks only
         session_ids,
