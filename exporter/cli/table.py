@@ -57,7 +57,7 @@ def table(heads: Sequence[Column], rows: Sequence[Sequence[Cell]], *, width: int
 
 
 def _fit(heads: Sequence[Column], keep: list[int], widths: dict[int, int], width: int) -> list[int]:
-    """The columns that stay; narrows the flexible ones among them in `widths`."""
+    """The columns that stay; narrows them in `widths`, those that are not flexible only where nothing else is left."""
 
     def least(indices: list[int]) -> int:
         taken = sum(min(widths[i], FLEX_MIN) if heads[i].flex else widths[i] for i in indices)
@@ -67,9 +67,10 @@ def _fit(heads: Sequence[Column], keep: list[int], widths: dict[int, int], width
         spare = max(keep, key=lambda i: heads[i].spare)
         keep = [i for i in keep if i != spare]
     over = sum(widths[i] for i in keep) + len(GAP) * (len(keep) - 1) - width
-    while over > 0 and (wide := [i for i in keep if heads[i].flex and widths[i] > FLEX_MIN]):
-        widths[max(wide, key=lambda i: widths[i])] -= 1
-        over -= 1
+    for indices, narrowest in (([i for i in keep if heads[i].flex], FLEX_MIN), (keep, 1)):
+        while over > 0 and (wide := [i for i in indices if widths[i] > narrowest]):
+            widths[max(wide, key=lambda i: widths[i])] -= 1
+            over -= 1
     return keep
 
 

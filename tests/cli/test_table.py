@@ -1,6 +1,6 @@
 """Tables align, and fit a narrow terminal without losing what matters."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from exporter.cli.table import Cell, Column, Palette, pairs, table
@@ -43,6 +43,7 @@ def test_a_column_with_nothing_in_it_is_not_shown() -> None:
     st.integers(24, 120),
     st.lists(st.lists(st.text("ab 灯", min_size=1, max_size=60), min_size=4, max_size=4), min_size=1),
 )
+@example(24, [["aaaaa灯灯灯", "a", "a", "aaaaaa灯灯灯"]])
 def test_no_line_is_wider_than_the_terminal(width: int, texts: list[list[str]]) -> None:
     rows = [[Cell(row[0][:8]), Cell(row[1]), Cell(row[2]), Cell(row[3])] for row in texts]
 
