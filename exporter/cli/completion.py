@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from exporter.cli.commands import COMMANDS, GROUPS, Command, Example, Leaf, first_words, members
 from exporter.cli.completion_scripts import BASH, ZSH
-from exporter.cli.invocation import CommandContext
+from exporter.cli.context import CommandContext
 from exporter.cli.parser import GLOBAL_WITH_VALUE, build
+from exporter.cli.registry import COMMANDS, GROUPS, Command, Example, Leaf, first_words, members
 
 # `sessions list --json` writes one compact document; the pattern picks the ids out of it without a JSON tool.
 _SESSION_IDS: Final = r"""exporter sessions list --json 2>/dev/null | grep -o '"id":"[^"]*"' | cut -d'"' -f4"""

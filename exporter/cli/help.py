@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from exporter.cli.commands import COMMANDS, GROUPS, members
-from exporter.cli.table import Cell, Column, Palette, pairs, table
+from exporter.cli.output.table import Cell, Column, Palette, pairs, table
+from exporter.cli.registry import COMMANDS, GROUPS, members
 from exporter.errors import Exit
 
 EXIT_MEANINGS: Final[dict[Exit, str]] = {

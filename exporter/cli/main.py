@@ -5,11 +5,11 @@ import traceback
 from collections.abc import Sequence
 
 from config.errors import ConfigError
-from exporter.cli.commands import find, members
-from exporter.cli.invocation import CommandContext
-from exporter.cli.output import Output, ReaderGone, let_go_of_stdout, to_json
+from exporter.cli.context import CommandContext
+from exporter.cli.output.output import Output, ReaderGone, let_go_of_stdout, to_json
+from exporter.cli.output.text import listing
 from exporter.cli.parser import Parser, add_global_flags, build, help_text, refuse_unknown_flags, split
-from exporter.cli.text import listing
+from exporter.cli.registry import find, members
 from exporter.errors import Exit, ExporterError, UsageError
 from exporter.version import VERSION
 

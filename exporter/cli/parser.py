@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple, NoReturn
 
-from exporter.cli.commands import Leaf, find, first_words, members
+from exporter.cli.output.text import listing
+from exporter.cli.registry import Leaf, find, first_words, members
 from exporter.cli.since import parse_since
-from exporter.cli.text import listing
 from exporter.errors import UsageError
 
 GLOBAL_WITH_VALUE: Final = ("--config", "--state-dir", "--copilot-home")

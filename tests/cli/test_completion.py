@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from exporter.cli.commands import COMMANDS, first_words
 from exporter.cli.completion import Entry, bash, entries, fish, zsh
+from exporter.cli.registry import COMMANDS, first_words
 
 ASK = """
 eval "$1"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.cli.events import EventLines, summary
-from exporter.cli.table import Palette
+from exporter.cli.output.events import EventLines, summary
+from exporter.cli.output.table import Palette
 
 
 def event(kind: str, /, **data: Any) -> dict[str, Any]:

@@ -4,11 +4,11 @@ import shlex
 
 import pytest
 
-from exporter.cli.commands import COMMANDS, GROUPS, Command, members
 from exporter.cli.help import EXIT_MEANINGS, group_help, overview
 from exporter.cli.main import run
+from exporter.cli.output.table import Palette
 from exporter.cli.parser import build, option_strings, refuse_unknown_flags, split
-from exporter.cli.table import Palette
+from exporter.cli.registry import COMMANDS, GROUPS, Command, members
 from exporter.errors import Exit
 from tests.cli.program import exporter
 

@@ -50,15 +50,15 @@ def test_the_version_imports_almost_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("line", "command"),
-    [("--help", None), ("status --help", "exporter.cli.status"), ("config --help", "exporter.cli.config")],
+    [("--help", set()), ("status --help", {"status"}), ("config --help", {"config"})],
 )
-def test_help_imports_no_command_but_its_own(line: str, command: str | None) -> None:
-    commands = {f"exporter.cli.{name}" for name in ("up", "run", "backfill", "sessions", "status", "verify", "config")}
+def test_help_imports_no_command_but_its_own(line: str, command: set[str]) -> None:
+    below = "exporter.cli.commands."
 
     code, modules = imported_by(*line.split())
 
     assert code == 0
-    assert modules & commands == ({command} if command else set())
+    assert {name.removeprefix(below) for name in modules if name.startswith(below)} == command
     assert modules & (HEAVY | {"msgspec"}) == set()
 
 

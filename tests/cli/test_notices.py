@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from exporter.cli.notices import Notices, as_mapping, notice_text, ready_text
-from exporter.cli.output import Output
-from exporter.cli.progress import progress_text
-from exporter.cli.table import Palette
+from exporter.cli.output.notices import Notices, as_mapping, notice_text, ready_text
+from exporter.cli.output.output import Output
+from exporter.cli.output.progress import progress_text
+from exporter.cli.output.table import Palette
 from exporter.core.notice import Level, Notice
 
 PLAIN = Palette()

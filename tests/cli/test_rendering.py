@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from exporter.cli.backfill import backfill_text
-from exporter.cli.doctor import doctor_text
-from exporter.cli.quarantine import entry_text, outcome_text, quarantine_text
-from exporter.cli.sessions import select, session_text, sessions_text
-from exporter.cli.status import status_text
-from exporter.cli.table import Palette
-from exporter.cli.verify import verify_text
+from exporter.cli.commands.backfill import backfill_text
+from exporter.cli.commands.doctor import doctor_text
+from exporter.cli.commands.quarantine import entry_text, outcome_text, quarantine_text
+from exporter.cli.commands.sessions import select, session_text, sessions_text
+from exporter.cli.commands.status import status_text
+from exporter.cli.commands.verify import verify_text
+from exporter.cli.output.table import Palette
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 PLAIN = Palette()

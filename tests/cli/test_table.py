@@ -3,8 +3,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from exporter.cli.table import Cell, Column, Palette, pairs, table
-from exporter.cli.text import columns
+from exporter.cli.output.table import Cell, Column, Palette, pairs, table
+from exporter.cli.output.text import columns
 
 HEADS = (Column("ID"), Column("EVENTS", right=True, spare=1), Column("HOST", spare=2), Column("TITLE", flex=True))
 ROWS = [

@@ -10,9 +10,9 @@ import pytest
 from packaging.requirements import Requirement
 
 from config.load import load
-from exporter.cli.commands import COMMANDS, find
 from exporter.cli.help import EXIT_MEANINGS
 from exporter.cli.parser import build, option_strings, split
+from exporter.cli.registry import COMMANDS, find
 from tests.drift.repository import ROOT, pyproject, text
 from tests.parity.reasons import SPANS, TOKENS
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import CommandContext
-from exporter.cli.table import Cell, Column, Palette, Tone, pairs, table
-from exporter.cli.text import ago, count, duration, number, plain, size, words
+from exporter.cli.context import CommandContext
+from exporter.cli.output.table import Cell, Column, Palette, Tone, pairs, table
+from exporter.cli.output.text import ago, count, duration, number, plain, size, words
+from exporter.cli.registry import Example, Leaf
 
 _SINKS = (
     Column("SINK"),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from exporter.cli.invocation import CommandContext
+from exporter.cli.context import CommandContext
 from exporter.errors import UsageError
 
 SHORTEST: Final = 8

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, Final
 
-from exporter.cli.table import Palette, Tone
-from exporter.cli.text import moment, number, plain, shorten
+from exporter.cli.output.table import Palette, Tone
+from exporter.cli.output.text import moment, number, plain, shorten
 
 TYPE_WIDTH: Final = 26
 TEXT_MAX: Final = 200

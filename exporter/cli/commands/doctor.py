@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from config.errors import ConfigError
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import CommandContext
-from exporter.cli.table import Palette, Tone
-from exporter.cli.text import columns, count, listing, plain
+from exporter.cli.context import CommandContext
+from exporter.cli.output.table import Palette, Tone
+from exporter.cli.output.text import columns, count, listing, plain
+from exporter.cli.registry import Example, Leaf
 from exporter.errors import Exit, SettingsError
 
 _MARKS: Final[dict[str, tuple[str, Tone]]] = {

@@ -3,10 +3,10 @@
 import asyncio
 from argparse import ArgumentParser
 
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import CommandContext
-from exporter.cli.notices import Notices
+from exporter.cli.context import CommandContext
+from exporter.cli.output.notices import Notices
 from exporter.cli.parser import whole_number
+from exporter.cli.registry import Example, Leaf
 
 
 def _build(parser: ArgumentParser) -> None:

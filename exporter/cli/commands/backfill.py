@@ -4,12 +4,12 @@ from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.identify import short_ids, whole_ids
-from exporter.cli.invocation import CommandContext
+from exporter.cli.context import CommandContext
+from exporter.cli.output.table import Cell, Column, Palette, Tone, table
+from exporter.cli.output.text import count, number, plain, size, words
 from exporter.cli.parser import since
-from exporter.cli.table import Cell, Column, Palette, Tone, table
-from exporter.cli.text import count, number, plain, size, words
+from exporter.cli.registry import Example, Leaf
+from exporter.cli.session_ids import short_ids, whole_ids
 
 _COLUMNS = (
     Column("SESSION"),

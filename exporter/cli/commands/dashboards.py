@@ -4,12 +4,12 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Final
 
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import CommandContext
-from exporter.cli.text import count, plain
+from exporter.cli.context import CommandContext
+from exporter.cli.output.text import count, plain
+from exporter.cli.registry import Example, Leaf
 from exporter.errors import Exit, UsageError
 
-_SHIPPED: Final = Path(__file__).parents[1] / "grafana"
+_SHIPPED: Final = Path(__file__).parents[2] / "grafana"
 
 
 def _build(parser: ArgumentParser) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import CommandContext
+from exporter.cli.context import CommandContext
+from exporter.cli.output.table import Cell, Column, table
 from exporter.cli.parser import whole_number
-from exporter.cli.table import Cell, Column, table
+from exporter.cli.registry import Example, Leaf
 from exporter.errors import UsageError
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.identify import short_ids
-from exporter.cli.invocation import CommandContext
+from exporter.cli.context import CommandContext
+from exporter.cli.output.table import Cell, Column, Palette, pairs, table
+from exporter.cli.output.text import ago, count, number, plain, size, words
 from exporter.cli.parser import whole_number
-from exporter.cli.table import Cell, Column, Palette, pairs, table
-from exporter.cli.text import ago, count, number, plain, size, words
+from exporter.cli.registry import Example, Leaf
+from exporter.cli.session_ids import short_ids
 
 _COLUMNS = (
     Column("N", right=True),

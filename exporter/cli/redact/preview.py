@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.identify import resolve_id
-from exporter.cli.invocation import CommandContext
-from exporter.cli.table import Cell, Column, Palette, table
-from exporter.cli.text import count, number, plain, words
+from exporter.cli.context import CommandContext
+from exporter.cli.output.table import Cell, Column, Palette, table
+from exporter.cli.output.text import count, number, plain, words
+from exporter.cli.registry import Example, Leaf
+from exporter.cli.session_ids import resolve_id
 from exporter.core.names import JOURNALS
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.cli.identify import resolve_id, short_ids
+from exporter.cli.session_ids import resolve_id, short_ids
 from exporter.errors import UsageError
 
 KNOWN = ["3f2ab1c0-0000-4000-8000-000000000001", "3f2ab1c0-0000-4000-8000-000000000002", "9c0d11e2-aaaa"]

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import IO
 
-from exporter.cli.table import Palette
-from exporter.cli.text import plain
+from exporter.cli.output.table import Palette
+from exporter.cli.output.text import plain
 
 
 class ReaderGone(Exception):

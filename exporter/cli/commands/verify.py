@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.identify import short_ids, whole_ids
-from exporter.cli.invocation import CommandContext
-from exporter.cli.table import Cell, Column, Palette, Tone, table
-from exporter.cli.text import count, number, plain
+from exporter.cli.context import CommandContext
+from exporter.cli.output.table import Cell, Column, Palette, Tone, table
+from exporter.cli.output.text import count, number, plain
+from exporter.cli.registry import Example, Leaf
+from exporter.cli.session_ids import short_ids, whole_ids
 
 IDS_SHOWN_MAX: Final = 3
 _COLUMNS = (

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from exporter.cli.output import Output
-from exporter.cli.progress import ProgressBar
+from exporter.cli.output.output import Output
+from exporter.cli.output.progress import ProgressBar
 
 if TYPE_CHECKING:
     from config.load import Loaded

@@ -4,10 +4,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import CommandContext
-from exporter.cli.table import Cell, Column, Palette, table
-from exporter.cli.text import count, plain
+from exporter.cli.context import CommandContext
+from exporter.cli.output.table import Cell, Column, Palette, table
+from exporter.cli.output.text import count, plain
+from exporter.cli.registry import Example, Leaf
 
 if TYPE_CHECKING:
     from config.show import SettingRow

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.identify import short_ids
-from exporter.cli.invocation import CommandContext
+from exporter.cli.context import CommandContext
+from exporter.cli.output.table import Cell, Column, Palette, table
+from exporter.cli.output.text import count, number, plain
 from exporter.cli.parser import since
-from exporter.cli.table import Cell, Column, Palette, table
-from exporter.cli.text import count, number, plain
+from exporter.cli.registry import Example, Leaf
+from exporter.cli.session_ids import short_ids
 
 if TYPE_CHECKING:
     from exporter.state.redaction_counts import Counted

@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import CommandContext
-from exporter.cli.output import to_json
+from exporter.cli.context import CommandContext
+from exporter.cli.output.output import to_json
+from exporter.cli.registry import Example, Leaf
 from exporter.errors import Exit, UsageError
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final
 
-from exporter.cli.output import Output, to_json
-from exporter.cli.progress import ProgressBar
-from exporter.cli.table import Cell, Palette, Tone, pairs
-from exporter.cli.text import count, listing, plain, size, words
+from exporter.cli.output.output import Output, to_json
+from exporter.cli.output.progress import ProgressBar
+from exporter.cli.output.table import Cell, Palette, Tone, pairs
+from exporter.cli.output.text import count, listing, plain, size, words
 from exporter.core.notice import Notice
 
 _RANKS: Final = {"debug": 0, "info": 1, "warning": 2, "error": 3}

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from exporter.cli.output import Output
-from exporter.cli.text import count, duration, number, shorten, size
+from exporter.cli.output.output import Output
+from exporter.cli.output.text import count, duration, number, shorten, size
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

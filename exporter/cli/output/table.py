@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from exporter.cli.text import columns, shorten
+from exporter.cli.output.text import columns, shorten
 
 GAP: Final = "  "
 FLEX_MIN: Final = 12

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.events import EventLines
-from exporter.cli.identify import short_ids, whole_ids
-from exporter.cli.invocation import CommandContext
+from exporter.cli.context import CommandContext
+from exporter.cli.output.events import EventLines
+from exporter.cli.output.table import Cell, Column, Palette, Tone, pairs, table
+from exporter.cli.output.text import ago, count, moment, number, plain, words
 from exporter.cli.parser import since
-from exporter.cli.table import Cell, Column, Palette, Tone, pairs, table
-from exporter.cli.text import ago, count, moment, number, plain, words
+from exporter.cli.registry import Example, Leaf
+from exporter.cli.session_ids import short_ids, whole_ids
 
 STATES: Final = ("working", "idle", "needs_attention", "ended", "crashed")
 _TONES: dict[str, Tone] = {"working": "good", "needs_attention": "warn", "crashed": "bad", "ended": "dim"}

@@ -4,10 +4,10 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from typing import Any
 
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import CommandContext
-from exporter.cli.table import Cell, Column, Palette, Tone, table
-from exporter.cli.text import count, plain
+from exporter.cli.context import CommandContext
+from exporter.cli.output.table import Cell, Column, Palette, Tone, table
+from exporter.cli.output.text import count, plain
+from exporter.cli.registry import Example, Leaf
 
 _COLUMNS = (
     Column("RULE"),

@@ -4,9 +4,9 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.invocation import CommandContext
-from exporter.cli.text import plain
+from exporter.cli.context import CommandContext
+from exporter.cli.output.text import plain
+from exporter.cli.registry import Example, Leaf
 from exporter.errors import UsageError
 
 if TYPE_CHECKING:

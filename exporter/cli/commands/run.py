@@ -3,10 +3,10 @@
 import asyncio
 from argparse import ArgumentParser
 
-from exporter.cli.commands import Example, Leaf
-from exporter.cli.identify import whole_ids
-from exporter.cli.invocation import CommandContext
-from exporter.cli.notices import Notices
+from exporter.cli.context import CommandContext
+from exporter.cli.output.notices import Notices
+from exporter.cli.registry import Example, Leaf
+from exporter.cli.session_ids import whole_ids
 
 
 def _build(parser: ArgumentParser) -> None:
