@@ -1,15 +1,22 @@
 """Session ids as people write and read them: any unique beginning will do, and no more is shown than is needed."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
 from exporter.cli.context import CommandContext
+from exporter.cli.output.table import View
 from exporter.errors import UsageError
 
 SHORTEST: Final = 8
 _WHOLE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def shown_ids(rows: Iterable[Mapping[str, Any]], view: View, *, key: str = "session") -> dict[str, str]:
+    """How the ids of these rows are shown: short on a terminal, else whole."""
+    ids = [str(row[key]) for row in rows]
+    return short_ids(ids) if view.width else {one: one for one in ids}
 
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:
@@ -39,10 +46,10 @@ def resolve_id(given: str, known: Iterable[str]) -> str:
             raise UsageError(f"{len(matches)} sessions begin with {given!r}: {some}{more}", hint="give more of the id")
 
 
-def whole_ids(invocation: CommandContext, given: Sequence[str]) -> list[str]:
+def whole_ids(context: CommandContext, given: Sequence[str]) -> list[str]:
     """The full ids for what a person typed; sessions are only listed when something is not a whole id already."""
     if all(_WHOLE.fullmatch(one) for one in given):
         return list(dict.fromkeys(given))
-    known: list[dict[str, Any]] = invocation.ask({"do": "sessions"})["sessions"]
+    known: list[dict[str, Any]] = context.ask({"do": "sessions"})["sessions"]
     ids = [session["id"] for session in known]
     return list(dict.fromkeys(resolve_id(one, ids) for one in given))

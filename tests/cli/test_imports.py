@@ -22,11 +22,11 @@ json.dump({"code": code, "modules": sorted(sys.modules)}, real)
 """
 
 
-def imported_by(*arguments: str) -> tuple[int, set[str]]:
+def imported_by(*arguments: str, **variables: str) -> tuple[int, set[str]]:
     answer = subprocess.run(
         [sys.executable, "-c", RUNNER, json.dumps(arguments)],
         cwd=ROOT,
-        env=environment(),
+        env=environment(**variables),
         capture_output=True,
         text=True,
         timeout=TIMEOUT_SECONDS,
@@ -45,7 +45,7 @@ def test_the_version_imports_almost_nothing() -> None:
         "exporter.__main__",
         "exporter.version",
     }
-    assert modules & (HEAVY | {"argparse", "asyncio", "msgspec", "pathlib", "dataclasses"}) == set()
+    assert modules & (HEAVY | {"click", "asyncio", "msgspec", "pathlib", "dataclasses"}) == set()
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,15 @@ def test_help_imports_no_command_but_its_own(line: str, command: set[str]) -> No
 
     assert code == 0
     assert {name.removeprefix(below) for name in modules if name.startswith(below)} == command
+    assert modules & (HEAVY | {"msgspec", "click.shell_completion"}) == set()
+
+
+@pytest.mark.parametrize(("words", "last"), [("exporter", 1), ("exporter ses", 1), ("exporter sessions", 2)])
+def test_completion_of_a_command_imports_none(words: str, last: int) -> None:
+    code, modules = imported_by(_EXPORTER_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(last))
+
+    assert code == 0
+    assert {name for name in modules if name.startswith(("exporter.cli.commands", "exporter.cli.redact"))} == set()
     assert modules & (HEAVY | {"msgspec"}) == set()
 
 

@@ -1,17 +1,17 @@
 """`exporter backfill`: deliver history."""
 
-from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
+from exporter.cli.command import command, exactly_one, option, session_options
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Cell, Column, Palette, Tone, table
+from exporter.cli.output.table import Cell, Column, Tone, View, table
 from exporter.cli.output.text import count, number, plain, size, words
-from exporter.cli.parser import since
-from exporter.cli.registry import Example, Leaf
-from exporter.cli.session_ids import short_ids, whole_ids
+from exporter.cli.session_ids import shown_ids, whole_ids
+from exporter.cli.values import When
 
-_COLUMNS = (
+_COLUMNS: Final = (
     Column("SESSION"),
     Column("SINK"),
     Column("EVENTS", right=True),
@@ -19,59 +19,66 @@ _COLUMNS = (
     Column("MASKED", right=True),
     Column("STATE", flex=True),
 )
-_TONES: dict[str, Tone] = {"delivered": "good", "refused": "bad", "waiting": "warn"}
+_TONES: Final[dict[str, Tone]] = {"delivered": "good", "refused": "bad", "waiting": "warn"}
 
 
-def _build(parser: ArgumentParser) -> None:
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument(
-        "--session", action="append", metavar="ID", help="this session; may be repeated; any unique beginning will do"
-    )
-    which.add_argument(
-        "--since", type=since, metavar="WHEN", help="sessions active since then: 7d, 36h, yesterday, or an ISO time"
-    )
-    which.add_argument("--all", action="store_true", help="every session on this machine")
-    parser.add_argument(
-        "--sink", action="append", default=[], metavar="NAME", help="only to this sink; may be repeated"
-    )
-    parser.add_argument("--from-start", action="store_true", help="forget what was delivered and send everything again")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would go, and what would be masked")
-
-
-def _run(invocation: CommandContext) -> int:
-    args, out = invocation.args, invocation.out
-    answer = invocation.ask(
+@command(
+    usage="(--session ID | --since WHEN | --all) [OPTIONS]",
+    examples={
+        "exporter backfill --since 7d": "the sessions of the last week",
+        "exporter backfill --session 3f2a --dry-run": "what would go, and what would be masked",
+        "exporter backfill --all --sink mission_control": "everything, to one sink",
+        "exporter backfill --since 30d --sink otel": "traces, metrics and logs of the last month",
+    },
+)
+@session_options
+@option("--since", type=When(), metavar="WHEN", help="sessions active since then: 7d, 36h, yesterday, or an ISO time")
+@option("--all", "all_", is_flag=True, help="every session on this machine")
+@option("--sink", multiple=True, metavar="NAME", help="only to this sink; may be repeated")
+@option("--from-start", is_flag=True, help="forget what was delivered and send everything again")
+@option("--dry-run", is_flag=True, help="only say what would go, and what would be masked")
+def backfill(
+    context: CommandContext,
+    session: tuple[str, ...],
+    since: datetime | None,
+    all_: bool,
+    sink: tuple[str, ...],
+    from_start: bool,
+    dry_run: bool,
+) -> int:
+    """Delivers history: the same marks as the daemon, so nothing arrives twice. Beside a running daemon it is the
+    daemon that does it. Ends with 6 when a sink does not answer for give_up_seconds (60), with 5 when one refuses.
+    """
+    exactly_one(session=session, since=since, all=all_)
+    answer = context.ask(
         {
             "do": "backfill",
-            "sessions": whole_ids(invocation, args.session) if args.session else None,
-            "since": args.since.isoformat() if args.since else None,
-            "all": args.all,
-            "sinks": args.sink,
-            "from_start": args.from_start,
-            "dry_run": args.dry_run,
+            "sessions": whole_ids(context, session) if session else None,
+            "since": since.isoformat() if since else None,
+            "all": all_,
+            "sinks": list(sink),
+            "from_start": from_start,
+            "dry_run": dry_run,
         }
     )
     for note in answer.get("notes", ()):
-        out.notice(f"History may be dropped there. {plain(note)}.")
-    out.result(
-        answer, lambda: backfill_text(answer["sessions"], dry_run=args.dry_run, width=out.width, palette=out.palette)
-    )
-    return int(answer.get("exit", 0))
+        context.out.notice(f"History may be dropped there. {plain(note)}.")
+    return context.report(answer, lambda view: backfill_text(answer["sessions"], view, dry_run=dry_run))
 
 
-def backfill_text(sessions: Sequence[Mapping[str, Any]], *, dry_run: bool, width: int | None, palette: Palette) -> str:
+def backfill_text(sessions: Sequence[Mapping[str, Any]], view: View, *, dry_run: bool) -> str:
     """A line per session and sink, and the sum."""
     if not sessions:
         return "No session to deliver."
-    names = short_ids(row["session"] for row in sessions) if width else {}
+    names = shown_ids(sessions, view)
     rows = [
         (
-            Cell(names.get(row["session"], row["session"])),
-            Cell(plain(row["sink"])),
-            Cell(number(row["events"])),
-            Cell(size(row["bytes"])),
-            Cell("" if row.get("masked") is None else number(row["masked"])),
-            Cell(words(_state(row)), _tone(row)),
+            names[row["session"]],
+            row["sink"],
+            number(row["events"]),
+            size(row["bytes"]),
+            "" if row.get("masked") is None else number(row["masked"]),
+            _state(row),
         )
         for row in sessions
     ]
@@ -85,31 +92,10 @@ def backfill_text(sessions: Sequence[Mapping[str, Any]], *, dry_run: bool, width
     )
     verb = "would go" if dry_run else "delivered"
     total = f"{count(events, 'event')} ({size(bytes_)}) {verb}, {count(masked, 'secret')} masked."
-    return f"{table(_COLUMNS, rows, width=width, palette=palette)}\n\n{total}"
+    return f"{table(_COLUMNS, rows, view)}\n\n{total}"
 
 
-def _tone(row: Mapping[str, Any]) -> Tone:
-    return "warn" if row.get("quarantined") else _TONES.get(str(row["state"]), "")
-
-
-def _state(row: Mapping[str, Any]) -> str:
-    return f"{row['state']}: {plain(row['why'])}" if row.get("why") else str(row["state"])
-
-
-LEAVES = {
-    "backfill": Leaf(
-        description=(
-            "Delivers history: the same marks as the daemon, so nothing arrives twice. Beside a running daemon it is "
-            "the daemon that does it. Ends with 6 when a sink does not answer for give_up_seconds (60), with 5 when "
-            "one refuses."
-        ),
-        examples=(
-            Example("exporter backfill --since 7d", "the sessions of the last week"),
-            Example("exporter backfill --session 3f2a --dry-run", "what would go, and what would be masked"),
-            Example("exporter backfill --all --sink mission_control", "everything, to one sink"),
-            Example("exporter backfill --since 30d --sink otel", "traces, metrics and logs of the last month"),
-        ),
-        build=_build,
-        run=_run,
-    )
-}
+def _state(row: Mapping[str, Any]) -> Cell:
+    state = str(row["state"])
+    said = f"{state}: {row['why']}" if row.get("why") else state
+    return Cell(words(said), "warn" if row.get("quarantined") else _TONES.get(state, ""))

@@ -1,43 +1,37 @@
 """`exporter config`: the settings in force, validation, an example, the schema."""
 
-from argparse import ArgumentParser
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from exporter.cli.command import argument, command, option
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Cell, Column, Palette, table
+from exporter.cli.output.table import Cell, Column, View, table
 from exporter.cli.output.text import count, plain
-from exporter.cli.registry import Example, Leaf
+from exporter.cli.values import FILE
 
 if TYPE_CHECKING:
     from config.show import SettingRow
 
 
-def _build_show(parser: ArgumentParser) -> None:
-    parser.add_argument("--origin", action="store_true", help="also say where each setting came from")
-
-
-def _build_check(parser: ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", metavar="FILE", help="file to validate (default: the one in force)")
-
-
-def _build_none(_: ArgumentParser) -> None:
-    """`config example` and `config schema` take no arguments of their own."""
-
-
-def _run_show(invocation: CommandContext) -> int:
+@command(
+    examples={
+        "exporter config show": "what is in force",
+        "exporter config show --origin": "and where each came from: file and line, variable, flag",
+    }
+)
+@option("--origin", is_flag=True, help="also say where each setting came from")
+def show(context: CommandContext, origin: bool) -> int:
+    """The settings in force. Secrets are masked."""
     from config.show import rows
 
-    loaded, out = invocation.load(), invocation.out
-    shown, with_origin = rows(loaded), invocation.args.origin
+    loaded = context.load()
+    shown = rows(loaded)
     document = {
         "file": str(loaded.file) if loaded.file else None,
         "settings": {row.path: _value(row) for row in shown},
-        "origins": {row.path: row.origin for row in shown} if with_origin else None,
+        "origins": {row.path: row.origin for row in shown} if origin else None,
         "found_not_used": loaded.found_not_used,
     }
-    out.result(document, lambda: settings_text(shown, with_origin=with_origin, width=out.width, palette=out.palette))
-    return 0
+    return context.report(document, lambda view: settings_text(shown, view, with_origin=origin))
 
 
 def _value(row: "SettingRow") -> object:
@@ -49,23 +43,30 @@ def _value(row: "SettingRow") -> object:
     return None if row.value == NOT_SET else tomllib.loads(f"value = {row.value}")["value"]
 
 
-def settings_text(rows: "list[SettingRow]", *, with_origin: bool, width: int | None, palette: Palette) -> str:
+def settings_text(rows: "list[SettingRow]", view: View, *, with_origin: bool) -> str:
     """A line per setting, what is not at its default standing out."""
     heads = (Column("SETTING"), Column("VALUE", flex=True), Column("FROM" if with_origin else ""))
     cells = [
         (
             Cell(row.path, "" if row.origin == "default" else "strong"),
-            Cell(plain(row.value)),
-            Cell(plain(row.origin) if with_origin else "", "dim" if row.origin == "default" else "good"),
+            row.value,
+            Cell(row.origin if with_origin else "", "dim" if row.origin == "default" else "good"),
         )
         for row in rows
     ]
-    return table(heads, cells, width=width, palette=palette)
+    return table(heads, cells, view)
 
 
-def _run_check(invocation: CommandContext) -> int:
-    given = Path(invocation.args.file) if invocation.args.file else None
-    loaded = invocation.load(file=given)
+@command(
+    examples={
+        "exporter config check": "the file in force",
+        "exporter config check ./exporter.toml": "another one, before it is put in place",
+    }
+)
+@argument("file", type=FILE, required=False, metavar="[FILE]", help="file to validate (default: the one in force)")
+def check(context: CommandContext, file: str | None) -> int:
+    """Validates a configuration file, and the environment with it. Ends with 3 and names what is wrong."""
+    loaded = context.load(file=file)
     document = {
         "file": str(loaded.file) if loaded.file else None,
         "ok": True,
@@ -75,53 +76,22 @@ def _run_check(invocation: CommandContext) -> int:
     where = f"{loaded.file} is fine" if loaded.file else "No configuration file: defaults, variables and flags are fine"
     notes = [f"note: {plain(note)}" for note in loaded.notes]
     total = f" ({count(len(notes), 'note')})" if notes else ""
-    invocation.out.result(document, lambda: "\n".join([f"{plain(where)}{total}.", *notes]))
-    return 0
+    return context.report(document, lambda _: "\n".join([f"{plain(where)}{total}.", *notes]))
 
 
-def _run_example(invocation: CommandContext) -> int:
+@command(examples={"exporter config example > exporter.toml": "a file to start from"})
+def example(context: CommandContext) -> int:
+    """An annotated configuration file with every setting at its default."""
     from config.example import example
 
-    invocation.out.write(example())
+    context.out.write(example())
     return 0
 
 
-def _run_schema(invocation: CommandContext) -> int:
+@command(examples={"exporter config schema > exporter.schema.json": "for an editor that completes settings"})
+def schema(context: CommandContext) -> int:
+    """The JSON Schema of the configuration file, for editors and checks."""
     from config.schema import schema_text
 
-    invocation.out.write(schema_text())
+    context.out.write(schema_text())
     return 0
-
-
-LEAVES = {
-    "config show": Leaf(
-        description="The settings in force. Secrets are masked.",
-        examples=(
-            Example("exporter config show", "what is in force"),
-            Example("exporter config show --origin", "and where each came from: file and line, variable, flag"),
-        ),
-        build=_build_show,
-        run=_run_show,
-    ),
-    "config check": Leaf(
-        description="Validates a configuration file, and the environment with it. Ends with 3 and names what is wrong.",
-        examples=(
-            Example("exporter config check", "the file in force"),
-            Example("exporter config check ./exporter.toml", "another one, before it is put in place"),
-        ),
-        build=_build_check,
-        run=_run_check,
-    ),
-    "config example": Leaf(
-        description="An annotated configuration file with every setting at its default.",
-        examples=(Example("exporter config example > exporter.toml", "a file to start from"),),
-        build=_build_none,
-        run=_run_example,
-    ),
-    "config schema": Leaf(
-        description="The JSON Schema of the configuration file, for editors and checks.",
-        examples=(Example("exporter config schema > exporter.schema.json", "for an editor that completes settings"),),
-        build=_build_none,
-        run=_run_schema,
-    ),
-}

@@ -1,16 +1,15 @@
 """`exporter status`: is it running, and does every sink have everything."""
 
-from argparse import ArgumentParser
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
+from exporter.cli.command import command
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Cell, Column, Palette, Tone, pairs, table
+from exporter.cli.output.table import Cell, Column, Tone, View, pairs, table
 from exporter.cli.output.text import ago, count, duration, number, plain, size, words
-from exporter.cli.registry import Example, Leaf
 
-_SINKS = (
+_SINKS: Final = (
     Column("SINK"),
     Column("STATE"),
     Column("LAG"),
@@ -19,66 +18,63 @@ _SINKS = (
     Column("QUARANTINED", right=True, spare=3),
     Column("LAST ERROR", flex=True, spare=1),
 )
-_SOURCES = (Column("SOURCE"), Column("SESSIONS", right=True), Column("READING", right=True))
-_STATES = (*_SOURCES, Column("STATE", flex=True, spare=1))
-_TONES: dict[str, Tone] = {"ok": "good", "waiting": "warn", "not running": "dim", "never used": "dim"}
+_SOURCES: Final = (
+    Column("SOURCE"),
+    Column("SESSIONS", right=True),
+    Column("READING", right=True),
+    Column("STATE", flex=True, spare=1),
+)
+_TONES: Final[dict[str, Tone]] = {"ok": "good", "waiting": "warn", "not running": "dim", "never used": "dim"}
 
 
-def _build(_: ArgumentParser) -> None:
-    """`status` takes no arguments of its own."""
+@command(examples={"exporter status": "for people", "exporter status --json": "for scripts"})
+def status(context: CommandContext) -> int:
+    """Whether the daemon runs, and for every sink: state, lag, last success, last error, retries, quarantined."""
+    answer = context.ask({"do": "status"})
+    return context.report(answer, lambda view: status_text(answer, view))
 
 
-def _run(invocation: CommandContext) -> int:
-    answer, out = invocation.ask({"do": "status"}), invocation.out
-    now = datetime.now().astimezone()
-    out.result(answer, lambda: status_text(answer, now=now, width=out.width, palette=out.palette))
-    return 0
-
-
-def status_text(status: Mapping[str, Any], *, now: datetime, width: int | None, palette: Palette) -> str:
+def status_text(status: Mapping[str, Any], view: View) -> str:
     """The daemon, then a line per sink, then a line per source with its problems."""
-    facts = [("daemon", _daemon(status["daemon"], now))]
+    facts = [("daemon", _daemon(status["daemon"], view.now))]
     if defects := status["daemon"].get("defects"):
         facts.append(("defects", _defects(defects)))
-    blocks = [pairs(facts, palette=palette)]
+    blocks = [pairs(facts, view)]
     if sinks := status["sinks"]:
-        blocks.append(table(_SINKS, [_sink(sink, now) for sink in sinks], width=width, palette=palette))
+        blocks.append(table(_SINKS, [_sink(sink, view.now) for sink in sinks], view))
     if sources := status["sources"]:
-        rows = [(Cell(plain(s["name"])), Cell(number(s["sessions"])), Cell(_rate(s)), _state(s)) for s in sources]
-        if any(source.get("state") for source in sources):
-            blocks.append(table(_STATES, rows, width=width, palette=palette))
-        else:
-            blocks.append(table(_SOURCES, [row[:3] for row in rows], width=width, palette=palette))
-    problems = [_problem(problem) for source in sources for problem in source.get("problems", ())]
-    if problems:
-        blocks.append("\n".join([palette.paint("problems", "warn"), *(f"  {line}" for line in problems)]))
+        tells = any(source.get("state") for source in sources)
+        rows = [(s["name"], number(s["sessions"]), _rate(s), _state(s) if tells else "") for s in sources]
+        blocks.append(table(_SOURCES, rows, view))
+    if problems := [f"  {_problem(problem)}" for source in sources for problem in source.get("problems", ())]:
+        blocks.append("\n".join([view.palette.paint("problems", "warn"), *problems]))
     return "\n\n".join(blocks)
 
 
 def _daemon(daemon: Mapping[str, Any], now: datetime) -> Cell:
     if not daemon.get("running"):
         return Cell("not running · start it with: exporter run", "warn")
-    parts = ["running", f"pid {daemon.get('pid')}", f"version {plain(daemon.get('version'))}"]
+    parts = ["running", f"pid {daemon.get('pid')}", f"version {daemon.get('version')}"]
     if daemon.get("since"):
         parts.append(f"started {ago(daemon['since'], now)}")
     return Cell(" · ".join(parts), "good")
 
 
 def _defects(defects: Mapping[str, int]) -> Cell:
-    where = ", ".join(f"{plain(place)} ({count(times, 'time')})" for place, times in sorted(defects.items()))
+    where = ", ".join(f"{place} ({count(times, 'time')})" for place, times in sorted(defects.items()))
     return Cell(f"something of events is missing in telemetry; please report {where}", "bad")
 
 
-def _sink(sink: Mapping[str, Any], now: datetime) -> tuple[Cell, ...]:
+def _sink(sink: Mapping[str, Any], now: datetime) -> tuple[Cell | str, ...]:
     state, quarantined = str(sink["state"]), sink.get("quarantined", 0)
     return (
-        Cell(plain(sink["name"])),
+        sink["name"],
         Cell(words(state), _TONES.get(state, "bad")),
         _lag(sink),
-        Cell(ago(sink.get("last_success"), now)),
-        Cell(number(sink.get("retries", 0))),
+        ago(sink.get("last_success"), now),
+        number(sink.get("retries", 0)),
         Cell(number(quarantined), "warn" if quarantined else ""),
-        Cell(plain(sink.get("last_error") or ""), "bad"),
+        Cell(sink.get("last_error"), "bad"),
     )
 
 
@@ -101,7 +97,7 @@ def _rate(source: Mapping[str, Any]) -> str:
     return f"{rate:,.1f} events/s" if rate else "quiet"
 
 
-def _state(source: Mapping[str, Any]) -> Cell:
+def _state(source: Mapping[str, Any]) -> str:
     parts = [plain(source.get("state") or "")]
     if source.get("bytes"):
         parts.append(size(source["bytes"]))
@@ -109,7 +105,7 @@ def _state(source: Mapping[str, Any]) -> Cell:
         parts.append(f"{count(source['dropped'], 'live event')} dropped")
     if source.get("unattributed"):
         parts.append(f"{count(source['unattributed'], 'event')} of no known session")
-    return Cell(" · ".join(parts))
+    return " · ".join(parts)
 
 
 def _problem(problem: Mapping[str, Any]) -> str:
@@ -117,18 +113,3 @@ def _problem(problem: Mapping[str, Any]) -> str:
     where = f" at byte {problem['offset']:,}" if problem.get("offset") else ""
     repeated = f" ({times:,} times)" if times > 1 else ""
     return f"{words(problem['kind'])}{repeated} in {plain(problem.get('session'))}{where}"
-
-
-LEAVES = {
-    "status": Leaf(
-        description=(
-            "Whether the daemon runs, and for every sink: state, lag, last success, last error, retries, quarantined."
-        ),
-        examples=(
-            Example("exporter status", "for people"),
-            Example("exporter status --json", "for scripts"),
-        ),
-        build=_build,
-        run=_run,
-    )
-}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, Final
 
-from exporter.cli.output.table import Palette, Tone
+from exporter.cli.output.table import Tone, View
 from exporter.cli.output.text import moment, number, plain, shorten
 
 TYPE_WIDTH: Final = 26
@@ -23,9 +23,9 @@ _TONES: dict[str, Tone] = {
 class EventLines:
     """Renders events one after the other; a new day is announced by a line of its own."""
 
-    def __init__(self, palette: Palette, width: int | None) -> None:
-        self._palette = palette
-        self._text_width = max(20, width - len("00:00:00  ") - TYPE_WIDTH) if width else TEXT_MAX
+    def __init__(self, view: View) -> None:
+        self._palette = view.palette
+        self._text_width = max(20, view.width - len("00:00:00  ") - TYPE_WIDTH) if view.width else TEXT_MAX
         self._day: date | None = None
 
     def text(self, line: bytes) -> str:

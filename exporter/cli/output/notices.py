@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from exporter.cli.output.output import Output, to_json
 from exporter.cli.output.progress import ProgressBar
-from exporter.cli.output.table import Cell, Palette, Tone, pairs
+from exporter.cli.output.table import Cell, Palette, Tone, Value, View, pairs
 from exporter.cli.output.text import count, listing, plain, size, words
 from exporter.core.notice import Notice
 
@@ -51,7 +51,7 @@ class Notices:
         if self._out.as_json:
             self._out.write(to_json(notice))
         elif "ready" in notice:
-            self._out.write(ready_text(notice["ready"], self._out.palette))
+            self._out.write(ready_text(notice["ready"], self._out.view))
         else:
             stamp = self._out.notice_palette.paint(time.strftime("%H:%M:%S"), "dim")
             self._out.urgent(f"{stamp} {notice_text(notice, self._out.notice_palette)}")
@@ -78,21 +78,21 @@ def _shown(value: object) -> str:
     return listing(map(plain, value)) if isinstance(value, list | tuple) else plain(value)
 
 
-def ready_text(ready: Mapping[str, Any], palette: Palette) -> str:
+def ready_text(ready: Mapping[str, Any], view: View) -> str:
     """What `up` says once it is up.
 
     Fields, all but `url` optional: `attached` (a daemon was running already, and what it told is all that is known),
     `demo`, `days`, `sessions`, `events`, `bytes`, `masked`, `leaves` (where events go besides this machine, as texts),
     `found_not_used` (names of variables).
     """
-    rows = [
-        ("Mission Control", Cell(plain(ready["url"]), "strong")),
-        ("sessions", Cell(_sessions(ready))),
+    rows: list[tuple[str, Value]] = [
+        ("Mission Control", Cell(ready["url"], "strong")),
+        ("sessions", _sessions(ready)),
         ("secrets masked", _masked(ready)),
         ("leaves the machine", _leaves(ready)),
         ("found, not used", _unused(ready.get("found_not_used", ()))),
     ]
-    return f"{pairs(rows, palette=palette)}\n\n{_closing(ready)}"
+    return f"{pairs(rows, view)}\n\n{_closing(ready)}"
 
 
 def _sessions(ready: Mapping[str, Any]) -> str:
@@ -118,20 +118,13 @@ def _untold(ready: Mapping[str, Any], name: str) -> bool:
 def _leaves(ready: Mapping[str, Any]) -> Cell:
     if _untold(ready, "leaves"):
         return Cell("")
-    sinks: Sequence[str] = ready.get("leaves", ())
-    return (
-        Cell(f"redacted events, to {listing(plain(sink) for sink in sinks)}", "warn")
-        if sinks
-        else Cell("nothing", "good")
-    )
+    if sinks := ready.get("leaves", ()):
+        return Cell(f"redacted events, to {listing(map(plain, sinks))}", "warn")
+    return Cell("nothing", "good")
 
 
-def _unused(names: Sequence[str]) -> Cell:
-    return (
-        Cell(f"{listing(plain(name) for name in names)} (exporter run and exporter backfill use them)")
-        if names
-        else Cell("")
-    )
+def _unused(names: Sequence[str]) -> str:
+    return f"{listing(map(plain, names))} (exporter run and exporter backfill use them)" if names else ""
 
 
 def _closing(ready: Mapping[str, Any]) -> str:

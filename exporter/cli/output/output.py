@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import IO
 
-from exporter.cli.output.table import Palette
+from exporter.cli.output.table import Palette, View
 from exporter.cli.output.text import plain
 
 
@@ -18,7 +18,7 @@ class ReaderGone(Exception):
 class Output:
     """Writes results and notices the way the global flags and the two streams ask for.
 
-    `width` is None where nothing should be cut (a file, a pipe); `palette` colours stdout, `notice_palette` stderr.
+    `view` is that of stdout, where nothing is cut in a file or a pipe; `notice_palette` colours stderr.
     """
 
     def __init__(self, *, as_json: bool, quiet: bool, color: bool) -> None:
@@ -26,35 +26,26 @@ class Output:
         self.quiet = quiet
         self.on_terminal = sys.stdout.isatty()
         self.notices_on_terminal = sys.stderr.isatty()
-        self.width = max(40, shutil.get_terminal_size().columns) if self.on_terminal else None
-        self.palette = Palette(color and self.on_terminal)
+        width = max(40, shutil.get_terminal_size().columns) if self.on_terminal else None
+        self.view = View(width, Palette(color and self.on_terminal))
         self.notice_palette = Palette(color and self.notices_on_terminal)
         for stream in (sys.stdout, sys.stderr):
             if callable(reconfigure := getattr(stream, "reconfigure", None)):
                 reconfigure(errors="backslashreplace")
 
-    def result(self, document: object, render: Callable[[], str]) -> None:
+    def result(self, document: object, render: Callable[[View], str]) -> None:
         """The answer of a command: the document itself with --json, else what `render` makes of it."""
         if self.as_json:
             self.write(to_json(document, indent=2 if self.on_terminal else None))
         else:
-            self.write(render())
+            self.write(render(self.view))
 
     def write(self, text: str) -> None:
         """A result of at least one line on stdout, at once."""
         if text:
             _through(sys.stdout, text if text.endswith("\n") else text + "\n")
 
-    def write_bytes(self, line: bytes) -> None:
-        """One line on stdout exactly as given, for streams of events."""
-        sys.stdout.flush()
-        try:
-            sys.stdout.buffer.write(line.rstrip(b"\n") + b"\n")
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            raise ReaderGone from None
-
-    def write_through(self, content: bytes, *, flush: bool) -> None:
+    def write_bytes(self, content: bytes, *, flush: bool = True) -> None:
         """Bytes on stdout exactly as given, now or, without `flush`, when enough have come together."""
         try:
             sys.stdout.buffer.write(content)

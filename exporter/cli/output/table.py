@@ -1,10 +1,11 @@
 """Aligned columns that fit the terminal: what matters least leaves first, then the widest text is cut."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from exporter.cli.output.text import columns, shorten
+from exporter.cli.output.text import columns, plain, shorten
 
 GAP: Final = "  "
 FLEX_MIN: Final = 12
@@ -23,11 +24,24 @@ class Palette:
         return f"\x1b[{code}m{text}\x1b[0m" if self.enabled and code and text else text
 
 
-class Cell(NamedTuple):
-    """What one place of a table shows."""
+@dataclass(frozen=True, slots=True)
+class View:
+    """For whom a text is made: how wide the terminal is (None: nothing is cut), in which colours, and at what time."""
 
-    text: str
+    width: int | None = None
+    palette: Palette = Palette()
+    now: datetime = field(default_factory=lambda: datetime.now().astimezone())
+
+
+class Cell(NamedTuple):
+    """What one place of a table shows, in a colour."""
+
+    text: str | None
     tone: Tone = ""
+
+
+Value: TypeAlias = Cell | str | None
+"""What one place of a table shows; made safe for a terminal when it is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +54,25 @@ class Column:
     spare: int = 0
 
 
-def table(heads: Sequence[Column], rows: Sequence[Sequence[Cell]], *, width: int | None, palette: Palette) -> str:
-    """The rows below their headers, no line wider than `width` (None: as wide as it takes) where that is possible."""
-    keep = [index for index in range(len(heads)) if any(row[index].text for row in rows)]
-    widths = {index: max([columns(heads[index].header), *(columns(row[index].text) for row in rows)]) for index in keep}
-    if width is not None:
-        keep = _fit(heads, keep, widths, width)
-    lines = [
-        _line(
-            [Cell(heads[i].header, "dim") for i in keep], [heads[i] for i in keep], [widths[i] for i in keep], palette
-        )
-    ]
-    for row in rows:
-        lines.append(_line([row[i] for i in keep], [heads[i] for i in keep], [widths[i] for i in keep], palette))
-    return "\n".join(lines)
+def table(heads: Sequence[Column], rows: Iterable[Sequence[Value]], view: View) -> str:
+    """The rows below their headers, no line wider than the view, and no column without a value."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    keep = [index for index in range(len(heads)) if any(row[index].text for row in cells)]
+    widths = {i: max(columns(text) for text in (heads[i].header, *(row[i].text for row in cells))) for i in keep}
+    if view.width is not None:
+        keep = _fit(heads, keep, widths, view.width)
+    cells.insert(0, [_Shown(head.header, "dim") for head in heads])
+    return "\n".join(_line([(row[i], heads[i], widths[i]) for i in keep], view.palette) for row in cells)
+
+
+class _Shown(NamedTuple):
+    text: str
+    tone: Tone
+
+
+def _cell(value: Value) -> _Shown:
+    cell = value if isinstance(value, Cell) else Cell(value)
+    return _Shown(plain(cell.text or ""), cell.tone)
 
 
 def _fit(heads: Sequence[Column], keep: list[int], widths: dict[int, int], width: int) -> list[int]:
@@ -74,22 +93,18 @@ def _fit(heads: Sequence[Column], keep: list[int], widths: dict[int, int], width
     return keep
 
 
-def _line(cells: Sequence[Cell], heads: Sequence[Column], widths: Sequence[int], palette: Palette) -> str:
+def _line(places: Sequence[tuple[_Shown, Column, int]], palette: Palette) -> str:
     parts = []
-    for position, (cell, head, width) in enumerate(zip(cells, heads, widths, strict=True)):
-        text = shorten(cell.text, width)
-        padding = " " * (width - columns(text))
-        painted = palette.paint(text, cell.tone)
-        is_last = position == len(cells) - 1
-        parts.append(padding + painted if head.right else painted if is_last else painted + padding)
+    for (whole, tone), head, width in places:
+        text = shorten(whole, width)
+        padding, painted = " " * (width - columns(text)), palette.paint(text, tone)
+        parts.append(padding + painted if head.right else painted + padding)
     return GAP.join(parts).rstrip()
 
 
-def pairs(rows: Sequence[tuple[str, Cell]], *, palette: Palette) -> str:
+def pairs(rows: Iterable[tuple[str, Value]], view: View) -> str:
     """Name and value, one pair a line; a pair without a value is left out."""
-    shown = [(name, cell) for name, cell in rows if cell.text]
+    shown = [(plain(name), cell) for name, value in rows if (cell := _cell(value)).text]
     wide = max((columns(name) for name, _ in shown), default=0)
-    return "\n".join(
-        palette.paint(name, "dim") + " " * (wide - columns(name)) + GAP + palette.paint(cell.text, cell.tone)
-        for name, cell in shown
-    )
+    paint = view.palette.paint
+    return "\n".join(f"{paint(name, 'dim')}{' ' * (wide - columns(name))}{GAP}{paint(*cell)}" for name, cell in shown)

@@ -1,19 +1,17 @@
 """`exporter redact preview`: what would be masked in a session, with the text around it."""
 
 import asyncio
-from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from exporter.cli.command import command, option
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Cell, Column, Palette, table
+from exporter.cli.output.table import Column, Palette, View, table
 from exporter.cli.output.text import count, number, plain, words
-from exporter.cli.registry import Example, Leaf
 from exporter.cli.session_ids import resolve_id
-from exporter.core.names import JOURNALS
+from exporter.cli.values import SessionId, sessions_on_disk
 
 if TYPE_CHECKING:
     from exporter.wiring.redact_preview import PreviewFinding, PreviewPiece, Withheld
@@ -38,27 +36,30 @@ class Previewed:
         return [(rule, times, confidence) for (rule, confidence), times in found.most_common()]
 
 
-def _build(parser: ArgumentParser) -> None:
-    parser.add_argument("--session", required=True, metavar="ID", help="this session; any unique beginning will do")
-    parser.add_argument("--diff", action="store_true", help="as a diff, with bullets where the secrets are")
+@command(
+    usage="--session ID [OPTIONS]",
+    examples={
+        "exporter redact preview --session 3f2a": "any unique beginning of the id will do",
+        "exporter redact preview --session 3f2a --diff": "line by line, bullets in place of the secrets",
+    },
+)
+@option("--session", required=True, type=SessionId(), metavar="ID", help="this session; any unique beginning will do")
+@option("--diff", is_flag=True, help="as a diff, with bullets where the secrets are")
+def preview(context: CommandContext, session: str, diff: bool) -> int:
+    """What would be masked in a session: how often each rule, and every place with the text around it as it would
+    leave. No secret is ever shown, and nothing is delivered or remembered.
+    """
+    found = asyncio.run(_preview(context, session))
+    text = diff_text if diff else preview_text
+    return context.report(_document(found, with_diff=diff), lambda view: text(found, view))
 
 
-def _run(invocation: CommandContext) -> int:
-    args, out = invocation.args, invocation.out
-    found = asyncio.run(_preview(invocation))
-    text = diff_text if args.diff else preview_text
-    out.result(_document(found, with_diff=args.diff), lambda: text(found, width=out.width, palette=out.palette))
-    return 0
-
-
-async def _preview(invocation: CommandContext) -> Previewed:
+async def _preview(context: CommandContext, session: str) -> Previewed:
     from exporter import app
     from exporter.wiring.redact_preview import PreviewFinding, Withheld
 
-    settings = invocation.load().settings
-    roots = (Path(settings.copilot_home) / "session-state", Path(settings.state_dir) / JOURNALS)
-    known = (file.parent.name for root in roots for file in root.glob("*/events.jsonl"))
-    found = Previewed(resolve_id(invocation.args.session, known))
+    settings = context.load().settings
+    found = Previewed(resolve_id(session, sessions_on_disk(settings)))
     async for one in app.preview(settings, found.session):
         match one:
             case PreviewFinding():
@@ -106,29 +107,29 @@ def _hidden(pieces: "Sequence[PreviewPiece]") -> str:
     return "".join(BULLETS if piece.finding else piece.text for piece in pieces)
 
 
-def preview_text(found: Previewed, *, width: int | None, palette: Palette) -> str:
+def preview_text(found: Previewed, view: View) -> str:
     """The counts by rule, then every place with the text around it."""
     lines = []
     for place in found.places:
         finding = place.finding
-        lines += ["", f"{_where(place)}  {palette.paint(f'{finding.rule} ({finding.confidence})', 'warn')}"]
-        lines.append("    " + _line(place.pieces, palette))
-    return "\n".join([*_summary(found, width=width, palette=palette), *lines])
+        lines += ["", f"{_where(place)}  {view.palette.paint(f'{finding.rule} ({finding.confidence})', 'warn')}"]
+        lines.append("    " + _line(place.pieces, view.palette))
+    return "\n".join([*_summary(found, view), *lines])
 
 
-def diff_text(found: Previewed, *, width: int | None, palette: Palette) -> str:
+def diff_text(found: Previewed, view: View) -> str:
     """A diff of every line that changes; the secrets in what is removed are bullets."""
     if not found.places:
-        return "\n".join(_summary(found, width=width, palette=palette))
+        return "\n".join(_summary(found, view))
     lines = [f"--- {found.session}/events.jsonl", f"+++ {found.session}/events.jsonl, as it would be delivered"]
     shown: set[int] = set()
     for place in found.places:
         if id(place.finding) in shown:
             continue
         shown.update(id(piece.finding) for piece in place.pieces)
-        lines.append(palette.paint(f"@@ {_where(place)} @@", "dim"))
-        lines.append(palette.paint("-" + plain(_hidden(place.pieces)), "bad"))
-        lines.append(palette.paint("+" + plain(_kept(place.pieces)), "good"))
+        lines.append(view.palette.paint(f"@@ {_where(place)} @@", "dim"))
+        lines.append(view.palette.paint("-" + plain(_hidden(place.pieces)), "bad"))
+        lines.append(view.palette.paint("+" + plain(_kept(place.pieces)), "good"))
     return "\n".join([*lines, *_withheld(found)])
 
 
@@ -148,7 +149,7 @@ def _without_breaks(text: str) -> str:
     return f"{' ' * text[:1].isspace()}{safe}{' ' * text[-1:].isspace()}" if safe else " "
 
 
-def _summary(found: Previewed, *, width: int | None, palette: Palette) -> Iterator[str]:
+def _summary(found: Previewed, view: View) -> Iterator[str]:
     events = len({place.event for place in found.places})
     if not found.places:
         yield f"Nothing would be masked in the {count(found.events, 'event')} of {found.session}."
@@ -156,27 +157,10 @@ def _summary(found: Previewed, *, width: int | None, palette: Palette) -> Iterat
         secrets = count(len(found.places), "secret")
         yield f"{secrets} would be masked in {number(events)} of {count(found.events, 'event')} of {found.session}:"
         yield ""
-        rows = [(Cell(rule), Cell(number(times)), Cell(confidence)) for rule, times, confidence in found.rules]
-        yield table(_COLUMNS, rows, width=width, palette=palette)
+        yield table(_COLUMNS, [(rule, number(times), confidence) for rule, times, confidence in found.rules], view)
     yield from _withheld(found)
 
 
 def _withheld(found: Previewed) -> Iterator[str]:
     for one in found.withheld:
         yield f"not delivered but kept in quarantine: {plain(one.event or 'what is no event')}: {words(one.reason)}"
-
-
-LEAVES = {
-    "redact preview": Leaf(
-        description=(
-            "What would be masked in a session: how often each rule, and every place with the text around it as it "
-            "would leave. No secret is ever shown, and nothing is delivered or remembered."
-        ),
-        examples=(
-            Example("exporter redact preview --session 3f2a", "any unique beginning of the id will do"),
-            Example("exporter redact preview --session 3f2a --diff", "line by line, bullets in place of the secrets"),
-        ),
-        build=_build,
-        run=_run,
-    )
-}

@@ -1,43 +1,47 @@
 """`exporter redact report`: what was masked, by rule, session and day."""
 
-from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from exporter.cli.command import command, option
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Cell, Column, Palette, table
+from exporter.cli.output.table import Cell, Column, View, table
 from exporter.cli.output.text import count, number, plain
-from exporter.cli.parser import since
-from exporter.cli.registry import Example, Leaf
-from exporter.cli.session_ids import short_ids
+from exporter.cli.session_ids import shown_ids
+from exporter.cli.values import When
 
 if TYPE_CHECKING:
     from exporter.state.redaction_counts import Counted
 
+_RULES: Final = (Column("RULE", flex=True), Column("MASKED", right=True))
 _RULES_SHOWN_MAX: Final = 3
 
 
-def _build(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--since",
-        type=since,
-        metavar="WHEN",
-        help="only from that day on (the events' own, UTC): 7d, yesterday, an ISO time",
-    )
-
-
-def _run(invocation: CommandContext) -> int:
+@command(
+    examples={
+        "exporter redact report": "everything so far",
+        "exporter redact report --since 7d --json": "the last week, for scripts",
+    }
+)
+@option(
+    "--since",
+    type=When(),
+    metavar="WHEN",
+    help="only from that day on (the events' own, UTC): 7d, yesterday, an ISO time",
+)
+def report(context: CommandContext, since: datetime | None) -> int:
+    """What was masked in what was delivered, by rule, session and day, with totals: counts, never a secret. What went
+    to several sinks counts once.
+    """
     from exporter import app
 
-    out, when = invocation.out, invocation.args.since
-    masked = app.masked(invocation.load().settings)
-    first_day = when.astimezone(UTC).strftime("%Y-%m-%d") if when else ""
-    report = report_of([one for one in masked.counts if one.day >= first_day])
-    report = {"since": first_day or None, **report, "masked_on_arrival": masked.on_arrival}
-    out.result(report, lambda: report_text(report, width=out.width, palette=out.palette))
-    return 0
+    masked = app.masked(context.load().settings)
+    first_day = since.astimezone(UTC).strftime("%Y-%m-%d") if since else ""
+    found = report_of([one for one in masked.counts if one.day >= first_day])
+    answer = {"since": first_day or None, **found, "masked_on_arrival": masked.on_arrival}
+    return context.report(answer, lambda view: report_text(answer, view))
 
 
 def report_of(counts: "Sequence[Counted]") -> dict[str, Any]:
@@ -61,36 +65,27 @@ def report_of(counts: "Sequence[Counted]") -> dict[str, Any]:
     }
 
 
-def report_text(report: dict[str, Any], *, width: int | None, palette: Palette) -> str:
+def report_text(report: dict[str, Any], view: View) -> str:
     """The total, then a table each by rule, session and day."""
     span = f" since {report['since']}" if report["since"] else ""
-    on_arrival = report["masked_on_arrival"]
-    others = (
-        [f"The Mission Control here masked something in {count(on_arrival, 'event')} that others sent."]
-        if on_arrival
-        else []
-    )
+    others = []
+    if on_arrival := report["masked_on_arrival"]:
+        others.append(f"The Mission Control here masked something in {count(on_arrival, 'event')} that others sent.")
     if not report["total"]:
         return "\n".join([f"Nothing was masked{span or ' so far'}.", *others])
-    names = short_ids(row["session"] for row in report["sessions"]) if width else {}
     where = f"{count(len(report['sessions']), 'session')}, {count(len(report['days']), 'day')}"
-    total = f"{count(report['total'], 'secret')} masked{span} ({where})."
-    by_rule = [(Cell(plain(row["rule"])), Cell(number(row["count"]))) for row in report["rules"]]
     blocks = [
-        palette.paint(total, "strong"),
-        table((Column("RULE", flex=True), Column("MASKED", right=True)), by_rule, width=width, palette=palette),
+        view.palette.paint(f"{count(report['total'], 'secret')} masked{span} ({where}).", "strong"),
+        table(_RULES, [(row["rule"], number(row["count"])) for row in report["rules"]], view),
     ]
+    names = shown_ids(report["sessions"], view)
     for noun in ("session", "day"):
         heads = (Column(noun.upper()), Column("MASKED", right=True), Column("RULES", flex=True))
         rows = [
-            (
-                Cell(plain(names.get(row[noun], row[noun]))),
-                Cell(number(row["count"])),
-                Cell(_most_frequent(row["rules"]), "dim"),
-            )
+            (names.get(row[noun], row[noun]), number(row["count"]), Cell(_most_frequent(row["rules"]), "dim"))
             for row in report[f"{noun}s"]
         ]
-        blocks.append(table(heads, rows, width=width, palette=palette))
+        blocks.append(table(heads, rows, view))
     return "\n\n".join([*blocks, *others])
 
 
@@ -98,19 +93,3 @@ def _most_frequent(rules: dict[str, int]) -> str:
     most = Counter(rules).most_common()
     some = ", ".join(f"{plain(rule)} {number(times)}" for rule, times in most[:_RULES_SHOWN_MAX])
     return f"{some}, …" if len(most) > _RULES_SHOWN_MAX else some
-
-
-LEAVES = {
-    "redact report": Leaf(
-        description=(
-            "What was masked in what was delivered, by rule, session and day, with totals: counts, never a secret. "
-            "What went to several sinks counts once."
-        ),
-        examples=(
-            Example("exporter redact report", "everything so far"),
-            Example("exporter redact report --since 7d --json", "the last week, for scripts"),
-        ),
-        build=_build,
-        run=_run,
-    )
-}

@@ -1,19 +1,21 @@
 """`exporter redact test`: masks what it is given, and says what it found."""
 
 import sys
-from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
+import click
+
+from exporter.cli.command import argument, command, option
 from exporter.cli.context import CommandContext
 from exporter.cli.output.output import to_json
-from exporter.cli.registry import Example, Leaf
+from exporter.cli.values import FILE
 from exporter.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from exporter.wiring.redact_input import Outcome
+    from exporter.wiring.redact_input import Format, Outcome
 
 STDIN: Final = "-"
 _HEAD_BYTES: Final = 64 * 1024
@@ -26,40 +28,48 @@ _REASONS: Final = {
 }
 
 
-def _build(parser: ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", default=STDIN, metavar="FILE", help="what to mask (default: -, the input)")
-    parser.add_argument(
-        "--format",
-        choices=("jsonl", "text"),
-        help="how to read it (default: jsonl if the name ends in .jsonl or each of the first lines is a JSON object, "
-        "else text)",
-    )
-    parser.add_argument("--findings", action="store_true", help="write what was found as JSON lines instead")
-    parser.add_argument("--check", action="store_true", help="end with 8 when anything was found")
-
-
-def _run(invocation: CommandContext) -> int:
+@command(
+    examples={
+        "exporter redact test events.jsonl": "what would leave",
+        "exporter redact test build.log": "any text; - is the input",
+        "exporter redact test events.jsonl --findings": "what was found, as JSON lines",
+        "exporter redact test --check --findings notes.txt": "for scripts: ends with 8 on a secret",
+    }
+)
+@argument("file", type=FILE, default=STDIN, metavar="[FILE]", help="what to mask (default: -, the input)")
+@option(
+    "--format",
+    type=click.Choice(("jsonl", "text")),
+    help="how to read it (default: jsonl if the name ends in .jsonl or each of the first lines is a JSON object, "
+    "else text)",
+)
+@option("--findings", is_flag=True, help="write what was found as JSON lines instead")
+@option("--check", is_flag=True, help="end with 8 when anything was found")
+def test(context: CommandContext, file: str, format: "Format | None", findings: bool, check: bool) -> int:
+    """Masks a file or its input and writes the result, or with --findings what it found: line, event, JSON Pointer,
+    offsets in the decoded text there, rule, confidence; never the secret. Writes no file, and tags are those of this
+    installation only if it has a key. A line that cannot be masked is not written: ends with 4.
+    """
     from exporter import app
 
-    args, out = invocation.args, invocation.out
-    settings = invocation.load().settings
+    out, settings = context.out, context.load().settings
     found = refused = False
-    with _opened(args.file) as source:
-        if sys.stdin.isatty() and args.file == STDIN:
+    with _opened(file) as source:
+        if sys.stdin.isatty() and file == STDIN:
             out.notice("reads what you type; end it with Ctrl-D")
         is_file = source is not sys.stdin.buffer
-        for outcome in app.mask(settings, source, name=args.file, format=args.format):
+        for outcome in app.mask(settings, source, name=file, format=format):
             found = found or bool(outcome.findings)
             if outcome.refused is not None:
                 refused = True
                 out.urgent(_refusal(outcome))
-            elif args.findings:
+            elif findings:
                 for line in _findings(outcome):
                     out.write(line)
             else:
-                out.write_through(outcome.output, flush=not is_file)
-        out.write_through(b"", flush=True)
-    if found and args.check:
+                out.write_bytes(outcome.output, flush=not is_file)
+        out.write_bytes(b"")
+    if found and check:
         return Exit.FINDINGS
     return Exit.PARTIAL if refused else Exit.DONE
 
@@ -98,23 +108,3 @@ def _refusal(outcome: "Outcome") -> str:
     if outcome.first == outcome.last:
         return f"line {outcome.first} is not written: {reason}"
     return f"lines {outcome.first} to {outcome.last} are not written; of this part: {reason}"
-
-
-LEAVES = {
-    "redact test": Leaf(
-        description=(
-            "Masks a file or its input and writes the result, or with --findings what it found: line, event, JSON "
-            "Pointer, offsets in the decoded text there, rule, confidence; never the secret. Writes no file, and tags "
-            "are those of this installation only if it has a key. A line that cannot be masked is not written: ends "
-            "with 4."
-        ),
-        examples=(
-            Example("exporter redact test events.jsonl", "what would leave"),
-            Example("exporter redact test build.log", "any text; - is the input"),
-            Example("exporter redact test events.jsonl --findings", "what was found, as JSON lines"),
-            Example("exporter redact test --check --findings notes.txt", "for scripts: ends with 8 on a secret"),
-        ),
-        build=_build,
-        run=_run,
-    )
-}
