@@ -29,11 +29,9 @@ session_options: Final = option(
     multiple=True,
     type=SessionId(),
     metavar="ID",
-    help="this session; may be repeated; any unique beginning will do",
+    help="session id or a unique prefix; can be repeated",
 )
-session_argument: Final = argument(
-    "session", type=SessionId(), metavar="ID", help="id of a session; any unique beginning will do"
-)
+session_argument: Final = argument("session", type=SessionId(), metavar="ID", help="session id or a unique prefix")
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
@@ -60,25 +58,25 @@ GLOBAL_OPTIONS: Final = (
         callback=_remember,
         help="configuration file (default: exporter.toml in the user's config directory)",
     ),
-    _global("--json", is_flag=True, help="results and errors as JSON on stdout"),
+    _global("--json", is_flag=True, help="write results and errors to stdout as JSON"),
     _global(
         "--state-dir",
         type=DIRECTORY,
         metavar="DIR",
         callback=_remember,
-        help="where marks, quarantine and the embedded store live",
+        help="directory of marks, quarantine and the embedded store",
     ),
     _global(
         "--copilot-home",
         type=DIRECTORY,
         metavar="DIR",
         callback=_remember,
-        help="where Copilot CLI keeps its sessions (default: ~/.copilot)",
+        help="directory of the Copilot CLI (default: ~/.copilot)",
     ),
-    _global("--no-color", is_flag=True, help="no colour (also: NO_COLOR, or output that is not a terminal)"),
-    _global("-v", "--verbose", count=True, help="show all of what is long, and the details of an unexpected error"),
-    _global("-q", "--quiet", is_flag=True, help="no progress and no notices, only results and errors"),
-    _global("-h", "--help", is_flag=True, is_eager=True, callback=_show_help, help="show this and exit"),
+    _global("--no-color", is_flag=True, help="no colour (like NO_COLOR, or output to no terminal)"),
+    _global("-v", "--verbose", count=True, help="show long content in full, and details of unexpected errors"),
+    _global("-q", "--quiet", is_flag=True, help="show results and errors only"),
+    _global("-h", "--help", is_flag=True, is_eager=True, callback=_show_help, help="show this help and exit"),
 )
 
 
@@ -130,4 +128,4 @@ def exactly_one(**given: object) -> None:
     if not chosen:
         raise click.UsageError(f"one of {listing((f'--{name}' for name in given), last='or')} is required")
     if len(chosen) > 1:
-        raise click.UsageError(f"{listing(chosen)} cannot be given together")
+        raise click.UsageError(f"{listing(chosen)} cannot be combined")

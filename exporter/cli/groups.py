@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 EXIT_MEANINGS: Final[dict[Exit, str]] = {
     Exit.DONE: "done",
     Exit.UNEXPECTED: "unexpected error",
-    Exit.USAGE: "usage: no such command or option, or a value that does not fit",
-    Exit.CONFIGURATION: "configuration: a setting that cannot be used",
+    Exit.USAGE: "usage error: unknown command or option, or an invalid value",
+    Exit.CONFIGURATION: "configuration error: a setting is invalid",
     Exit.PARTIAL: "done in part: something is quarantined or missing, or a check failed",
     Exit.REFUSED: "refused by a sink (authentication, policy)",
     Exit.UNREACHABLE: "a sink cannot be reached; the data is kept",
@@ -27,17 +27,17 @@ EXIT_MEANINGS: Final[dict[Exit, str]] = {
 
 _HELP_WIDTH_MAX: Final = 100
 _INTRODUCTION: Final = """\
-Follows the sessions of GitHub Copilot CLI on this machine, takes secrets out, and delivers every event to a Mission
-Control. With nothing configured nothing leaves the machine.
+Follows the GitHub Copilot CLI sessions on this machine, redacts secrets, and delivers every event to a Mission Control.
+By default nothing leaves the machine.
 
 \b
 First steps:
-  exporter up --demo     see it work with a made-up session
-  exporter up            see your own sessions
+  exporter up --demo     try it with a demo session
+  exporter up            show your own sessions
 """
 _CLOSING: Final = (
-    "Results go to stdout, everything else to stderr. Flags win over EXPORTER_… variables, these over the "
-    "configuration file, that over the defaults."
+    "Results go to stdout, everything else to stderr. Flags override EXPORTER_… variables, "
+    "variables override the configuration file, and the file overrides the defaults."
 )
 
 
@@ -60,7 +60,7 @@ class Group(Command, click.Group):
         """What happens when no command follows."""
         ctx = click.get_current_context()
         if ctx.invoked_subcommand is None:
-            raise click.UsageError(f"{ctx.command_path!r} does nothing by itself")
+            raise click.UsageError(f"{ctx.command_path!r} needs a command")
         return Exit.DONE
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -104,7 +104,7 @@ class Root(Group):
     def __init__(self) -> None:
         version = Option(
             ["-V", "--version"], is_flag=True, is_eager=True, expose_value=False, callback=_show_version,
-            help="show the version and exit",
+            help="print the version and exit",
         )  # fmt: skip
         super().__init__(help=_INTRODUCTION, params=[version], context_settings={"max_content_width": _HELP_WIDTH_MAX})
 

@@ -56,7 +56,7 @@ def _ending(arguments: Sequence[str], context: CommandContext) -> int:
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         said = f"{error.strerror or type(error).__name__}{where}"
-        out.failure("unexpected", said, "exporter doctor checks paths and permissions")
+        out.failure("unexpected", said, "run `exporter doctor` to check paths and permissions")
         return Exit.UNEXPECTED
     except Exception as error:  # The edge of the program: whatever is left is a defect of ours, and is named as one.
         if context.verbose:
@@ -65,7 +65,7 @@ def _ending(arguments: Sequence[str], context: CommandContext) -> int:
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{os.path.basename(last.filename)}:{last.lineno}"  # noqa: PTH119 - only its last part
         said = f"{type(error).__name__} in {place}"
-        out.failure("unexpected", said, "this is a defect of ours; -v shows the details to report")
+        out.failure("unexpected", said, "this is a bug; run with -v for the details to report")
         return Exit.UNEXPECTED
 
 

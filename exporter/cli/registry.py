@@ -28,50 +28,48 @@ class Registered(NamedTuple):
 
 
 COMMANDS: Final = (
-    Registered("up", "your sessions in a Mission Control of your own, live", "commands.up:up"),
-    Registered("run", "follow and deliver in the foreground: the daemon", "commands.run:run"),
-    Registered("backfill", "deliver history", "commands.backfill:backfill"),
-    Registered("sessions list", "the sessions on this machine, newest first", "commands.sessions:list_sessions"),
-    Registered("sessions show", "one session in detail", "commands.sessions:show"),
-    Registered("sessions tail", "the events of a session, secrets masked", "commands.sessions:tail"),
-    Registered("status", "does it run, and does every sink have everything", "commands.status:status"),
+    Registered("up", "show your sessions live in a local Mission Control", "commands.up:up"),
+    Registered("run", "run the daemon in the foreground", "commands.run:run"),
+    Registered("backfill", "deliver past sessions", "commands.backfill:backfill"),
+    Registered("sessions list", "list the sessions on this machine, newest first", "commands.sessions:list_sessions"),
+    Registered("sessions show", "show one session in detail", "commands.sessions:show"),
+    Registered("sessions tail", "print the events of a session, secrets redacted", "commands.sessions:tail"),
+    Registered("status", "show whether the daemon runs and what is pending", "commands.status:status"),
     Registered("verify", "compare each Mission Control with the session files", "commands.verify:verify"),
-    Registered("redact test", "mask a file or the input, and say what was found", "redact.test:test"),
-    Registered("redact preview", "what would be masked in a session", "redact.preview:preview"),
-    Registered("redact rules", "every rule, with provider and example", "redact.rules:rules"),
-    Registered("redact report", "what was masked, by rule, session and day", "redact.report:report"),
+    Registered("redact test", "redact a file or standard input, or list findings", "redact.test:test"),
+    Registered("redact preview", "show what would be redacted in a session", "redact.preview:preview"),
+    Registered("redact rules", "list all rules with provider and example", "redact.rules:rules"),
+    Registered("redact report", "count what was redacted by rule, session and day", "redact.report:report"),
     Registered(
-        "quarantine list", "events that could not be sent, each with its reason", "commands.quarantine:list_entries"
+        "quarantine list", "list events that could not be sent, with reasons", "commands.quarantine:list_entries"
     ),
-    Registered("quarantine show", "one of them in detail", "commands.quarantine:show"),
-    Registered("quarantine replay", "try to send them again", "commands.quarantine:replay"),
-    Registered("quarantine drop", "forget them for good", "commands.quarantine:drop"),
-    Registered("tap install", "show live what is never on disk", "commands.tap:install"),
-    Registered("tap status", "is the extension there, and is it ours", "commands.tap:status"),
-    Registered("tap uninstall", "take it away again", "commands.tap:uninstall"),
-    Registered("doctor", "check everything; a remedy for each problem", "commands.doctor:doctor"),
-    Registered("config show", "the settings in force, secrets masked", "commands.config:show"),
+    Registered("quarantine show", "show one quarantined event", "commands.quarantine:show"),
+    Registered("quarantine replay", "send quarantined events again", "commands.quarantine:replay"),
+    Registered("quarantine drop", "delete quarantined events; they are not delivered", "commands.quarantine:drop"),
+    Registered("tap install", "install the CLI extension that adds live events", "commands.tap:install"),
+    Registered("tap status", "show whether the extension is there and up to date", "commands.tap:status"),
+    Registered("tap uninstall", "remove the extension", "commands.tap:uninstall"),
+    Registered("doctor", "check the installation and suggest fixes", "commands.doctor:doctor"),
+    Registered("config show", "show the effective settings, secrets redacted", "commands.config:show"),
     Registered("config check", "validate a configuration file", "commands.config:check"),
-    Registered("config example", "an annotated configuration file", "commands.config:example"),
-    Registered("config schema", "the JSON Schema of the configuration file", "commands.config:schema"),
+    Registered("config example", "print an annotated configuration file", "commands.config:example"),
+    Registered("config schema", "print the JSON Schema of the configuration file", "commands.config:schema"),
     Registered(
-        "mission-control serve", "the receiver and its web page alone, for a team", "commands.mission_control:serve"
+        "mission-control serve", "run the receiver and its web page alone, for a team", "commands.mission_control:serve"
     ),
-    Registered(
-        "mission-control token", "who may use it: create, list and revoke tokens", "commands.mission_control:token"
-    ),
+    Registered("mission-control token", "create, list and revoke access tokens", "commands.mission_control:token"),
     Registered("dashboards export", "write Grafana dashboards and alert rules", "commands.dashboards:export"),
-    Registered("completion", "completion script for the shell: bash, zsh or fish", "commands.completion:completion"),
+    Registered("completion", "print a completion script for bash, zsh or fish", "commands.completion:completion"),
 )
 
 GROUPS: Final[dict[str, str]] = {
-    "sessions": "what is here: the sessions of this machine",
-    "redact": "secrets: what is masked, what would be, and by which rules",
+    "sessions": "sessions on this machine",
+    "redact": "test, preview and report the redaction of secrets",
     "quarantine": "events that could not be sent, kept on this machine",
-    "tap": "what happens live in a session, from an extension of the CLI",
-    "config": "the settings: what is in force, validation, an example",
+    "tap": "the CLI extension that adds live events",
+    "config": "effective settings, validation, example and schema",
     "mission-control": "the receiver and its web page",
-    "dashboards": "what the telemetry can be looked at with",
+    "dashboards": "Grafana dashboards for the telemetry",
 }
 
 

@@ -39,11 +39,13 @@ def resolve_id(given: str, known: Iterable[str]) -> str:
         case [only]:
             return only
         case []:
-            raise UsageError(f"no session here begins with {given!r}", hint="see: exporter sessions list")
+            raise UsageError(f"no session id starts with {given!r}", hint="see: exporter sessions list")
         case _:
             some = ", ".join(short_ids(ids)[one] for one in matches[:4])
             more = ", …" if len(matches) > 4 else ""
-            raise UsageError(f"{len(matches)} sessions begin with {given!r}: {some}{more}", hint="give more of the id")
+            raise UsageError(
+                f"{len(matches)} session ids start with {given!r}: {some}{more}", hint="use a longer prefix"
+            )
 
 
 def whole_ids(context: CommandContext, given: Sequence[str]) -> list[str]:

@@ -25,11 +25,11 @@ READY: dict[str, Any] = {
 def test_up_says_where_the_page_is_and_that_nothing_leaves() -> None:
     assert ready_text(READY, View()).splitlines() == [
         "Mission Control     http://127.0.0.1:8411/",
-        "sessions            12 of the last 7 days, 34,120 events (18.2 MB)",
-        "secrets masked      41",
+        "sessions            12 from the last 7 days, 34,120 events (18.2 MB)",
+        "secrets redacted    41",
         "leaves the machine  nothing",
         "",
-        "Following live. Ctrl-C stops; nothing is lost, the next start goes on from here.",
+        "Following live. Press Ctrl-C to stop; the next start continues here and nothing is lost.",
     ]
 
 
@@ -38,7 +38,7 @@ def test_up_names_what_leaves_and_what_it_found_and_did_not_use() -> None:
 
     shown = ready_text(READY | more, View())
 
-    assert "leaves the machine  redacted events, to https://mc.example.com/agents" in shown
+    assert "leaves the machine  redacted events to https://mc.example.com/agents" in shown
     assert "found, not used     COPILOT_MC_BASE_URL and OTEL_SERVICE_NAME" in shown
 
 
@@ -50,7 +50,7 @@ def test_up_beside_an_exporter_that_does_not_tell_its_numbers_shows_none() -> No
     assert ready_text({"url": "http://127.0.0.1:8411/", "attached": True}, View()).splitlines() == [
         "Mission Control  http://127.0.0.1:8411/",
         "",
-        "An exporter runs already; this is its page.",
+        "An exporter is already running; this is its page.",
     ]
 
 
@@ -72,7 +72,7 @@ def test_a_notice_of_the_core_is_one_line() -> None:
                 "bytes_total": 8_000_000,
                 "masked": 1,
             },
-            "3 of 12 sessions, 900 events, 2.0 MB of 8.0 MB, 1.0 MB/s, 6 s left, 1 secret masked",
+            "3 of 12 sessions, 900 events, 2.0 MB of 8.0 MB, 1.0 MB/s, 6 s left, 1 secret redacted",
         ),
         ({"sessions": 2, "sessions_done": 1, "events": 118}, "1 of 2 sessions, 118 events"),
     ],

@@ -83,7 +83,7 @@ def test_status_tells_daemon_sinks_sources_and_problems() -> None:
         "daemon  running · pid 4242 · version 0.1.0 · started 12 min ago",
         "",
         "SINK             STATE        LAG                         LAST SUCCESS  RETRIES  QUARANTINED  LAST ERROR",
-        "local            ok           has everything              just now            0            1",
+        "local            ok           up to date                  just now            0            1",
         "mission_control  unreachable  1,204 events, 2.1 MB, 38 s  3 min ago          12            0  refused",
         "",
         "SOURCE  SESSIONS       READING",
@@ -103,8 +103,8 @@ def test_status_says_when_it_estimates_and_when_sums_wait() -> None:
     shown = status_text(STATUS | {"sinks": sinks}, PLAIN).splitlines()[3:6]
 
     assert "  about 1,204 events, 2.1 MB, 38 s  " in shown[0]
-    assert "  1,204 events, 2.1 MB, sums, 38 s  " in shown[1]
-    assert "  all but its latest sums  " in shown[2]
+    assert "  1,204 events, 2.1 MB, metrics, 38 s  " in shown[1]
+    assert "  latest metrics pending  " in shown[2]
 
 
 def test_status_names_the_places_of_defects() -> None:
@@ -112,7 +112,7 @@ def test_status_names_the_places_of_defects() -> None:
     shown = status_text(STATUS | {"daemon": daemon}, PLAIN).splitlines()
 
     assert shown[1] == (
-        "defects  something of events is missing in telemetry; please report logs.py:7 (1 time), traces.py:88 (3 times)"
+        "defects  telemetry of some events is incomplete; please report logs.py:7 (1 time), traces.py:88 (3 times)"
     )
 
 
@@ -133,10 +133,10 @@ def test_sessions_are_listed_with_short_ids_and_states_in_words() -> None:
     shown = sessions_text(SESSIONS, {ONE: "3f2ab1c0", TWO: "9c0d11e2"}, PLAIN)
 
     assert shown.splitlines() == [
-        "ID        STATE            LAST ACTIVITY  EVENTS  MASKED  REPOSITORY                     "
+        "ID        STATE            LAST ACTIVITY  EVENTS  REDACTED  REPOSITORY                     "
         "TITLE                              SINKS",
-        "3f2ab1c0  needs attention  3 min ago         118       2  harbour-works/lighthouse@main  "
-        "Why the tide table fails at night  mc 18 behind",
+        "3f2ab1c0  needs attention  3 min ago         118         2  harbour-works/lighthouse@main  "
+        "Why the tide table fails at night  mc 18 pending",
         "9c0d11e2  ended            just now            4",
     ]
 
@@ -150,17 +150,17 @@ def test_sessions_are_chosen_by_state_and_time_the_latest_first() -> None:
 
 
 def test_no_session_is_explained() -> None:
-    assert "appears once its first message is sent" in sessions_text([], {}, View(80, now=NOW))
+    assert "appears after its first message is sent" in sessions_text([], {}, View(80, now=NOW))
 
 
 def test_a_session_is_shown_with_everything_known_of_it() -> None:
     shown = session_text(SESSIONS[0], PLAIN)
 
-    assert f"session         {ONE}" in shown
-    assert "started         2 h 30 min ago (2026-11-18 09:30)" in shown
-    assert "tokens          3,000 input, 150 output" in shown
-    assert "sink local      118 delivered, has everything" in shown
-    assert "sink mc         100 delivered, 18 events behind" in shown
+    assert f"session           {ONE}" in shown
+    assert "started           2 h 30 min ago (2026-11-18 09:30)" in shown
+    assert "tokens            3,000 input, 150 output" in shown
+    assert "sink local        118 delivered, up to date" in shown
+    assert "sink mc           100 delivered, 18 events pending" in shown
 
 
 def test_what_a_session_says_of_itself_cannot_steer_the_terminal() -> None:
@@ -181,11 +181,11 @@ BACKFILL: list[dict[str, Any]] = [
 
 def test_backfill_ends_with_the_sum() -> None:
     assert backfill_text(BACKFILL, View(100), dry_run=False).splitlines() == [
-        "SESSION   SINK   EVENTS     SIZE  MASKED  STATE",
-        "3f2ab1c0  local     118  58.0 kB       2  delivered",
-        "9c0d11e2  local       1    190 B          gave up",
+        "SESSION   SINK   EVENTS     SIZE  REDACTED  STATE",
+        "3f2ab1c0  local     118  58.0 kB         2  delivered",
+        "9c0d11e2  local       1    190 B            gave up",
         "",
-        "119 events (58.2 kB) delivered, 2 secrets masked.",
+        "119 events (58.2 kB) delivered, 2 secrets redacted.",
     ]
 
 
@@ -194,13 +194,13 @@ def test_a_session_that_goes_to_several_sinks_counts_once_in_the_sum() -> None:
 
     shown = backfill_text(signals, View(100), dry_run=False)
 
-    assert shown.endswith("118 events (58.0 kB) delivered, 2 secrets masked.")
+    assert shown.endswith("118 events (58.0 kB) delivered, 2 secrets redacted.")
 
 
 def test_a_dry_run_says_what_would_go() -> None:
     shown = backfill_text(BACKFILL, PLAIN, dry_run=True)
 
-    assert shown.endswith("119 events (58.2 kB) would go, 2 secrets masked.")
+    assert shown.endswith("119 events (58.2 kB) would be delivered, 2 secrets redacted.")
     assert ONE in shown
 
 
@@ -233,7 +233,7 @@ def test_verify_names_the_ids_that_differ() -> None:
     shown = verify_text([row], View(100))
 
     assert "3f2ab1c0 at local\n  missing at the receiver: 25 events\n    event-00" in shown
-    assert "    event-02\n    and 22 more (all of them: --json)\n  other content: 1 event\n    event-99" in shown
+    assert "    event-02\n    and 22 more (use --json to list all)\n  different content: 1 event\n    event-99" in shown
     assert shown.endswith("1 comparison: 1 with differences.")
 
 
@@ -247,7 +247,7 @@ def test_verify_tells_what_is_no_difference_from_what_is() -> None:
     assert [line.split("  ")[2] for line in shown[1:4]] == ["deleted there", "not reachable", "equal"]
     assert shown[-2:] == [
         "3 comparisons: 1 deleted there, 1 not reachable.",
-        "2 in quarantine, and so at no receiver: see `exporter quarantine list`.",
+        "2 quarantined and therefore not delivered; see `exporter quarantine list`.",
     ]
 
 
@@ -273,8 +273,8 @@ ENTRY: dict[str, Any] = {
 
 def test_quarantine_tells_reason_place_and_age() -> None:
     assert quarantine_text([ENTRY], View(100, now=NOW)).splitlines() == [
-        "N  REASON    SESSION   AT BYTE   SIZE  SINK        SINCE    DETAIL",
-        "3  not json  3f2ab1c0    8,812  190 B  every sink  1 h ago  bad event",
+        "N  REASON    SESSION   OFFSET   SIZE  SINK       SINCE    DETAIL",
+        "3  not json  3f2ab1c0   8,812  190 B  all sinks  1 h ago  bad event",
     ]
 
 
@@ -286,9 +286,9 @@ def test_a_quarantined_event_is_shown_only_when_redaction_passed_it() -> None:
     hidden = entry_text(ENTRY | {"text": None}, PLAIN)
     shown = entry_text(ENTRY | {"text": '{"type":"x"}'}, PLAIN)
 
-    assert hidden.endswith("The event itself is not shown: it does not pass redaction.")
+    assert hidden.endswith("The event is not shown because it cannot be redacted.")
     assert shown.endswith('{"type":"x"}')
-    assert "place    byte 8,812, 190 B" in hidden
+    assert "position  byte 8,812, 190 B" in hidden
 
 
 def test_what_stays_in_quarantine_says_why() -> None:
@@ -330,4 +330,4 @@ def test_doctor_wraps_on_a_narrow_terminal() -> None:
     shown = doctor_text(CHECKS, View(50))
 
     assert max(len(line) for line in shown.splitlines()) <= 50
-    assert doctor_text(CHECKS[:1], View(50)).endswith("1 check: all is well.")
+    assert doctor_text(CHECKS[:1], View(50)).endswith("1 check: no problems found.")

@@ -20,18 +20,18 @@ def test_an_id_that_is_the_beginning_of_another_names_itself() -> None:
 
 
 def test_an_unknown_beginning_points_to_the_list() -> None:
-    with pytest.raises(UsageError, match="no session here begins with 'ff'") as raised:
+    with pytest.raises(UsageError, match="no session id starts with 'ff'") as raised:
         resolve_id("ff", KNOWN)
 
     assert raised.value.hint == "see: exporter sessions list"
 
 
 def test_an_ambiguous_beginning_names_those_it_could_be() -> None:
-    with pytest.raises(UsageError, match="2 sessions begin with '3f2a'") as raised:
+    with pytest.raises(UsageError, match="2 session ids start with '3f2a'") as raised:
         resolve_id("3f2a", KNOWN)
 
     assert all(one in raised.value.message for one in KNOWN[:2])
-    assert raised.value.hint == "give more of the id"
+    assert raised.value.hint == "use a longer prefix"
 
 
 def test_ids_are_shortened_to_eight_characters_where_that_is_unambiguous() -> None:

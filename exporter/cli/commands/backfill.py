@@ -16,7 +16,7 @@ _COLUMNS: Final = (
     Column("SINK"),
     Column("EVENTS", right=True),
     Column("SIZE", right=True),
-    Column("MASKED", right=True),
+    Column("REDACTED", right=True),
     Column("STATE", flex=True),
 )
 _TONES: Final[dict[str, Tone]] = {"delivered": "good", "refused": "bad", "waiting": "warn"}
@@ -25,18 +25,18 @@ _TONES: Final[dict[str, Tone]] = {"delivered": "good", "refused": "bad", "waitin
 @command(
     usage="(--session ID | --since WHEN | --all) [OPTIONS]",
     examples={
-        "exporter backfill --since 7d": "the sessions of the last week",
-        "exporter backfill --session 3f2a --dry-run": "what would go, and what would be masked",
-        "exporter backfill --all --sink mission_control": "everything, to one sink",
+        "exporter backfill --since 7d": "sessions of the last week",
+        "exporter backfill --session 3f2a --dry-run": "what would be delivered and redacted",
+        "exporter backfill --all --sink mission_control": "all sessions, to one sink",
         "exporter backfill --since 30d --sink otel": "traces, metrics and logs of the last month",
     },
 )
 @session_options
-@option("--since", type=When(), metavar="WHEN", help="sessions active since then: 7d, 36h, yesterday, or an ISO time")
-@option("--all", "all_", is_flag=True, help="every session on this machine")
-@option("--sink", multiple=True, metavar="NAME", help="only to this sink; may be repeated")
-@option("--from-start", is_flag=True, help="forget what was delivered and send everything again")
-@option("--dry-run", is_flag=True, help="only say what would go, and what would be masked")
+@option("--since", type=When(), metavar="WHEN", help="sessions active since then: 7d, 36h, yesterday or an ISO time")
+@option("--all", "all_", is_flag=True, help="all sessions on this machine")
+@option("--sink", multiple=True, metavar="NAME", help="deliver to this sink only; can be repeated")
+@option("--from-start", is_flag=True, help="ignore what was delivered and send everything again")
+@option("--dry-run", is_flag=True, help="show what would be delivered and redacted; send nothing")
 def backfill(
     context: CommandContext,
     session: tuple[str, ...],
@@ -46,8 +46,10 @@ def backfill(
     from_start: bool,
     dry_run: bool,
 ) -> int:
-    """Delivers history: the same marks as the daemon, so nothing arrives twice. Beside a running daemon it is the
-    daemon that does it. Ends with 6 when a sink does not answer for give_up_seconds (60), with 5 when one refuses.
+    """Delivers past sessions. Uses the same marks as the daemon, so nothing is delivered twice.
+
+    If a daemon runs, the daemon does the work. Exits with 6 if a sink does not answer for give_up_seconds (60), and
+    with 5 if a sink refuses.
     """
     exactly_one(session=session, since=since, all=all_)
     answer = context.ask(
@@ -62,14 +64,14 @@ def backfill(
         }
     )
     for note in answer.get("notes", ()):
-        context.out.notice(f"History may be dropped there. {plain(note)}.")
+        context.out.notice(f"The backend may drop old data. {plain(note)}.")
     return context.report(answer, lambda view: backfill_text(answer["sessions"], view, dry_run=dry_run))
 
 
 def backfill_text(sessions: Sequence[Mapping[str, Any]], view: View, *, dry_run: bool) -> str:
     """A line per session and sink, and the sum."""
     if not sessions:
-        return "No session to deliver."
+        return "No sessions to deliver."
     names = shown_ids(sessions, view)
     rows = [
         (
@@ -85,13 +87,13 @@ def backfill_text(sessions: Sequence[Mapping[str, Any]], view: View, *, dry_run:
     by_session: dict[str, list[Mapping[str, Any]]] = {}
     for row in sessions:
         by_session.setdefault(row["session"], []).append(row)
-    # What goes to several sinks counts once.
+    # What is delivered to several sinks counts once.
     events, bytes_, masked = (
         sum(max(row.get(name) or 0 for row in some) for some in by_session.values())
         for name in ("events", "bytes", "masked")
     )
-    verb = "would go" if dry_run else "delivered"
-    total = f"{count(events, 'event')} ({size(bytes_)}) {verb}, {count(masked, 'secret')} masked."
+    verb = "would be delivered" if dry_run else "delivered"
+    total = f"{count(events, 'event')} ({size(bytes_)}) {verb}, {count(masked, 'secret')} redacted."
     return f"{table(_COLUMNS, rows, view)}\n\n{total}"
 
 

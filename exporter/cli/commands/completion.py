@@ -10,14 +10,14 @@ from exporter.cli.registry import COMPLETE_VARIABLE
 
 @command(
     examples={
-        "source <(exporter completion bash)": "for this shell; put it into ~/.bashrc to keep it",
-        "source <(exporter completion zsh)": "for this shell; put it into ~/.zshrc to keep it",
-        "exporter completion fish | source": "for this shell; put it into config.fish to keep it",
+        "source <(exporter completion bash)": "for the current shell; add it to ~/.bashrc to keep it",
+        "source <(exporter completion zsh)": "for the current shell; add it to ~/.zshrc to keep it",
+        "exporter completion fish | source": "for the current shell; add it to config.fish to keep it",
     }
 )
-@argument("shell", type=click.Choice(("bash", "zsh", "fish")), help="the shell to write it for")
+@argument("shell", type=click.Choice(("bash", "zsh", "fish")), help="name of the shell")
 def completion(context: CommandContext, shell: str) -> int:
-    """Writes the completion script for a shell; bash must be of version 4.4 or later."""
+    """Prints a completion script. Bash must be version 4.4 or later."""
     script = get_completion_class(shell)
     assert script is not None
     context.out.write(script(click.get_current_context().command, {}, "exporter", COMPLETE_VARIABLE).source())

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @command(
     examples={
-        "exporter config show": "what is in force",
-        "exporter config show --origin": "and where each came from: file and line, variable, flag",
+        "exporter config show": "the effective settings",
+        "exporter config show --origin": "and their origin: file and line, variable or flag",
     }
 )
-@option("--origin", is_flag=True, help="also say where each setting came from")
+@option("--origin", is_flag=True, help="also show the origin of each setting")
 def show(context: CommandContext, origin: bool) -> int:
-    """The settings in force. Secrets are masked."""
+    """Shows the effective settings. Secrets are redacted."""
     from config.show import rows
 
     loaded = context.load()
@@ -59,13 +59,13 @@ def settings_text(rows: "list[SettingRow]", view: View, *, with_origin: bool) ->
 
 @command(
     examples={
-        "exporter config check": "the file in force",
-        "exporter config check ./exporter.toml": "another one, before it is put in place",
+        "exporter config check": "the file in use",
+        "exporter config check ./exporter.toml": "another file, before it is installed",
     }
 )
-@argument("file", type=FILE, required=False, metavar="[FILE]", help="file to validate (default: the one in force)")
+@argument("file", type=FILE, required=False, metavar="[FILE]", help="file to validate (default: the one in use)")
 def check(context: CommandContext, file: str | None) -> int:
-    """Validates a configuration file, and the environment with it. Ends with 3 and names what is wrong."""
+    """Validates a configuration file together with the environment. Exits with 3 if a setting is invalid."""
     loaded = context.load(file=file)
     document = {
         "file": str(loaded.file) if loaded.file else None,
@@ -73,7 +73,9 @@ def check(context: CommandContext, file: str | None) -> int:
         "notes": loaded.notes,
         "found_not_used": loaded.found_not_used,
     }
-    where = f"{loaded.file} is fine" if loaded.file else "No configuration file: defaults, variables and flags are fine"
+    where = (
+        f"{loaded.file} is valid" if loaded.file else "No configuration file; defaults, variables and flags are valid"
+    )
     notes = [f"note: {plain(note)}" for note in loaded.notes]
     total = f" ({count(len(notes), 'note')})" if notes else ""
     return context.report(document, lambda _: "\n".join([f"{plain(where)}{total}.", *notes]))
@@ -81,7 +83,7 @@ def check(context: CommandContext, file: str | None) -> int:
 
 @command(examples={"exporter config example > exporter.toml": "a file to start from"})
 def example(context: CommandContext) -> int:
-    """An annotated configuration file with every setting at its default."""
+    """Prints an annotated configuration file with every setting at its default."""
     from config.example import example
 
     context.out.write(example())
@@ -90,7 +92,7 @@ def example(context: CommandContext) -> int:
 
 @command(examples={"exporter config schema > exporter.schema.json": "for an editor that completes settings"})
 def schema(context: CommandContext) -> int:
-    """The JSON Schema of the configuration file, for editors and checks."""
+    """Prints the JSON Schema of the configuration file, for editors and validators."""
     from config.schema import schema_text
 
     context.out.write(schema_text())

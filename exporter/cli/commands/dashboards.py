@@ -14,15 +14,16 @@ _SHIPPED: Final = Path(__file__).parents[2] / "grafana"
 
 @command(
     examples={
-        "exporter dashboards export ./grafana": "write everything there",
-        "exporter dashboards export --force /etc/grafana/session-exporter": "bring them up to date",
+        "exporter dashboards export ./grafana": "write all files",
+        "exporter dashboards export --force /etc/grafana/session-exporter": "update existing files",
     }
 )
-@argument("target", type=DIRECTORY, metavar="DIR", help="where to write; made if it is not there")
-@option("--force", is_flag=True, help="overwrite files of these names that differ")
+@argument("target", type=DIRECTORY, metavar="DIR", help="target directory; created if missing")
+@option("--force", is_flag=True, help="overwrite existing files that differ")
 def export(context: CommandContext, target: str, force: bool) -> int:
-    """Writes the dashboards for Grafana (JSON, to import or to provision), alert rules for Prometheus, and provisioning
-    files for data sources and dashboards. Changes nothing else, and overwrites what differs only with --force.
+    """Writes Grafana dashboards (JSON, to import or to provision), Prometheus alert rules, and provisioning files.
+
+    Existing files that differ are overwritten only with --force.
     """
     directory = Path(target)
     paths = sorted(path for path in _SHIPPED.rglob("*") if path.is_file())
@@ -32,15 +33,15 @@ def export(context: CommandContext, target: str, force: bool) -> int:
         others = [name for name, content in shipped.items() if there[name] not in (None, content)]
         if others and not force:
             more = f" and {count(len(others) - 1, 'more file')}" if others[1:] else ""
-            said = f"{directory} holds other content in {others[0]}{more}"
-            raise UsageError(said, hint="--force overwrites; or give another directory")
+            said = f"{directory} has different content in {others[0]}{more}"
+            raise UsageError(said, hint="use --force to overwrite, or choose another directory")
         written = [name for name, content in shipped.items() if there[name] != content]
         for name in written:
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             (directory / name).write_bytes(shipped[name])
     except OSError as error:
         said = f"{error.filename or directory} cannot be written: {error.strerror}"
-        raise UsageError(said, hint="give a directory that you may write to") from None
+        raise UsageError(said, hint="choose a writable directory") from None
     document = {"directory": str(directory), "files": list(shipped), "written": written}
     return context.report(document, lambda _: _text(directory, written, len(shipped)))
 
@@ -55,5 +56,5 @@ def _content(path: Path) -> bytes | None:
 def _text(directory: Path, written: list[str], total: int) -> str:
     lines = [plain(str(directory / name)) for name in written]
     unchanged = total - len(written)
-    lines.append(f"{count(len(written), 'file')} written" + (f", {unchanged} already there" if unchanged else ""))
+    lines.append(f"{count(len(written), 'file')} written" + (f", {unchanged} unchanged" if unchanged else ""))
     return "\n".join(lines)

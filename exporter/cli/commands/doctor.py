@@ -25,19 +25,20 @@ _MARK_WIDTH: Final = 9
 @command(
     examples={
         "exporter doctor": "all checks",
-        "exporter doctor --bundle report.zip": "and a report to send along with a question",
+        "exporter doctor --bundle report.zip": "and write a report for a support request",
     }
 )
 @option(
     "--bundle",
     type=FILE,
     metavar="FILE",
-    help="also write a report to send along with a question; holds no content and no secret",
+    help="also write a report for a support request; contains no content and no secrets",
 )
-@option("--schema", is_flag=True, help="also compare the event types seen with those this version knows")
+@option("--schema", is_flag=True, help="also check for event types unknown to this version")
 def doctor(context: CommandContext, bundle: str | None, schema: bool) -> int:
-    """Checks paths, permissions, versions, configuration, sinks, marks, the clock and file watching, and says what to
-    do about each problem. Ends with 4 when a check failed.
+    """Checks paths, permissions, versions, configuration, sinks, marks, clock and file watching.
+
+    Suggests a remedy for each problem. Exits with 4 if a check failed.
     """
     from exporter import app
 
@@ -84,4 +85,4 @@ def _sum(checks: Sequence[Mapping[str, Any]]) -> str:
     verdicts = [check["verdict"] for check in checks]
     nouns = {"failed": "problem", "warning": "warning", "note": "note"}
     named = [count(amount, noun) for verdict, noun in nouns.items() if (amount := verdicts.count(verdict))]
-    return f"{count(len(checks), 'check')}: {listing(named) if named else 'all is well'}."
+    return f"{count(len(checks), 'check')}: {listing(named) if named else 'no problems found'}."

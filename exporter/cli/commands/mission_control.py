@@ -15,17 +15,17 @@ from exporter.errors import UsageError
 if TYPE_CHECKING:
     from config.settings import Settings
 
-_TOKENS: Final = tuple(Column(name) for name in ("NAME", "OPENS", "CREATED", "LAST USED", "STATE"))
+_TOKENS: Final = tuple(Column(name) for name in ("NAME", "SCOPE", "CREATED", "LAST USED", "STATE"))
 _store_option: Final = option(
     "--store",
     metavar="URL",
-    help="where the sessions are kept, such as sqlite:///srv/mc.db (default: in the state directory)",
+    help="store of the sessions, such as sqlite:///srv/mc.db (default: in the state directory)",
 )
 
 
 @command(
     examples={
-        "exporter mission-control serve": "for this machine, at http://127.0.0.1:8411",
+        "exporter mission-control serve": "on this machine, at http://127.0.0.1:8411",
         "exporter mission-control serve --host 0.0.0.0 --token-file mc.token": "for a team",
         "exporter mission-control serve --host 0.0.0.0 --certificate mc.pem --key mc.key": "with TLS",
     }
@@ -34,24 +34,24 @@ _store_option: Final = option(
     "--host",
     default="127.0.0.1",
     metavar="ADDRESS",
-    help="address to listen on (default: 127.0.0.1); any other than loopback needs a token",
+    help="address to listen on (default: 127.0.0.1); other than loopback requires a token",
 )
 @option("--port", type=WholeNumber(0, 65_535), default=8411, metavar="N", help="port to listen on (default: 8411)")
 @_store_option
-@option("--token-file", type=FILE, metavar="FILE", help="file with a token that uploaders and readers may send")
-@option("--certificate", type=FILE, metavar="FILE", help="serve https with this certificate (PEM, with its chain)")
-@option("--key", type=FILE, metavar="FILE", help="the certificate's key (PEM)")
+@option("--token-file", type=FILE, metavar="FILE", help="file with an access token for uploaders and readers")
+@option("--certificate", type=FILE, metavar="FILE", help="serve HTTPS with this certificate (PEM, with chain)")
+@option("--key", type=FILE, metavar="FILE", help="key of the certificate (PEM)")
 @option(
     "--keep-days",
     type=WholeNumber(0, 36_500),
     metavar="N",
-    help="forget a session when nothing of it happened for so many days (default: limits.keep_days, 365; 0: never)",
+    help="delete sessions inactive for N days (default: limits.keep_days, 365; 0: never)",
 )
 @option(
     "--keep-gb",
     type=WholeNumber(0, 1_000_000),
     metavar="N",
-    help="forget the oldest sessions when all take more gigabytes (default: limits.keep_gb, 20; 0: never)",
+    help="delete the oldest sessions above N gigabytes (default: limits.keep_gb, 20; 0: never)",
 )
 def serve(
     context: CommandContext,
@@ -63,8 +63,10 @@ def serve(
     key: str | None,
     **kept: int | None,
 ) -> int:
-    """The receiver and its web page alone, for a team. Point uploaders at http://ADDRESS:PORT/agents
-    (mission_control.url here, COPILOT_MC_BASE_URL for the CLI's own uploader).
+    """Runs the receiver and its web page alone, for a team.
+
+    Point uploaders at http://ADDRESS:PORT/agents: the setting mission_control.url of an exporter, COPILOT_MC_BASE_URL
+    of the CLI's own uploader.
     """
     import msgspec
 
@@ -73,7 +75,7 @@ def serve(
 
     settings = context.load(fallbacks=False).settings
     if bool(certificate) != bool(key):
-        raise UsageError("--certificate and --key go together.", hint="Give both, or neither for http.")
+        raise UsageError("--certificate and --key must be given together.", hint="give both, or neither for HTTP")
     given = {name: value for name, value in kept.items() if value is not None}
     limits = msgspec.structs.replace(settings.limits, **given)
     return asyncio.run(
@@ -101,18 +103,19 @@ def _store(settings: "Settings", url: str | None) -> Path:
 
 @command(
     examples={
-        "exporter mission-control token create laptop --upload-only": "for one machine's exporter",
-        "exporter mission-control token list": "who has one, and when it was used last",
-        "exporter mission-control token revoke laptop": "from now on it opens nothing",
+        "exporter mission-control token create laptop --upload-only": "for the exporter of one machine",
+        "exporter mission-control token list": "all tokens and when each was last used",
+        "exporter mission-control token revoke laptop": "revoke at once",
     }
 )
 @argument("action", type=click.Choice(("create", "list", "revoke")), help="what to do")
-@argument("name", required=False, metavar="[NAME]", help="whose token it is: a machine, an exporter, a person")
-@option("--upload-only", is_flag=True, help="the new token uploads and reads nothing else")
+@argument("name", required=False, metavar="[NAME]", help="owner of the token: a machine, an exporter or a person")
+@option("--upload-only", is_flag=True, help="the new token can only upload")
 @_store_option
 def token(context: CommandContext, action: str, name: str | None, upload_only: bool, store: str | None) -> int:
-    """One token per machine or person: create prints it once, list shows which there are, revoke makes one worthless at
-    once, also for a receiver that runs.
+    """Manages access tokens, one per machine or person.
+
+    A new token is printed once. A revoked token is refused at once, also by a running receiver.
     """
     from exporter.missioncontrol.store import token_admin
 
@@ -121,25 +124,27 @@ def token(context: CommandContext, action: str, name: str | None, upload_only: b
         found = token_admin.list_tokens(opened)
         return context.report(found, lambda view: _tokens_text(found["tokens"], view))
     if not name:
-        raise UsageError(f"token {action} needs the NAME of the token.", hint="token list shows those there are")
+        raise UsageError(
+            f"token {action} requires the NAME of a token", hint="see: exporter mission-control token list"
+        )
     if action == "revoke":
         return context.report(token_admin.revoke_token(opened, name), lambda _: f"revoked {name}")
     made = token_admin.create_token(opened, name, upload_only=upload_only)
     context.report(made, lambda _: str(made["token"]))
-    context.out.notice(f"The token of {name} is shown this once; the receiver keeps only its hash.")
+    context.out.notice(f"The token of {name} is shown only once; the receiver stores only its hash.")
     return 0
 
 
 def _tokens_text(tokens: list[dict[str, Any]], view: View) -> str:
     if not tokens:
-        return "no token; make one with: exporter mission-control token create NAME"
+        return "No tokens. Create one with: exporter mission-control token create NAME"
     rows = [
         (
             row["name"],
-            "uploads" if row["scope"] == "upload" else "everything",
+            "upload only" if row["scope"] == "upload" else "full access",
             row["created"][:19],
             (row["last_used"] or "never")[:19],
-            "revoked" if row["revoked"] else "in force",
+            "revoked" if row["revoked"] else "active",
         )
         for row in tokens
     ]

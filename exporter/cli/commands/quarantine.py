@@ -14,7 +14,7 @@ _COLUMNS: Final = (
     Column("N", right=True),
     Column("REASON"),
     Column("SESSION", spare=1),
-    Column("AT BYTE", right=True, spare=4),
+    Column("OFFSET", right=True, spare=4),
     Column("SIZE", right=True, spare=3),
     Column("SINK", spare=2),
     Column("SINCE"),
@@ -23,45 +23,45 @@ _COLUMNS: Final = (
 _NUMBER: Final = WholeNumber(0, 10**12)
 _SHOWN_MAX: Final = 4_000
 _numbers: Final = argument(
-    "numbers", type=_NUMBER, nargs=-1, required=True, metavar="N...", help="numbers from: exporter quarantine list"
+    "numbers", type=_NUMBER, nargs=-1, required=True, metavar="N...", help="numbers shown by: exporter quarantine list"
 )
 
 
 @command(
-    examples={"exporter quarantine list": "all of them", "exporter quarantine list --json": "for scripts"},
+    examples={"exporter quarantine list": "all entries", "exporter quarantine list --json": "for scripts"},
 )
 def list_entries(context: CommandContext) -> int:
-    """Events that could not be sent, kept on this machine for 30 days, each with its reason."""
+    """Lists events that could not be sent and why. They are kept on this machine for 30 days."""
     answer = context.ask({"do": "quarantine_list"})
     return context.report(answer, lambda view: quarantine_text(answer["quarantined"], view))
 
 
 @command(
     examples={
-        "exporter quarantine show 3": "number 3 of the list; of a long event its beginning",
-        "exporter quarantine show -v 3": "all of it",
+        "exporter quarantine show 3": "entry 3; a long event is cut",
+        "exporter quarantine show -v 3": "entry 3 in full",
     }
 )
-@argument("number", type=_NUMBER, metavar="N", help="number from: exporter quarantine list")
+@argument("number", type=_NUMBER, metavar="N", help="number shown by: exporter quarantine list")
 def show(context: CommandContext, number: int) -> int:
-    """One quarantined event: reason, place, size; the event itself only if redaction passes it."""
+    """Shows one quarantined event: reason, position and size, and the event itself if it can be redacted."""
     answer = context.ask({"do": "quarantine_show", "number": number})
     is_whole = context.verbose or not context.out.on_terminal
     return context.report(answer, lambda view: entry_text(answer, view, is_whole=is_whole))
 
 
-@command(examples={"exporter quarantine replay 3 4": "these two"})
+@command(examples={"exporter quarantine replay 3 4": "entries 3 and 4"})
 @_numbers
 def replay(context: CommandContext, numbers: tuple[int, ...]) -> int:
-    """Sends quarantined events again through redaction to the sinks they are owed to."""
+    """Redacts quarantined events again and sends them to the sinks that do not have them."""
     answer = context.ask({"do": "quarantine_replay", "numbers": list(numbers)})
     return context.report(answer, lambda _: outcome_text("replayed", answer))
 
 
-@command(examples={"exporter quarantine drop 3": "number 3 of the list"})
+@command(examples={"exporter quarantine drop 3": "entry 3"})
 @_numbers
 def drop(context: CommandContext, numbers: tuple[int, ...]) -> int:
-    """Forgets quarantined events for good: they will not be delivered."""
+    """Deletes quarantined events; they will not be delivered."""
     answer = context.ask({"do": "quarantine_drop", "numbers": list(numbers)})
     return context.report(answer, lambda _: outcome_text("dropped", answer))
 
@@ -78,7 +78,7 @@ def quarantine_text(entries: Sequence[Mapping[str, Any]], view: View) -> str:
             names[entry["session"]],
             number(entry["offset"]),
             size(entry["size"]),
-            entry.get("sink") or "every sink",
+            entry.get("sink") or "all sinks",
             ago(entry.get("since"), view.now),
             entry.get("detail"),
         )
@@ -98,14 +98,14 @@ def entry_text(entry: Mapping[str, Any], view: View, *, is_whole: bool = True) -
         ("detail", entry.get("detail")),
         ("session", entry["session"]),
         ("event", entry.get("event")),
-        ("place", f"byte {number(entry['offset'])}, {size(entry['size'])}"),
-        ("sink", entry.get("sink") or "every sink"),
+        ("position", f"byte {number(entry['offset'])}, {size(entry['size'])}"),
+        ("sink", entry.get("sink") or "all sinks"),
         ("since", ago(entry.get("since"), view.now)),
     ]
     text, paint = entry.get("text"), view.palette.paint
-    shown = plain(text) if text else paint("The event itself is not shown: it does not pass redaction.", "dim")
+    shown = plain(text) if text else paint("The event is not shown because it cannot be redacted.", "dim")
     if not is_whole and len(shown) > _SHOWN_MAX:
-        rest = f"… {count(len(shown) - _SHOWN_MAX, 'character')} more; -v or a pipe shows them all"
+        rest = f"… {count(len(shown) - _SHOWN_MAX, 'character')} more; use -v or a pipe to show all"
         shown = f"{shown[:_SHOWN_MAX]}\n{paint(rest, 'dim')}"
     return f"{pairs(rows, view)}\n\n{shown}"
 

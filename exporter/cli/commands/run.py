@@ -10,17 +10,18 @@ from exporter.cli.session_ids import whole_ids
 
 @command(
     examples={
-        "exporter run": "follow everything",
+        "exporter run": "follow all sessions",
         "exporter run --session 3f2a": "follow one session",
-        "exporter run --until-idle": "deliver what is there and end: for scripts and CI",
+        "exporter run --until-idle": "deliver pending events and exit: for scripts and CI",
     }
 )
 @session_options
-@option("--until-idle", is_flag=True, help="end when everything is delivered or in quarantine")
+@option("--until-idle", is_flag=True, help="exit when everything is delivered or quarantined")
 def run(context: CommandContext, session: tuple[str, ...], until_idle: bool) -> int:
-    """Follows the sessions of this machine and delivers them to every configured sink, until it is stopped.
+    """Follows the sessions of this machine and delivers them to every configured sink until it is stopped.
 
-    Sessions that changed in the last history_days (7) go from their first event; older ones only by backfill.
+    Sessions that changed in the last history_days (7) are delivered from their first event; use backfill for older
+    ones.
     """
     settings = context.load().settings
     session_ids = whole_ids(context, session)

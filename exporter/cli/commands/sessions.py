@@ -22,7 +22,7 @@ _COLUMNS: Final = (
     Column("STATE"),
     Column("LAST ACTIVITY"),
     Column("EVENTS", right=True, spare=2),
-    Column("MASKED", right=True, spare=3),
+    Column("REDACTED", right=True, spare=3),
     Column("REPOSITORY", flex=True, spare=4),
     Column("TITLE", flex=True),
     Column("SINKS", spare=1),
@@ -31,25 +31,25 @@ _COLUMNS: Final = (
 
 @command(
     examples={
-        "exporter sessions list": "all of them",
-        "exporter sessions list --since yesterday": "the recent ones",
+        "exporter sessions list": "all sessions",
+        "exporter sessions list --since yesterday": "recent sessions",
         "exporter sessions list --state needs_attention --json": "for scripts",
     }
 )
-@option("--since", type=When(), metavar="WHEN", help="only those active since then: 7d, 36h, yesterday, or an ISO time")
-@option("--state", type=click.Choice(STATES), metavar="STATE", help=f"only those in this state: {', '.join(STATES)}")
+@option("--since", type=When(), metavar="WHEN", help="active since then: 7d, 36h, yesterday or an ISO time")
+@option("--state", type=click.Choice(STATES), metavar="STATE", help=f"in this state: {', '.join(STATES)}")
 def list_sessions(context: CommandContext, since: datetime | None, state: str | None) -> int:
-    """The sessions on this machine, the latest activity first, and whether every sink has all of them."""
+    """Lists the sessions on this machine by last activity, and what is pending at each sink."""
     answer = context.ask({"do": "sessions"})
     names = shown_ids(answer["sessions"], context.out.view, key="id")
     shown = select(answer["sessions"], since=since, state=state)
     return context.report({**answer, "sessions": shown}, lambda view: sessions_text(shown, names, view))
 
 
-@command(examples={"exporter sessions show 3f2a": "any unique beginning of the id will do"})
+@command(examples={"exporter sessions show 3f2a": "any unique prefix of the id"})
 @session_argument
 def show(context: CommandContext, session: str) -> int:
-    """One session in detail: title, model, tokens, and what each sink has of it."""
+    """Shows one session: title, model, tokens, and what each sink has received."""
     [session_id] = whole_ids(context, [session])
     answer = context.ask({"do": "session", "session": session_id})
     return context.report(answer, lambda view: session_text(answer, view))
@@ -57,15 +57,15 @@ def show(context: CommandContext, session: str) -> int:
 
 @command(
     examples={
-        "exporter sessions tail 3f2a": "what has happened so far",
-        "exporter sessions tail 3f2a -f": "and what happens next",
+        "exporter sessions tail 3f2a": "all events so far",
+        "exporter sessions tail 3f2a -f": "and new events as they come",
         "exporter sessions tail 3f2a --json": "the events as they are delivered",
     }
 )
 @session_argument
-@option("-f", "--follow", is_flag=True, help="go on with what is added, until Ctrl-C")
+@option("-f", "--follow", is_flag=True, help="keep printing new events until Ctrl-C")
 def tail(context: CommandContext, session: str, follow: bool) -> int:
-    """The events of a session with secrets masked: a line each for people, JSON lines with --json."""
+    """Prints the events of a session with secrets redacted: one readable line each, or JSON lines with --json."""
     [session_id] = whole_ids(context, [session])
     asyncio.run(_tail(context, session_id, follow=follow))
     return 0
@@ -100,7 +100,7 @@ def select(
 def sessions_text(sessions: Sequence[Mapping[str, Any]], names: Mapping[str, str], view: View) -> str:
     """A line per session, ids shortened as `names` says."""
     if not sessions:
-        return "No session here. A session appears once its first message is sent."
+        return "No sessions found. A session appears after its first message is sent."
     rows = [
         (
             Cell(names[session["id"]], "strong"),
@@ -131,7 +131,7 @@ def session_text(session: Mapping[str, Any], view: View) -> str:
         ("last activity", _when(session.get("last_activity"), view.now)),
         ("events", number(session.get("events") or 0)),
         ("tokens", ", ".join(used)),
-        ("secrets masked", number(session.get("masked") or 0)),
+        ("secrets redacted", number(session.get("masked") or 0)),
         ("host", session.get("host")),
         ("file", session.get("file")),
         *((f"sink {sink['name']}", _sink(sink)) for sink in session.get("sinks") or ()),
@@ -141,7 +141,7 @@ def session_text(session: Mapping[str, Any], view: View) -> str:
 
 def _sink(sink: Mapping[str, Any]) -> Cell:
     behind = sink.get("lag_events", 0)
-    lag = sink.get("state") or (f"{count(behind, 'event')} behind" if behind else "has everything")
+    lag = sink.get("state") or (f"{count(behind, 'event')} pending" if behind else "up to date")
     return Cell(f"{number(sink.get('delivered', 0))} delivered, {lag}", "warn" if behind else "good")
 
 
@@ -161,8 +161,8 @@ def _when(text: object, now: datetime) -> str:
 
 def _sinks(session: Mapping[str, Any]) -> Cell:
     sinks = session.get("sinks") or ()
-    behind = [f"{sink['name']} {number(sink['lag_events'])} behind" for sink in sinks if sink.get("lag_events")]
+    behind = [f"{sink['name']} {number(sink['lag_events'])} pending" for sink in sinks if sink.get("lag_events")]
     behind += [f"{sink['name']} {sink['state']}" for sink in sinks if sink.get("state")]
     if behind:
         return Cell(", ".join(behind), "warn")
-    return Cell("have everything" if sinks else None, "good")
+    return Cell("up to date" if sinks else None, "good")

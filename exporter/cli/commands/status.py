@@ -27,9 +27,9 @@ _SOURCES: Final = (
 _TONES: Final[dict[str, Tone]] = {"ok": "good", "waiting": "warn", "not running": "dim", "never used": "dim"}
 
 
-@command(examples={"exporter status": "for people", "exporter status --json": "for scripts"})
+@command(examples={"exporter status": "as text", "exporter status --json": "for scripts"})
 def status(context: CommandContext) -> int:
-    """Whether the daemon runs, and for every sink: state, lag, last success, last error, retries, quarantined."""
+    """Shows whether the daemon runs, and for each sink its state, lag, last success, last error and retries."""
     answer = context.ask({"do": "status"})
     return context.report(answer, lambda view: status_text(answer, view))
 
@@ -62,7 +62,7 @@ def _daemon(daemon: Mapping[str, Any], now: datetime) -> Cell:
 
 def _defects(defects: Mapping[str, int]) -> Cell:
     where = ", ".join(f"{place} ({count(times, 'time')})" for place, times in sorted(defects.items()))
-    return Cell(f"something of events is missing in telemetry; please report {where}", "bad")
+    return Cell(f"telemetry of some events is incomplete; please report {where}", "bad")
 
 
 def _sink(sink: Mapping[str, Any], now: datetime) -> tuple[Cell | str, ...]:
@@ -82,11 +82,11 @@ def _lag(sink: Mapping[str, Any]) -> Cell:
     sums_wait = bool(sink.get("sums_wait"))
     if not sink.get("lag_events") and not sink.get("lag_bytes"):
         if sums_wait:
-            return Cell("all but its latest sums", "good" if sink["state"] == "ok" else "warn")
-        return Cell("nothing sent yet", "dim") if sink["state"] == "never used" else Cell("has everything", "good")
+            return Cell("latest metrics pending", "good" if sink["state"] == "ok" else "warn")
+        return Cell("nothing sent yet", "dim") if sink["state"] == "never used" else Cell("up to date", "good")
     about = "about " if sink.get("is_estimate") else ""
     parts = [about + count(sink.get("lag_events", 0), "event"), size(sink.get("lag_bytes", 0))]
-    parts += ["sums"] if sums_wait else []
+    parts += ["metrics"] if sums_wait else []
     if sink.get("lag_seconds"):
         parts.append(duration(sink["lag_seconds"]))
     return Cell(", ".join(parts), "warn")
@@ -94,7 +94,7 @@ def _lag(sink: Mapping[str, Any]) -> Cell:
 
 def _rate(source: Mapping[str, Any]) -> str:
     rate = source.get("events_per_second") or 0
-    return f"{rate:,.1f} events/s" if rate else "quiet"
+    return f"{rate:,.1f} events/s" if rate else "idle"
 
 
 def _state(source: Mapping[str, Any]) -> str:
@@ -104,7 +104,7 @@ def _state(source: Mapping[str, Any]) -> str:
     if source.get("dropped"):
         parts.append(f"{count(source['dropped'], 'live event')} dropped")
     if source.get("unattributed"):
-        parts.append(f"{count(source['unattributed'], 'event')} of no known session")
+        parts.append(f"{count(source['unattributed'], 'event')} without a known session")
     return " · ".join(parts)
 
 

@@ -14,45 +14,47 @@ if TYPE_CHECKING:
 _project: Final = option(
     "--project",
     is_flag=True,
-    help="the one of this git repository, in .github/extensions, instead of yours in ~/.copilot",
+    help="in this git repository (.github/extensions) instead of ~/.copilot",
 )
 
 
 @command(
     examples={
-        "exporter tap install": "for all your sessions that are started with --experimental",
-        "exporter tap install --project": "for everybody who works in this repository",
+        "exporter tap install": "for all your sessions started with --experimental",
+        "exporter tap install --project": "for everyone who works in this repository",
     }
 )
 @_project
 def install(context: CommandContext, project: bool) -> int:
-    """Writes one extension of the CLI that shows a running exporter what happens in a session: text as it is typed,
-    progress, waiting for permission. It adds no tool and no hook and writes nothing into a session.
+    """Installs a CLI extension that sends live events to a running exporter.
+
+    Live events are streamed text, progress and permission requests. The extension adds no tool and no hook, and it
+    writes nothing into a session.
     """
     from exporter.sources.tap.extension import install
 
     directory, state_dir = _directory(context, is_project=project)
     is_new = install(directory, state_dir=state_dir)
-    return _show(context, _look(context, is_project=project), "written" if is_new else "was there already")
+    return _show(context, _look(context, is_project=project), "written" if is_new else "already installed")
 
 
-@command(examples={"exporter tap status": "yours; a project's that stands in its place is named"})
+@command(examples={"exporter tap status": "your extension, and a project extension that overrides it"})
 @_project
 def status(context: CommandContext, project: bool) -> int:
-    """Says whether the extension is there, whether it is ours and up to date, and what it needs."""
+    """Shows whether the extension is installed, unmodified and up to date, and what it requires."""
     return _show(context, _look(context, is_project=project), None)
 
 
-@command(examples={"exporter tap uninstall": "yours; with --project the one of this repository"})
+@command(examples={"exporter tap uninstall": "your extension; use --project for the one of this repository"})
 @_project
 def uninstall(context: CommandContext, project: bool) -> int:
-    """Removes what `tap install` wrote, and nothing else; what was changed since is left."""
+    """Removes what `tap install` wrote. Files changed since then are kept."""
     from exporter.sources.tap.extension import uninstall
 
     directory, _ = _directory(context, is_project=project)
     was_there = uninstall(directory)
     document = {"directory": str(directory), "removed": was_there}
-    said = f"{plain(str(directory))}: {'removed' if was_there else 'was not there'}"
+    said = f"{plain(str(directory))}: {'removed' if was_there else 'not installed'}"
     return context.report(document, lambda _: said)
 
 

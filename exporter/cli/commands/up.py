@@ -10,28 +10,29 @@ from exporter.cli.values import WholeNumber
 
 @command(
     examples={
-        "exporter up": "your sessions of the last 7 days, and whatever happens next",
-        "exporter up --demo": "a made-up session, played live",
-        "exporter up --days 30 --no-open": "a month, without opening a browser",
+        "exporter up": "sessions of the last 7 days, then live",
+        "exporter up --demo": "a demo session, played live",
+        "exporter up --days 30 --no-open": "the last 30 days, without opening a browser",
     }
 )
-@option("--demo", is_flag=True, help="play a made-up session live, to see how it looks")
+@option("--demo", is_flag=True, help="play a demo session live")
 @option(
     "--days",
     type=WholeNumber(0, 36_500),
     metavar="N",
-    help="deliver the sessions of the last N days (default: history_days, 7)",
+    help="deliver sessions of the last N days (default: history_days, 7)",
 )
 @option(
     "--port",
     type=WholeNumber(0, 65_535),
     metavar="N",
-    help="port of the page; 0 takes any (default: 8411, or the next free one)",
+    help="port of the page; 0 for any (default: 8411 or the next free one)",
 )
 @option("--no-open", is_flag=True, help="do not open the page in a browser")
 def up(context: CommandContext, demo: bool, days: int | None, port: int | None, no_open: bool) -> int:
-    """Finds the Copilot CLI sessions of this machine, starts a Mission Control on loopback, delivers the last days and
-    follows live. Says what leaves the machine: nothing, unless a sink is configured in the file.
+    """Shows the Copilot CLI sessions of this machine in a Mission Control on loopback: the last days first, then live.
+
+    Tells what leaves the machine: nothing, unless the configuration file names a sink.
     """
     loaded = context.load(fallbacks=False)
     from exporter import app

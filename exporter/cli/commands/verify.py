@@ -21,24 +21,29 @@ _COLUMNS: Final = (
     Column("QUARANTINED", right=True, spare=2),
     Column("DETAIL", flex=True, spare=3),
 )
-_DIFFERENCES: Final = {"missing": "missing at the receiver", "extra": "not in the file", "different": "other content"}
+_DIFFERENCES: Final = {
+    "missing": "missing at the receiver",
+    "extra": "not in the file",
+    "different": "different content",
+}
 
 
 @command(
     usage="(--session ID | --all) [OPTIONS]",
     examples={
-        "exporter verify --all": "everything on this machine",
-        "exporter verify --session 3f2a --repair": "send what is missing from one session",
+        "exporter verify --all": "all sessions on this machine",
+        "exporter verify --session 3f2a --repair": "send the missing events of one session",
     },
 )
 @session_options
-@option("--all", "all_", is_flag=True, help="every session on this machine")
-@option("--repair", is_flag=True, help="send what is missing, then compare again")
+@option("--all", "all_", is_flag=True, help="all sessions on this machine")
+@option("--repair", is_flag=True, help="send missing events, then compare again")
 def verify(context: CommandContext, session: tuple[str, ...], all_: bool, repair: bool) -> int:
-    """Compares the ids in each session file with what was delivered, and that with what each Mission Control holds (one
-    digest per session; the ids are named when it differs). Ends with 8 when something differs, else with 5 or 6 when a
-    receiver refuses or does not answer. What is in quarantine is counted and is no difference; nor is a session that
-    somebody deleted there.
+    """Compares the event ids of each session file, of what was delivered, and of what each Mission Control holds.
+
+    The comparison is by digest; if digests differ, the ids are listed. Exits with 8 if something differs, otherwise
+    with 5 or 6 if a receiver refuses or does not answer. Quarantined events and sessions deleted at the receiver do
+    not count as differences.
     """
     exactly_one(session=session, all=all_)
     sessions = whole_ids(context, session) if session else None
@@ -49,7 +54,7 @@ def verify(context: CommandContext, session: tuple[str, ...], all_: bool, repair
 def verify_text(sessions: Sequence[Mapping[str, Any]], view: View) -> str:
     """A line per session and sink, the ids that differ, and the verdict over all."""
     if not sessions:
-        return "Nothing to compare: no session, or no Mission Control among the sinks."
+        return "Nothing to compare: no sessions, or no Mission Control is configured."
     names = shown_ids(sessions, view)
     rows = [
         (
@@ -85,7 +90,7 @@ def _differences(row: Mapping[str, Any]) -> Iterator[str]:
             yield f"  {meaning}: {count(len(ids), 'event')}"
             yield from (f"    {plain(one)}" for one in ids[:IDS_SHOWN_MAX])
             if len(ids) > IDS_SHOWN_MAX:
-                yield f"    and {len(ids) - IDS_SHOWN_MAX:,} more (all of them: --json)"
+                yield f"    and {len(ids) - IDS_SHOWN_MAX:,} more (use --json to list all)"
 
 
 def _totals(sessions: Sequence[Mapping[str, Any]], view: View) -> Iterator[str]:
@@ -97,5 +102,5 @@ def _totals(sessions: Sequence[Mapping[str, Any]], view: View) -> Iterator[str]:
     tone: Tone = "bad" if wrong else "good" if equal == len(sessions) else "warn"
     yield view.palette.paint(f"{compared}: {', '.join(parts)}." if parts else f"{compared}, all equal.", tone)
     if kept := sum(row.get("quarantined") or 0 for row in sessions):
-        note = f"{number(kept)} in quarantine, and so at no receiver: see `exporter quarantine list`."
+        note = f"{number(kept)} quarantined and therefore not delivered; see `exporter quarantine list`."
         yield view.palette.paint(note, "warn")

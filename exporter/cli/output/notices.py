@@ -88,7 +88,7 @@ def ready_text(ready: Mapping[str, Any], view: View) -> str:
     rows: list[tuple[str, Value]] = [
         ("Mission Control", Cell(ready["url"], "strong")),
         ("sessions", _sessions(ready)),
-        ("secrets masked", _masked(ready)),
+        ("secrets redacted", _masked(ready)),
         ("leaves the machine", _leaves(ready)),
         ("found, not used", _unused(ready.get("found_not_used", ()))),
     ]
@@ -97,10 +97,10 @@ def ready_text(ready: Mapping[str, Any], view: View) -> str:
 
 def _sessions(ready: Mapping[str, Any]) -> str:
     if ready.get("demo"):
-        return "a made-up session, played live"
+        return "a demo session, played live"
     if not ready.get("sessions"):
         return "" if _untold(ready, "sessions") else "none yet"
-    since = f" of the last {count(ready['days'], 'day')}" if ready.get("days") else ""
+    since = f" from the last {count(ready['days'], 'day')}" if ready.get("days") else ""
     return f"{ready['sessions']:,}{since}, {count(ready.get('events', 0), 'event')} ({size(ready.get('bytes', 0))})"
 
 
@@ -119,17 +119,19 @@ def _leaves(ready: Mapping[str, Any]) -> Cell:
     if _untold(ready, "leaves"):
         return Cell("")
     if sinks := ready.get("leaves", ()):
-        return Cell(f"redacted events, to {listing(map(plain, sinks))}", "warn")
+        return Cell(f"redacted events to {listing(map(plain, sinks))}", "warn")
     return Cell("nothing", "good")
 
 
 def _unused(names: Sequence[str]) -> str:
-    return f"{listing(map(plain, names))} (exporter run and exporter backfill use them)" if names else ""
+    return f"{listing(map(plain, names))} (used by exporter run and exporter backfill)" if names else ""
 
 
 def _closing(ready: Mapping[str, Any]) -> str:
     if ready.get("attached"):
-        return "An exporter runs already; this is its page."
+        return "An exporter is already running; this is its page."
     if not ready.get("sessions") and not ready.get("demo"):
-        return "No Copilot CLI session here yet: start one and it appears, or try: exporter up --demo\nCtrl-C stops."
-    return "Following live. Ctrl-C stops; nothing is lost, the next start goes on from here."
+        return (
+            "No Copilot CLI sessions yet. Start one to see it here, or try: exporter up --demo\nPress Ctrl-C to stop."
+        )
+    return "Following live. Press Ctrl-C to stop; the next start continues here and nothing is lost."

@@ -29,7 +29,7 @@ def progress_text(report: Mapping[str, Any], elapsed_seconds: float) -> str:
     if rate > 0 and total > done:
         parts.append(f"{duration((total - done) / rate)} left")
     if "masked" in report:
-        parts.append(f"{count(report['masked'], 'secret')} masked")
+        parts.append(f"{count(report['masked'], 'secret')} redacted")
     return ", ".join(parts)
 
 

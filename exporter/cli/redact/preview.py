@@ -1,4 +1,4 @@
-"""`exporter redact preview`: what would be masked in a session, with the text around it."""
+"""`exporter redact preview`: what would be redacted in a session, with the text around it."""
 
 import asyncio
 from collections import Counter
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from exporter.wiring.redact_preview import PreviewFinding, PreviewPiece, Withheld
 
 BULLETS: Final = "\N{BULLET}" * 4
-_COLUMNS = (Column("RULE"), Column("MASKED", right=True), Column("CONFIDENCE"))
+_COLUMNS = (Column("RULE"), Column("REDACTED", right=True), Column("CONFIDENCE"))
 
 
 @dataclass(slots=True)
@@ -39,15 +39,16 @@ class Previewed:
 @command(
     usage="--session ID [OPTIONS]",
     examples={
-        "exporter redact preview --session 3f2a": "any unique beginning of the id will do",
-        "exporter redact preview --session 3f2a --diff": "line by line, bullets in place of the secrets",
+        "exporter redact preview --session 3f2a": "any unique prefix of the id",
+        "exporter redact preview --session 3f2a --diff": "as a diff, with bullets in place of secrets",
     },
 )
-@option("--session", required=True, type=SessionId(), metavar="ID", help="this session; any unique beginning will do")
-@option("--diff", is_flag=True, help="as a diff, with bullets where the secrets are")
+@option("--session", required=True, type=SessionId(), metavar="ID", help="session id or a unique prefix")
+@option("--diff", is_flag=True, help="show a diff with bullets in place of secrets")
 def preview(context: CommandContext, session: str, diff: bool) -> int:
-    """What would be masked in a session: how often each rule, and every place with the text around it as it would
-    leave. No secret is ever shown, and nothing is delivered or remembered.
+    """Shows what would be redacted in a session: a count per rule, and each place with the redacted text around it.
+
+    Never shows a secret. Nothing is delivered or stored.
     """
     found = asyncio.run(_preview(context, session))
     text = diff_text if diff else preview_text
@@ -152,10 +153,10 @@ def _without_breaks(text: str) -> str:
 def _summary(found: Previewed, view: View) -> Iterator[str]:
     events = len({place.event for place in found.places})
     if not found.places:
-        yield f"Nothing would be masked in the {count(found.events, 'event')} of {found.session}."
+        yield f"Nothing would be redacted in the {count(found.events, 'event')} of {found.session}."
     else:
         secrets = count(len(found.places), "secret")
-        yield f"{secrets} would be masked in {number(events)} of {count(found.events, 'event')} of {found.session}:"
+        yield f"{secrets} would be redacted in {number(events)} of {count(found.events, 'event')} of {found.session}:"
         yield ""
         yield table(_COLUMNS, [(rule, number(times), confidence) for rule, times, confidence in found.rules], view)
     yield from _withheld(found)
@@ -163,4 +164,4 @@ def _summary(found: Previewed, view: View) -> Iterator[str]:
 
 def _withheld(found: Previewed) -> Iterator[str]:
     for one in found.withheld:
-        yield f"not delivered but kept in quarantine: {plain(one.event or 'what is no event')}: {words(one.reason)}"
+        yield f"quarantined, not delivered: {plain(one.event or 'not an event')}: {words(one.reason)}"

@@ -15,7 +15,7 @@ from exporter.cli.values import When
 if TYPE_CHECKING:
     from exporter.state.redaction_counts import Counted
 
-_RULES: Final = (Column("RULE", flex=True), Column("MASKED", right=True))
+_RULES: Final = (Column("RULE", flex=True), Column("REDACTED", right=True))
 _RULES_SHOWN_MAX: Final = 3
 
 
@@ -29,11 +29,12 @@ _RULES_SHOWN_MAX: Final = 3
     "--since",
     type=When(),
     metavar="WHEN",
-    help="only from that day on (the events' own, UTC): 7d, yesterday, an ISO time",
+    help="from that day on (UTC, time of the events): 7d, yesterday or an ISO time",
 )
 def report(context: CommandContext, since: datetime | None) -> int:
-    """What was masked in what was delivered, by rule, session and day, with totals: counts, never a secret. What went
-    to several sinks counts once.
+    """Counts the secrets redacted in delivered events by rule, session and day. Never shows a secret.
+
+    What was delivered to several sinks counts once.
     """
     from exporter import app
 
@@ -70,17 +71,17 @@ def report_text(report: dict[str, Any], view: View) -> str:
     span = f" since {report['since']}" if report["since"] else ""
     others = []
     if on_arrival := report["masked_on_arrival"]:
-        others.append(f"The Mission Control here masked something in {count(on_arrival, 'event')} that others sent.")
+        others.append(f"The local Mission Control redacted {count(on_arrival, 'event')} received from others.")
     if not report["total"]:
-        return "\n".join([f"Nothing was masked{span or ' so far'}.", *others])
+        return "\n".join([f"Nothing was redacted{span or ' so far'}.", *others])
     where = f"{count(len(report['sessions']), 'session')}, {count(len(report['days']), 'day')}"
     blocks = [
-        view.palette.paint(f"{count(report['total'], 'secret')} masked{span} ({where}).", "strong"),
+        view.palette.paint(f"{count(report['total'], 'secret')} redacted{span} ({where}).", "strong"),
         table(_RULES, [(row["rule"], number(row["count"])) for row in report["rules"]], view),
     ]
     names = shown_ids(report["sessions"], view)
     for noun in ("session", "day"):
-        heads = (Column(noun.upper()), Column("MASKED", right=True), Column("RULES", flex=True))
+        heads = (Column(noun.upper()), Column("REDACTED", right=True), Column("RULES", flex=True))
         rows = [
             (names.get(row[noun], row[noun]), number(row["count"]), Cell(_most_frequent(row["rules"]), "dim"))
             for row in report[f"{noun}s"]

@@ -19,10 +19,11 @@ _COLUMNS: Final = (
 _TONES: Final[dict[str, Tone]] = {"high": "good", "low": "dim"}
 
 
-@command(examples={"exporter redact rules": "all of them", "exporter redact rules --json": "for scripts"})
+@command(examples={"exporter redact rules": "all rules", "exporter redact rules --json": "for scripts"})
 def rules(context: CommandContext) -> int:
-    """Every rule: id, provider, name, confidence, a made-up example, and the pack that it comes from with its version;
-    your own (redaction.extra_rules) too. Last comes what searches for them: hyperscan, re2 or re.
+    """Lists all rules: id, provider, name, confidence, an invented example and the rule pack with its version.
+
+    Includes your own rules (redaction.extra_rules). The last line names the search engine.
     """
     from exporter import app
 
@@ -47,5 +48,5 @@ def rules_text(answer: Mapping[str, Any], view: View) -> str:
         plain(f"{count(pack['rules'], 'rule')} of {pack['pack']} {pack['version']}") for pack in answer["packs"]
     )
     engine = answer["engine"]
-    searched = f"searched with {plain(engine['name'])} {plain(engine['version'])}"
+    searched = f"engine: {plain(engine['name'])} {plain(engine['version'])}"
     return f"{table(_COLUMNS, rows, view)}\n\n{packs}; {searched}"

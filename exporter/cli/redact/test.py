@@ -20,35 +20,36 @@ if TYPE_CHECKING:
 STDIN: Final = "-"
 _HEAD_BYTES: Final = 64 * 1024
 _REASONS: Final = {
-    "not_json": "it is not JSON (is it a text? --format text)",
+    "not_json": "it is not JSON (for plain text use --format text)",
     "not_utf8": "it is not UTF-8",
     "line_too_long": "it is longer than limits.max_line_bytes",
-    "time_budget": "redacting it takes longer than redaction.budget_ms",
-    "redactor_failed": "the redactor failed at it, which is a defect of ours",
+    "time_budget": "its redaction takes longer than redaction.budget_ms",
+    "redactor_failed": "the redactor failed, which is a bug",
 }
 
 
 @command(
     examples={
-        "exporter redact test events.jsonl": "what would leave",
-        "exporter redact test build.log": "any text; - is the input",
-        "exporter redact test events.jsonl --findings": "what was found, as JSON lines",
-        "exporter redact test --check --findings notes.txt": "for scripts: ends with 8 on a secret",
+        "exporter redact test events.jsonl": "the redacted events",
+        "exporter redact test build.log": "any text; - is standard input",
+        "exporter redact test events.jsonl --findings": "the findings as JSON lines",
+        "exporter redact test --check --findings notes.txt": "for scripts: exits with 8 if a secret is found",
     }
 )
-@argument("file", type=FILE, default=STDIN, metavar="[FILE]", help="what to mask (default: -, the input)")
+@argument("file", type=FILE, default=STDIN, metavar="[FILE]", help="file to redact (default: -, standard input)")
 @option(
     "--format",
     type=click.Choice(("jsonl", "text")),
-    help="how to read it (default: jsonl if the name ends in .jsonl or each of the first lines is a JSON object, "
-    "else text)",
+    help="input format (default: jsonl if the name ends in .jsonl or the first lines are JSON objects, else text)",
 )
-@option("--findings", is_flag=True, help="write what was found as JSON lines instead")
-@option("--check", is_flag=True, help="end with 8 when anything was found")
+@option("--findings", is_flag=True, help="write findings as JSON lines instead")
+@option("--check", is_flag=True, help="exit with 8 if anything is found")
 def test(context: CommandContext, file: str, format: "Format | None", findings: bool, check: bool) -> int:
-    """Masks a file or its input and writes the result, or with --findings what it found: line, event, JSON Pointer,
-    offsets in the decoded text there, rule, confidence; never the secret. Writes no file, and tags are those of this
-    installation only if it has a key. A line that cannot be masked is not written: ends with 4.
+    """Redacts a file or standard input and prints the result, or with --findings what was found.
+
+    A finding has line, event, JSON Pointer, offsets in the decoded text, rule and confidence, never the secret. No file
+    is written. Tags are those of this installation if it has a key. Lines that cannot be redacted are left out; the
+    exit code is then 4.
     """
     from exporter import app
 
@@ -56,7 +57,7 @@ def test(context: CommandContext, file: str, format: "Format | None", findings: 
     found = refused = False
     with _opened(file) as source:
         if sys.stdin.isatty() and file == STDIN:
-            out.notice("reads what you type; end it with Ctrl-D")
+            out.notice("reading standard input; press Ctrl-D to end")
         is_file = source is not sys.stdin.buffer
         for outcome in app.mask(settings, source, name=file, format=format):
             found = found or bool(outcome.findings)
@@ -84,7 +85,7 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
             file = stack.enter_context(Path(name).open("rb", buffering=_HEAD_BYTES))
         except OSError as error:
             said = f"{name} cannot be read: {error.strerror}"
-            raise UsageError(said, hint="give a file, or - for the input") from None
+            raise UsageError(said, hint="give a file, or - for standard input") from None
         yield file
 
 
@@ -107,4 +108,4 @@ def _refusal(outcome: "Outcome") -> str:
     reason = _REASONS.get(outcome.refused or "", outcome.refused)
     if outcome.first == outcome.last:
         return f"line {outcome.first} is not written: {reason}"
-    return f"lines {outcome.first} to {outcome.last} are not written; of this part: {reason}"
+    return f"lines {outcome.first} to {outcome.last} are not written: {reason}"
