@@ -1,17 +1,18 @@
-"""Runs one command: finds it, reads its arguments, and turns every ending into an exit code of the contract."""
+"""Runs one command line, and turns every ending into an exit code of the contract."""
 
 import os
 import traceback
 from collections.abc import Sequence
 
+import click
+
 from config.errors import ConfigError
-from exporter.cli.commands import find, members
-from exporter.cli.invocation import CommandContext
-from exporter.cli.output import Output, ReaderGone, let_go_of_stdout, to_json
-from exporter.cli.parser import Parser, add_global_flags, build, help_text, refuse_unknown_flags, split
-from exporter.cli.text import listing
-from exporter.errors import Exit, ExporterError, UsageError
-from exporter.version import VERSION
+from exporter.cli.context import CommandContext
+from exporter.cli.groups import EXIT_MEANINGS, Group, Root
+from exporter.cli.output.output import Output, ReaderGone, let_go_of_stdout
+from exporter.cli.output.text import listing
+from exporter.cli.registry import COMPLETE_VARIABLE
+from exporter.errors import Exit, ExporterError
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -22,16 +23,28 @@ def run(arguments: Sequence[str]) -> int:
         quiet=bool(flags & {"-q", "--quiet"}),
         color="--no-color" not in flags and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
     )
+    context = CommandContext(out, verbose=bool(flags & {"-v", "-vv", "--verbose"}))
     try:
-        return _ending(arguments, out, verbose=bool(flags & {"-v", "-vv", "--verbose"}))
+        if instruction := os.environ.get(COMPLETE_VARIABLE):
+            from click.shell_completion import shell_complete
+
+            return shell_complete(Root(), {"obj": context}, "exporter", COMPLETE_VARIABLE, instruction)
+        return _ending(arguments, context)
     except ReaderGone:
         let_go_of_stdout()
         return Exit.DONE
 
 
-def _ending(arguments: Sequence[str], out: Output, *, verbose: bool) -> int:
+def _ending(arguments: Sequence[str], context: CommandContext) -> int:
+    out = context.out
     try:
-        return _dispatch(arguments, out)
+        code = _dispatch(arguments, context)
+        if code != Exit.DONE:
+            out.notice(f"exit {code:d}: {EXIT_MEANINGS[Exit(code)]}")
+        return code
+    except click.UsageError as error:
+        out.failure("usage", *_usage(error))
+        return Exit.USAGE
     except ExporterError as error:
         out.failure(error.kind, error.message, error.hint)
         return error.exit
@@ -42,64 +55,46 @@ def _ending(arguments: Sequence[str], out: Output, *, verbose: bool) -> int:
         raise
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
-        out.failure(
-            "unexpected",
-            f"{error.strerror or type(error).__name__}{where}",
-            "exporter doctor checks paths and permissions",
-        )
+        said = f"{error.strerror or type(error).__name__}{where}"
+        out.failure("unexpected", said, "run `exporter doctor` to check paths and permissions")
         return Exit.UNEXPECTED
     except Exception as error:  # The edge of the program: whatever is left is a defect of ours, and is named as one.
-        if verbose:
+        if context.verbose:
             traceback.print_exc()
         # The text of an unforeseen exception may quote what was being worked on; its kind and place cannot.
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{os.path.basename(last.filename)}:{last.lineno}"  # noqa: PTH119 - only its last part
-        out.failure(
-            "unexpected",
-            f"{type(error).__name__} in {place}",
-            "this is a defect of ours; -v shows the details to report",
-        )
+        said = f"{type(error).__name__} in {place}"
+        out.failure("unexpected", said, "this is a bug; run with -v for the details to report")
         return Exit.UNEXPECTED
 
 
-def _dispatch(arguments: Sequence[str], out: Output) -> int:
-    words, rest = split(arguments)
-    wants_help = bool({"-h", "--help"} & set(rest))
-    if not words:
-        return _without_command(rest, out)
-    command = find(words)
-    if command is None:
-        from exporter.cli.help import group_help
-
-        if wants_help:
-            out.write(group_help(words, out.palette))
-            return Exit.DONE
-        choices = listing((member.words.split()[1] for member in members(words)), last="or")
-        raise UsageError(
-            f"'exporter {words}' does nothing by itself", hint=f"choose {choices}; see: exporter {words} --help"
-        )
-    leaf = command.leaf()
-    parser = build(words, leaf)
-    if wants_help:
-        out.write(help_text(parser, leaf))
-        return Exit.DONE
-    refuse_unknown_flags(parser, rest)
-    code = leaf.run(CommandContext(parser.parse_args(rest), out))
-    if code != Exit.DONE:
-        from exporter.cli.help import EXIT_MEANINGS
-
-        out.notice(f"exit {code:d}: {EXIT_MEANINGS[Exit(code)]}")
+def _dispatch(arguments: Sequence[str], context: CommandContext) -> int:
+    given = list(arguments)
+    if given[:1] == ["help"]:
+        given = [*given[1:], "--help"]
+    root = Root()
+    try:
+        with root.make_context("exporter", given, obj=context) as ctx:
+            code: int = root.invoke(ctx)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
     return code
 
 
-def _without_command(rest: Sequence[str], out: Output) -> int:
-    if {"--version", "-V"} & set(rest):
-        out.write(to_json({"version": VERSION}) if out.as_json else f"exporter {VERSION}")
-        return Exit.DONE
-    parser = Parser(prog="exporter", add_help=False, allow_abbrev=False)
-    add_global_flags(parser)
-    refuse_unknown_flags(parser, rest)
-    from exporter.cli.help import overview
+def _usage(error: click.UsageError) -> tuple[str, str]:
+    """What was wrong with the command line, and what helps."""
+    assert error.ctx is not None, "click knows where each error of usage was made"
+    said, see = error.format_message(), f"see: {error.ctx.command_path} --help"
+    nearest: Sequence[str] = ()
+    if isinstance(error, click.NoSuchOption):
+        said, nearest = error.message, error.possibilities or ()
+    elif isinstance(error.ctx.command, Group) and not isinstance(error, click.BadOptionUsage):
+        from difflib import get_close_matches
 
-    out.write(overview(out.palette, out.width))
-    return Exit.DONE
+        choices = error.ctx.command.list_commands(error.ctx)
+        see = f"choose {listing(choices, last='or')}; {see}"
+        if isinstance(error, click.NoSuchCommand):
+            said, nearest = error.message, get_close_matches(error.command_name, choices, cutoff=0.5)
+    hint = f"did you mean {nearest[0]}?" if nearest else see
+    return f"{said[:1].lower()}{said[1:]}".rstrip("."), hint

@@ -138,8 +138,8 @@ def test_of_a_long_event_in_quarantine_a_terminal_gets_the_beginning(own_home: P
     whole = [on_terminal(command("quarantine", "show", "-v", "1")), exporter("quarantine", "show", "1").stdout]
 
     assert 3_000 < len(shown) < 6_000
-    assert "-v or a pipe shows them all" in shown
-    assert all(one.count("word ") == 20_000 and "-v or a pipe" not in one for one in whole)
+    assert "use -v or a pipe to show all" in shown
+    assert all(one.count("word ") == 20_000 and "use -v or a pipe" not in one for one in whole)
 
 
 def test_a_number_that_is_not_in_quarantine_ends_with_2(session_id: str) -> None:

@@ -51,6 +51,8 @@ def test_an_unknown_word_ends_with_2_and_the_nearest_one(line: str, says: str) -
         "quarantine show three",
         "status extra",
         "status --config",
+        "backfill --all --sink --dry-run",
+        "status --state-dir --no-color",
     ],
 )
 def test_what_cannot_be_read_ends_with_2_and_a_hint(line: str) -> None:
@@ -111,7 +113,7 @@ def test_a_reader_that_has_gone_is_not_an_error() -> None:
     assert (answer.returncode, answer.stderr) == (Exit.DONE, b"")
 
 
-@pytest.mark.parametrize("module", ["exporter.cli.main", "argparse", "config.settings", "msgspec", "exporter.app"])
+@pytest.mark.parametrize("module", ["exporter.cli.main", "click", "config.settings", "msgspec", "exporter.app"])
 def test_ctrl_c_while_it_still_imports_ends_with_130_and_no_word(tmp_path: Path, module: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(_CTRL_C_AT_IMPORT)
     path = os.pathsep.join((str(tmp_path), environment()["PYTHONPATH"]))

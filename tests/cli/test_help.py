@@ -1,91 +1,120 @@
 """Help that answers: every command has examples that really parse, and the exit codes are listed."""
 
 import shlex
+from datetime import datetime
 
+import click
 import pytest
 
-from exporter.cli.commands import COMMANDS, GROUPS, Command, members
-from exporter.cli.help import EXIT_MEANINGS, group_help, overview
+from exporter.cli.groups import EXIT_MEANINGS
 from exporter.cli.main import run
-from exporter.cli.parser import build, option_strings, refuse_unknown_flags, split
-from exporter.cli.table import Palette
+from exporter.cli.registry import COMMANDS, GROUPS, Registered
 from exporter.errors import Exit
+from tests.cli.command_line import parse
 from tests.cli.program import exporter
 
 EVERY = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.words)
 
 
-@EVERY
-def test_help_of_a_command_shows_its_examples(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
-    code = run([*command.words.split(), "--help"])
-
-    shown = capsys.readouterr().out
-    assert code == Exit.DONE
-    assert all(f"  {example.line}" in shown and example.does in shown for example in command.leaf().examples)
-    assert shown.startswith(f"usage: exporter {command.words}")
+def shown_by(*arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert run(arguments) == Exit.DONE
+    return capsys.readouterr().out
 
 
-@EVERY
-def test_an_example_is_a_command_line_of_its_own_command(command: Command) -> None:
-    for example in command.leaf().examples:
-        line = example.line.removeprefix("source <(").partition(")" if example.line.startswith("source") else "|")[0]
-        tokens = shlex.split(line.partition(">")[0])
-        words, rest = split(tokens[1:])
-        parser = build(command.words, command.leaf())
-        refuse_unknown_flags(parser, rest)
+def on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
-        assert tokens[0] == "exporter"
-        assert words == command.words
-        assert parser.parse_args(rest)
+
+def tokens_of(example: str) -> list[str]:
+    line = example.removeprefix("source <(").partition(")" if example.startswith("source") else "|")[0]
+    return shlex.split(line.partition(">")[0])
 
 
 @EVERY
-def test_every_argument_says_what_it_is_for(command: Command) -> None:
-    actions = build(command.words, command.leaf())._actions
+def test_help_of_a_command_shows_its_examples(command: Registered, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = shown_by(*command.words.split(), "--help", capsys=capsys)
 
-    assert [action.dest for action in actions if not action.help] == []
+    assert shown.startswith(f"Usage: exporter {command.words}")
+    examples = command.load().examples
+    assert examples
+    assert all(f"{line} {does}" in on_one_line(shown) for line, does in examples.items())
 
 
 @EVERY
-def test_global_flags_are_taken_before_and_after_the_command(command: Command) -> None:
+def test_an_example_is_a_command_line_of_its_own_command(command: Registered) -> None:
+    for example in command.load().examples:
+        program, *arguments = tokens_of(example)
+
+        assert program == "exporter"
+        assert parse(*arguments).command_path == f"exporter {command.words}"
+
+
+@EVERY
+def test_every_argument_says_what_it_is_for(command: Registered) -> None:
+    ctx = parse(*tokens_of(next(iter(command.load().examples)))[1:])
+
+    assert [param.name for param in ctx.command.get_params(ctx) if not param.help] == []
+
+
+def params_of(ctx: click.Context) -> dict[str, object]:
+    """The values of a command; of `--since 7d` only the day, as every reading of it means another moment."""
+    return {name: one.date() if isinstance(one, datetime) else one for name, one in ctx.params.items()}
+
+
+@EVERY
+def test_global_flags_are_taken_before_between_and_after(command: Registered) -> None:
     given = ["--config", "a.toml", "--json", "--state-dir", "s", "--copilot-home", "c", "--no-color", "-v", "-q"]
+    _, first, *rest = tokens_of(next(iter(command.load().examples)))
 
-    before, after = split([*given, *command.words.split()]), split([*command.words.split(), *given])
+    contexts = [parse(*given, first, *rest), parse(first, *given, *rest), parse(first, *rest, *given)]
 
-    assert before == after
-    assert before.words == command.words
-    assert before.rest == given
-    assert {flag for flag in given if flag.startswith("-")} < set(option_strings(build(command.words, command.leaf())))
+    assert {ctx.command_path for ctx in contexts} == {f"exporter {command.words}"}
+    assert params_of(contexts[0]) == params_of(contexts[1]) == params_of(contexts[2])
+    assert all(ctx.obj.options == {"config": "a.toml", "state_dir": "s", "copilot_home": "c"} for ctx in contexts)
 
 
-def test_the_overview_lists_every_command_and_every_exit_code() -> None:
-    shown = overview(Palette(), None)
+@pytest.mark.parametrize("arguments", [[], ["help"], ["--help"], ["-h"]])
+def test_the_overview_lists_every_command_and_every_exit_code(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = shown_by(*arguments, capsys=capsys)
 
-    assert [command.words for command in COMMANDS if f"  {command.words}  " not in shown] == []
+    assert [command.words for command in COMMANDS if f"\n  {command.words} " not in shown] == []
     assert set(EXIT_MEANINGS) == set(Exit)
-    assert [code for code, meaning in EXIT_MEANINGS.items() if f"  {int(code)}  {meaning}" not in shown] == []
+    assert [code for code, meaning in EXIT_MEANINGS.items() if f"\n  {int(code)}  {meaning}\n" not in shown] == []
 
 
-def test_the_overview_fits_a_terminal_of_80_columns() -> None:
-    shown = overview(Palette(), 80)
+def test_the_overview_fits_a_terminal_of_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    shown = shown_by("--help", capsys=capsys)
 
     assert [line for line in shown.splitlines() if len(line) > 80] == []
     assert [command.summary for command in COMMANDS if command.summary not in shown] == []
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_help_of_a_group_shows_its_commands_and_examples(group: str) -> None:
-    shown = group_help(group, Palette())
+def test_help_of_a_group_shows_its_commands_and_examples(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = shown_by(group, "--help", capsys=capsys)
 
-    assert all(f"exporter {command.words}" in shown and command.summary in shown for command in members(group))
-    assert "examples:" in shown
+    members = [command for command in COMMANDS if command.words.startswith(f"{group} ")]
+    assert members
+    assert all(f"  {command.words} " in shown and command.summary in on_one_line(shown) for command in members)
+    assert "Examples:" in shown
+    assert shown_by("help", group, capsys=capsys) == shown
+
+
+def test_help_is_shown_whatever_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown_by("quarantine", "show", "--help", capsys=capsys).startswith("Usage: exporter quarantine show")
 
 
 def test_the_program_without_a_command_shows_the_overview() -> None:
     answer = exporter()
 
     assert answer.returncode == Exit.DONE
-    assert "first steps:" in answer.stdout
+    assert "First steps:" in answer.stdout
     assert answer.stderr == ""
 
 

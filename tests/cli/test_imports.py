@@ -22,11 +22,11 @@ json.dump({"code": code, "modules": sorted(sys.modules)}, real)
 """
 
 
-def imported_by(*arguments: str) -> tuple[int, set[str]]:
+def imported_by(*arguments: str, **variables: str) -> tuple[int, set[str]]:
     answer = subprocess.run(
         [sys.executable, "-c", RUNNER, json.dumps(arguments)],
         cwd=ROOT,
-        env=environment(),
+        env=environment(**variables),
         capture_output=True,
         text=True,
         timeout=TIMEOUT_SECONDS,
@@ -45,20 +45,29 @@ def test_the_version_imports_almost_nothing() -> None:
         "exporter.__main__",
         "exporter.version",
     }
-    assert modules & (HEAVY | {"argparse", "asyncio", "msgspec", "pathlib", "dataclasses"}) == set()
+    assert modules & (HEAVY | {"click", "asyncio", "msgspec", "pathlib", "dataclasses"}) == set()
 
 
 @pytest.mark.parametrize(
     ("line", "command"),
-    [("--help", None), ("status --help", "exporter.cli.status"), ("config --help", "exporter.cli.config")],
+    [("--help", set()), ("status --help", {"status"}), ("config --help", {"config"})],
 )
-def test_help_imports_no_command_but_its_own(line: str, command: str | None) -> None:
-    commands = {f"exporter.cli.{name}" for name in ("up", "run", "backfill", "sessions", "status", "verify", "config")}
+def test_help_imports_no_command_but_its_own(line: str, command: set[str]) -> None:
+    below = "exporter.cli.commands."
 
     code, modules = imported_by(*line.split())
 
     assert code == 0
-    assert modules & commands == ({command} if command else set())
+    assert {name.removeprefix(below) for name in modules if name.startswith(below)} == command
+    assert modules & (HEAVY | {"msgspec", "click.shell_completion"}) == set()
+
+
+@pytest.mark.parametrize(("words", "last"), [("exporter", 1), ("exporter ses", 1), ("exporter sessions", 2)])
+def test_completion_of_a_command_imports_none(words: str, last: int) -> None:
+    code, modules = imported_by(_EXPORTER_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(last))
+
+    assert code == 0
+    assert {name for name in modules if name.startswith(("exporter.cli.commands", "exporter.cli.redact"))} == set()
     assert modules & (HEAVY | {"msgspec"}) == set()
 
 

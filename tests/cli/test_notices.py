@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from exporter.cli.notices import Notices, as_mapping, notice_text, ready_text
-from exporter.cli.output import Output
-from exporter.cli.progress import progress_text
-from exporter.cli.table import Palette
+from exporter.cli.output.notices import Notices, as_mapping, notice_text, ready_text
+from exporter.cli.output.output import Output
+from exporter.cli.output.progress import progress_text
+from exporter.cli.output.table import Palette, View
 from exporter.core.notice import Level, Notice
 
 PLAIN = Palette()
@@ -23,34 +23,34 @@ READY: dict[str, Any] = {
 
 
 def test_up_says_where_the_page_is_and_that_nothing_leaves() -> None:
-    assert ready_text(READY, PLAIN).splitlines() == [
+    assert ready_text(READY, View()).splitlines() == [
         "Mission Control     http://127.0.0.1:8411/",
-        "sessions            12 of the last 7 days, 34,120 events (18.2 MB)",
-        "secrets masked      41",
+        "sessions            12 from the last 7 days, 34,120 events (18.2 MB)",
+        "secrets redacted    41",
         "leaves the machine  nothing",
         "",
-        "Following live. Ctrl-C stops; nothing is lost, the next start goes on from here.",
+        "Following live. Press Ctrl-C to stop; the next start continues here and nothing is lost.",
     ]
 
 
 def test_up_names_what_leaves_and_what_it_found_and_did_not_use() -> None:
     more = {"leaves": ["https://mc.example.com/agents"], "found_not_used": ["COPILOT_MC_BASE_URL", "OTEL_SERVICE_NAME"]}
 
-    shown = ready_text(READY | more, PLAIN)
+    shown = ready_text(READY | more, View())
 
-    assert "leaves the machine  redacted events, to https://mc.example.com/agents" in shown
+    assert "leaves the machine  redacted events to https://mc.example.com/agents" in shown
     assert "found, not used     COPILOT_MC_BASE_URL and OTEL_SERVICE_NAME" in shown
 
 
 def test_up_without_a_session_offers_the_demo() -> None:
-    assert "exporter up --demo" in ready_text({"url": "http://127.0.0.1:8411/"}, PLAIN)
+    assert "exporter up --demo" in ready_text({"url": "http://127.0.0.1:8411/"}, View())
 
 
 def test_up_beside_an_exporter_that_does_not_tell_its_numbers_shows_none() -> None:
-    assert ready_text({"url": "http://127.0.0.1:8411/", "attached": True}, PLAIN).splitlines() == [
+    assert ready_text({"url": "http://127.0.0.1:8411/", "attached": True}, View()).splitlines() == [
         "Mission Control  http://127.0.0.1:8411/",
         "",
-        "An exporter runs already; this is its page.",
+        "An exporter is already running; this is its page.",
     ]
 
 
@@ -72,7 +72,7 @@ def test_a_notice_of_the_core_is_one_line() -> None:
                 "bytes_total": 8_000_000,
                 "masked": 1,
             },
-            "3 of 12 sessions, 900 events, 2.0 MB of 8.0 MB, 1.0 MB/s, 6 s left, 1 secret masked",
+            "3 of 12 sessions, 900 events, 2.0 MB of 8.0 MB, 1.0 MB/s, 6 s left, 1 secret redacted",
         ),
         ({"sessions": 2, "sessions_done": 1, "events": 118}, "1 of 2 sessions, 118 events"),
     ],

@@ -203,7 +203,7 @@ def test_a_preview_counts_and_shows_what_is_around(own_home: Path, events: Path)
     answer = exporter("redact", "preview", "--session", SESSION[:4])
 
     assert answer.returncode == Exit.DONE
-    assert f"3 secrets would be masked in 2 of 3 events of {SESSION}" in answer.stdout
+    assert f"3 secrets would be redacted in 2 of 3 events of {SESSION}" in answer.stdout
     assert "user.message e2 /data/content" in answer.stdout
     assert "export TOKEN=[REDACTED:" in answer.stdout
     assert "] && go\n" in answer.stdout
@@ -257,7 +257,7 @@ def test_a_preview_names_what_would_stay_here(events: Path) -> None:
     answer = exporter("redact", "preview", "--session", SESSION, EXPORTER_REDACTION__BUDGET_MS="1")
 
     assert answer.returncode == Exit.DONE
-    assert "not delivered but kept in quarantine: e4: time budget" in answer.stdout
+    assert "quarantined, not delivered: e4: time budget" in answer.stdout
 
 
 def test_a_preview_of_a_session_that_is_not_there_ends_with_2(events: Path) -> None:
@@ -283,7 +283,7 @@ def test_the_rules_are_listed_with_provider_and_example() -> None:
 def test_what_searches_for_the_rules_is_said() -> None:
     last = exporter("redact", "rules").stdout.splitlines()[-1]
 
-    assert re.fullmatch(r"[\d,]+ rules of built-in \S+, .*; searched with (?:hyperscan|re) [\d.]+", last)
+    assert re.fullmatch(r"[\d,]+ rules of built-in \S+, .*; engine: (?:hyperscan|re) [\d.]+", last)
 
 
 def test_a_report_of_nothing_makes_nothing(own_home: Path) -> None:
@@ -292,7 +292,7 @@ def test_a_report_of_nothing_makes_nothing(own_home: Path) -> None:
     document = json.loads(exporter("redact", "report", "--json").stdout)
 
     assert (document["total"], document["rules"], document["sessions"], document["days"]) == (0, [], [], [])
-    assert "Nothing was masked" in exporter("redact", "report").stdout
+    assert "Nothing was redacted" in exporter("redact", "report").stdout
     assert below(own_home) == before
 
 
@@ -307,5 +307,5 @@ def test_a_report_counts_by_rule_session_and_day(events: Path) -> None:
     assert [(one["session"], one["count"]) for one in document["sessions"]] == [(SESSION, 3)]
     assert [(one["day"], one["count"]) for one in document["days"]] == [("2026-11-03", 2), ("2026-11-02", 1)]
     assert (since["since"], since["total"]) == ("2026-11-03", 2)
-    assert "3 secrets masked (1 session, 2 days)." in shown
+    assert "3 secrets redacted (1 session, 2 days)." in shown
     assert TOKEN not in shown

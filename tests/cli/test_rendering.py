@@ -3,16 +3,16 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from exporter.cli.backfill import backfill_text
-from exporter.cli.doctor import doctor_text
-from exporter.cli.quarantine import entry_text, outcome_text, quarantine_text
-from exporter.cli.sessions import select, session_text, sessions_text
-from exporter.cli.status import status_text
-from exporter.cli.table import Palette
-from exporter.cli.verify import verify_text
+from exporter.cli.commands.backfill import backfill_text
+from exporter.cli.commands.doctor import doctor_text
+from exporter.cli.commands.quarantine import entry_text, outcome_text, quarantine_text
+from exporter.cli.commands.sessions import select, session_text, sessions_text
+from exporter.cli.commands.status import status_text
+from exporter.cli.commands.verify import verify_text
+from exporter.cli.output.table import View
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
-PLAIN = Palette()
+PLAIN = View(now=NOW)
 ONE, TWO = "3f2ab1c0-0000-4000-8000-000000000001", "9c0d11e2-0000-4000-8000-000000000002"
 
 SINK: dict[str, Any] = {
@@ -79,11 +79,11 @@ SESSIONS: list[dict[str, Any]] = [
 
 
 def test_status_tells_daemon_sinks_sources_and_problems() -> None:
-    assert status_text(STATUS, now=NOW, width=None, palette=PLAIN).splitlines() == [
+    assert status_text(STATUS, PLAIN).splitlines() == [
         "daemon  running · pid 4242 · version 0.1.0 · started 12 min ago",
         "",
         "SINK             STATE        LAG                         LAST SUCCESS  RETRIES  QUARANTINED  LAST ERROR",
-        "local            ok           has everything              just now            0            1",
+        "local            ok           up to date                  just now            0            1",
         "mission_control  unreachable  1,204 events, 2.1 MB, 38 s  3 min ago          12            0  refused",
         "",
         "SOURCE  SESSIONS       READING",
@@ -100,43 +100,43 @@ def test_status_says_when_it_estimates_and_when_sums_wait() -> None:
         DOWN | {"name": "two", "sums_wait": True},
         SINK | {"name": "three", "sums_wait": True},
     ]
-    shown = status_text(STATUS | {"sinks": sinks}, now=NOW, width=None, palette=PLAIN).splitlines()[3:6]
+    shown = status_text(STATUS | {"sinks": sinks}, PLAIN).splitlines()[3:6]
 
     assert "  about 1,204 events, 2.1 MB, 38 s  " in shown[0]
-    assert "  1,204 events, 2.1 MB, sums, 38 s  " in shown[1]
-    assert "  all but its latest sums  " in shown[2]
+    assert "  1,204 events, 2.1 MB, metrics, 38 s  " in shown[1]
+    assert "  latest metrics pending  " in shown[2]
 
 
 def test_status_names_the_places_of_defects() -> None:
     daemon = STATUS["daemon"] | {"defects": {"traces.py:88": 3, "logs.py:7": 1}}
-    shown = status_text(STATUS | {"daemon": daemon}, now=NOW, width=None, palette=PLAIN).splitlines()
+    shown = status_text(STATUS | {"daemon": daemon}, PLAIN).splitlines()
 
     assert shown[1] == (
-        "defects  something of events is missing in telemetry; please report logs.py:7 (1 time), traces.py:88 (3 times)"
+        "defects  telemetry of some events is incomplete; please report logs.py:7 (1 time), traces.py:88 (3 times)"
     )
 
 
 def test_status_without_a_daemon_says_how_to_start_one() -> None:
-    shown = status_text({"daemon": {"running": False}, "sources": [], "sinks": []}, now=NOW, width=80, palette=PLAIN)
+    shown = status_text({"daemon": {"running": False}, "sources": [], "sinks": []}, View(80, now=NOW))
 
     assert shown == "daemon  not running · start it with: exporter run"
 
 
 def test_status_fits_a_narrow_terminal_and_keeps_the_state() -> None:
-    shown = status_text(STATUS, now=NOW, width=60, palette=PLAIN)
+    shown = status_text(STATUS, View(60, now=NOW))
 
     assert max(len(line) for line in shown.split("problems")[0].splitlines() if "daemon" not in line) <= 60
     assert "unreachable  1,204 events" in shown
 
 
 def test_sessions_are_listed_with_short_ids_and_states_in_words() -> None:
-    shown = sessions_text(SESSIONS, names={ONE: "3f2ab1c0", TWO: "9c0d11e2"}, now=NOW, width=None, palette=PLAIN)
+    shown = sessions_text(SESSIONS, {ONE: "3f2ab1c0", TWO: "9c0d11e2"}, PLAIN)
 
     assert shown.splitlines() == [
-        "ID        STATE            LAST ACTIVITY  EVENTS  MASKED  REPOSITORY                     "
+        "ID        STATE            LAST ACTIVITY  EVENTS  REDACTED  REPOSITORY                     "
         "TITLE                              SINKS",
-        "3f2ab1c0  needs attention  3 min ago         118       2  harbour-works/lighthouse@main  "
-        "Why the tide table fails at night  mc 18 behind",
+        "3f2ab1c0  needs attention  3 min ago         118         2  harbour-works/lighthouse@main  "
+        "Why the tide table fails at night  mc 18 pending",
         "9c0d11e2  ended            just now            4",
     ]
 
@@ -150,25 +150,23 @@ def test_sessions_are_chosen_by_state_and_time_the_latest_first() -> None:
 
 
 def test_no_session_is_explained() -> None:
-    assert "appears once its first message is sent" in sessions_text([], names={}, now=NOW, width=80, palette=PLAIN)
+    assert "appears after its first message is sent" in sessions_text([], {}, View(80, now=NOW))
 
 
 def test_a_session_is_shown_with_everything_known_of_it() -> None:
-    shown = session_text(SESSIONS[0], now=NOW, palette=PLAIN)
+    shown = session_text(SESSIONS[0], PLAIN)
 
-    assert f"session         {ONE}" in shown
-    assert "started         2 h 30 min ago (2026-11-18 09:30)" in shown
-    assert "tokens          3,000 input, 150 output" in shown
-    assert "sink local      118 delivered, has everything" in shown
-    assert "sink mc         100 delivered, 18 events behind" in shown
+    assert f"session           {ONE}" in shown
+    assert "started           2 h 30 min ago (2026-11-18 09:30)" in shown
+    assert "tokens            3,000 input, 150 output" in shown
+    assert "sink local        118 delivered, up to date" in shown
+    assert "sink mc           100 delivered, 18 events pending" in shown
 
 
 def test_what_a_session_says_of_itself_cannot_steer_the_terminal() -> None:
     hostile = SESSIONS[0] | {"title": "\x1b[2Jgone\nforged line", "repository": "a\x07b"}
 
-    shown = sessions_text([hostile], names={}, now=NOW, width=None, palette=PLAIN) + session_text(
-        hostile, now=NOW, palette=PLAIN
-    )
+    shown = sessions_text([hostile], {ONE: ONE}, PLAIN) + session_text(hostile, PLAIN)
 
     assert "\x1b" not in shown
     assert "\x07" not in shown
@@ -182,27 +180,27 @@ BACKFILL: list[dict[str, Any]] = [
 
 
 def test_backfill_ends_with_the_sum() -> None:
-    assert backfill_text(BACKFILL, dry_run=False, width=100, palette=PLAIN).splitlines() == [
-        "SESSION   SINK   EVENTS     SIZE  MASKED  STATE",
-        "3f2ab1c0  local     118  58.0 kB       2  delivered",
-        "9c0d11e2  local       1    190 B          gave up",
+    assert backfill_text(BACKFILL, View(100), dry_run=False).splitlines() == [
+        "SESSION   SINK   EVENTS     SIZE  REDACTED  STATE",
+        "3f2ab1c0  local     118  58.0 kB         2  delivered",
+        "9c0d11e2  local       1    190 B            gave up",
         "",
-        "119 events (58.2 kB) delivered, 2 secrets masked.",
+        "119 events (58.2 kB) delivered, 2 secrets redacted.",
     ]
 
 
 def test_a_session_that_goes_to_several_sinks_counts_once_in_the_sum() -> None:
     signals = [BACKFILL[0] | {"sink": f"otel:{signal}"} for signal in ("traces", "metrics", "logs")]
 
-    shown = backfill_text(signals, dry_run=False, width=100, palette=PLAIN)
+    shown = backfill_text(signals, View(100), dry_run=False)
 
-    assert shown.endswith("118 events (58.0 kB) delivered, 2 secrets masked.")
+    assert shown.endswith("118 events (58.0 kB) delivered, 2 secrets redacted.")
 
 
 def test_a_dry_run_says_what_would_go() -> None:
-    shown = backfill_text(BACKFILL, dry_run=True, width=None, palette=PLAIN)
+    shown = backfill_text(BACKFILL, PLAIN, dry_run=True)
 
-    assert shown.endswith("119 events (58.2 kB) would go, 2 secrets masked.")
+    assert shown.endswith("119 events (58.2 kB) would be delivered, 2 secrets redacted.")
     assert ONE in shown
 
 
@@ -222,7 +220,7 @@ VERIFY: dict[str, Any] = {
 
 
 def test_verify_says_that_all_is_equal() -> None:
-    shown = verify_text([VERIFY, VERIFY | {"session": TWO, "receiver": None}], width=100, palette=PLAIN)
+    shown = verify_text([VERIFY, VERIFY | {"session": TWO, "receiver": None}], View(100))
 
     assert shown.endswith("2 comparisons, all equal.")
     assert "3f2ab1c0  local  equal     118        118       118" in shown
@@ -232,10 +230,10 @@ def test_verify_names_the_ids_that_differ() -> None:
     missing = [f"event-{n:02}" for n in range(25)]
     row = VERIFY | {"equal": False, "missing": missing, "different": ["event-99"], "receiver": 93}
 
-    shown = verify_text([row], width=100, palette=PLAIN)
+    shown = verify_text([row], View(100))
 
     assert "3f2ab1c0 at local\n  missing at the receiver: 25 events\n    event-00" in shown
-    assert "    event-02\n    and 22 more (all of them: --json)\n  other content: 1 event\n    event-99" in shown
+    assert "    event-02\n    and 22 more (use --json to list all)\n  different content: 1 event\n    event-99" in shown
     assert shown.endswith("1 comparison: 1 with differences.")
 
 
@@ -244,20 +242,20 @@ def test_verify_tells_what_is_no_difference_from_what_is() -> None:
     down = VERIFY | {"equal": False, "verdict": "not reachable", "detail": "connection refused"}
     kept = VERIFY | {"quarantined": 2, "detail": "2 in quarantine", "verdict": "equal"}
 
-    shown = verify_text([deleted, down, kept], width=None, palette=PLAIN).splitlines()
+    shown = verify_text([deleted, down, kept], PLAIN).splitlines()
 
     assert [line.split("  ")[2] for line in shown[1:4]] == ["deleted there", "not reachable", "equal"]
     assert shown[-2:] == [
         "3 comparisons: 1 deleted there, 1 not reachable.",
-        "2 in quarantine, and so at no receiver: see `exporter quarantine list`.",
+        "2 quarantined and therefore not delivered; see `exporter quarantine list`.",
     ]
 
 
 def test_a_sink_where_the_session_was_deleted_is_not_said_to_have_everything() -> None:
     session = SESSIONS[0] | {"sinks": [{"name": "mc", "delivered": 9, "lag_events": 0, "state": "deleted there"}]}
 
-    assert sessions_text([session], names={}, now=NOW, width=None, palette=PLAIN).endswith("  mc deleted there")
-    assert "9 delivered, deleted there" in session_text(session, now=NOW, palette=PLAIN)
+    assert sessions_text([session], {ONE: ONE}, PLAIN).endswith("  mc deleted there")
+    assert "9 delivered, deleted there" in session_text(session, PLAIN)
 
 
 ENTRY: dict[str, Any] = {
@@ -274,23 +272,23 @@ ENTRY: dict[str, Any] = {
 
 
 def test_quarantine_tells_reason_place_and_age() -> None:
-    assert quarantine_text([ENTRY], now=NOW, width=100, palette=PLAIN).splitlines() == [
-        "N  REASON    SESSION   AT BYTE   SIZE  SINK        SINCE    DETAIL",
-        "3  not json  3f2ab1c0    8,812  190 B  every sink  1 h ago  bad event",
+    assert quarantine_text([ENTRY], View(100, now=NOW)).splitlines() == [
+        "N  REASON    SESSION   OFFSET   SIZE  SINK       SINCE    DETAIL",
+        "3  not json  3f2ab1c0   8,812  190 B  all sinks  1 h ago  bad event",
     ]
 
 
 def test_an_empty_quarantine_is_good_news() -> None:
-    assert quarantine_text([], now=NOW, width=80, palette=PLAIN) == "Nothing is quarantined."
+    assert quarantine_text([], View(80, now=NOW)) == "Nothing is quarantined."
 
 
 def test_a_quarantined_event_is_shown_only_when_redaction_passed_it() -> None:
-    hidden = entry_text(ENTRY | {"text": None}, now=NOW, palette=PLAIN)
-    shown = entry_text(ENTRY | {"text": '{"type":"x"}'}, now=NOW, palette=PLAIN)
+    hidden = entry_text(ENTRY | {"text": None}, PLAIN)
+    shown = entry_text(ENTRY | {"text": '{"type":"x"}'}, PLAIN)
 
-    assert hidden.endswith("The event itself is not shown: it does not pass redaction.")
+    assert hidden.endswith("The event is not shown because it cannot be redacted.")
     assert shown.endswith('{"type":"x"}')
-    assert "place    byte 8,812, 190 B" in hidden
+    assert "position  byte 8,812, 190 B" in hidden
 
 
 def test_what_stays_in_quarantine_says_why() -> None:
@@ -317,7 +315,7 @@ CHECKS: list[dict[str, Any]] = [
 
 
 def test_doctor_puts_the_remedy_below_the_problem() -> None:
-    assert doctor_text(CHECKS, width=100, palette=PLAIN).splitlines() == [
+    assert doctor_text(CHECKS, View(100)).splitlines() == [
         "ok       state directory  0700, on ext4",
         "FAILED   clock            two hours ahead of the receiver",
         "                          -> turn on time synchronisation",
@@ -329,7 +327,7 @@ def test_doctor_puts_the_remedy_below_the_problem() -> None:
 
 
 def test_doctor_wraps_on_a_narrow_terminal() -> None:
-    shown = doctor_text(CHECKS, width=50, palette=PLAIN)
+    shown = doctor_text(CHECKS, View(50))
 
     assert max(len(line) for line in shown.splitlines()) <= 50
-    assert doctor_text(CHECKS[:1], width=50, palette=PLAIN).endswith("1 check: all is well.")
+    assert doctor_text(CHECKS[:1], View(50)).endswith("1 check: no problems found.")

@@ -13,15 +13,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from exporter.cli.output import Output
-from exporter.cli.progress import ProgressBar
+from exporter.cli.output.output import Output
+from exporter.cli.output.progress import ProgressBar
 from tests.cli.program import command, environment
 
 LONG_WORK = """
-from exporter.cli.output import Output
-from exporter.cli.progress import Progress
+from exporter.cli.output.output import Output
+from exporter.cli.output.progress import ProgressBar
 
-with Progress(Output(as_json=False, quiet={quiet}, color=True)) as progress:
+with ProgressBar(Output(as_json=False, quiet={quiet}, color=True)) as progress:
     for done in range(0, 11):
         progress.update({{"sessions": 2, "sessions_done": done // 5, "events": done * 10, "bytes": done}})
 """

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.cli.text import ago, columns, count, duration, listing, plain, shorten, size, words
+from exporter.cli.output.text import ago, columns, count, duration, listing, plain, shorten, size, words
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 

@@ -10,9 +10,10 @@ import pytest
 from packaging.requirements import Requirement
 
 from config.load import load
-from exporter.cli.commands import COMMANDS, find
-from exporter.cli.help import EXIT_MEANINGS
-from exporter.cli.parser import build, option_strings, split
+from exporter.cli.command import GLOBAL_OPTIONS
+from exporter.cli.groups import EXIT_MEANINGS
+from exporter.cli.registry import COMMANDS, find
+from tests.cli.command_line import parse
 from tests.drift.repository import ROOT, pyproject, text
 from tests.parity.reasons import SPANS, TOKENS
 
@@ -45,11 +46,9 @@ def _examples() -> list[str]:
 
 @pytest.mark.parametrize("example", _examples())
 def test_a_command_of_the_documents_can_be_typed(example: str) -> None:
-    words, rest = split([PLACEHOLDERS.get(word, word) for word in example.split()[1:]])
-    command = find(words)
+    ctx = parse(*(PLACEHOLDERS.get(word, word) for word in example.split()[1:]))
 
-    assert command is not None
-    build(words, command.leaf()).parse_args(rest)
+    assert find(ctx.command_path.removeprefix("exporter ")) is not None
 
 
 @pytest.mark.parametrize("words", [command.words for command in COMMANDS])
@@ -59,7 +58,7 @@ def test_every_command_is_documented(words: str) -> None:
 
 def test_a_flag_that_is_named_alone_belongs_to_some_command() -> None:
     named = {flag for document in DOCUMENTS for flag in re.findall(r"`(--[a-z-]+)`", text(document))}
-    known = {option for command in COMMANDS for option in option_strings(build(command.words, command.leaf()))}
+    known = {name for command in COMMANDS for param in (*command.load().params, *GLOBAL_OPTIONS) for name in param.opts}
 
     assert named - known == set()
 

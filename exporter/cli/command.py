@@ -1,0 +1,131 @@
+"""One command: what every one of them has (global options, examples in its help), and how a module declares one."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+import click
+
+from exporter.cli.output.text import listing
+from exporter.cli.values import DIRECTORY, FILE, SessionId
+
+EXAMPLE_WIDTH_MAX: Final = 50
+
+
+class Option(click.Option):
+    """An option that does not take another one for its value, which would hide what was left out."""
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        given = value if isinstance(value, list | tuple) else [value]
+        if not self.is_flag and any(one in param.opts for param in ctx.command.get_params(ctx) for one in given):
+            raise click.BadOptionUsage(self.name, f"Option {self.opts[-1]!r} requires an argument.", ctx)
+        return super().type_cast_value(ctx, value)
+
+
+option: Final = partial(click.option, cls=Option)
+argument: Final = click.argument
+session_options: Final = option(
+    "--session",
+    multiple=True,
+    type=SessionId(),
+    metavar="ID",
+    help="session id or a unique prefix; can be repeated",
+)
+session_argument: Final = argument("session", type=SessionId(), metavar="ID", help="session id or a unique prefix")
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.obj.options[param.name] = value
+
+
+def _show_help(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted and not ctx.resilient_parsing:
+        ctx.obj.out.write(ctx.get_help())
+        ctx.exit()
+
+
+def _global(*names: str, **more: Any) -> Option:
+    return Option(names, expose_value=False, **more)
+
+
+# `main` looks for --json, --no-color, -v and -q before anything is parsed: an error of parsing obeys them too.
+GLOBAL_OPTIONS: Final = (
+    _global(
+        "--config",
+        type=FILE,
+        metavar="FILE",
+        callback=_remember,
+        help="configuration file (default: exporter.toml in the user's config directory)",
+    ),
+    _global("--json", is_flag=True, help="write results and errors to stdout as JSON"),
+    _global(
+        "--state-dir",
+        type=DIRECTORY,
+        metavar="DIR",
+        callback=_remember,
+        help="directory of marks, quarantine and the embedded store",
+    ),
+    _global(
+        "--copilot-home",
+        type=DIRECTORY,
+        metavar="DIR",
+        callback=_remember,
+        help="directory of the Copilot CLI (default: ~/.copilot)",
+    ),
+    _global("--no-color", is_flag=True, help="no colour (like NO_COLOR, or output to no terminal)"),
+    _global("-v", "--verbose", count=True, help="show long content in full, and details of unexpected errors"),
+    _global("-q", "--quiet", is_flag=True, help="show results and errors only"),
+    _global("-h", "--help", is_flag=True, is_eager=True, callback=_show_help, help="show this help and exit"),
+)
+
+
+class Command(click.Command):
+    """A command that takes the global options too, and shows examples in its help."""
+
+    def __init__(self, *args: Any, examples: Mapping[str, str], **more: Any) -> None:
+        super().__init__(*args, **{**more, "add_help_option": False})
+        self.examples = examples
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), *GLOBAL_OPTIONS]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # The parser leaves it out of some; the hint names the command.
+            raise
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own = [param for param in self.params if isinstance(param, click.Option)]
+        for heading, options in (("Options", own), ("Options of every command", GLOBAL_OPTIONS)):
+            if records := [record for one in options if (record := one.get_help_record(ctx))]:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Examples"):
+            formatter.write_dl(self.examples.items(), col_max=EXAMPLE_WIDTH_MAX)
+
+
+def command(*, examples: Mapping[str, str], usage: str = "[OPTIONS]") -> Callable[[Callable[..., int]], Command]:
+    """Makes a command of a function: its docstring is the help, its result the exit code.
+
+    The function gets the CommandContext, then its options and arguments by name. `examples` are command lines that
+    people can copy, each with what it does.
+    """
+
+    def declare(run: Callable[..., int]) -> Command:
+        return click.command(cls=Command, examples=examples, options_metavar=usage)(click.pass_obj(run))
+
+    return declare
+
+
+def exactly_one(**given: object) -> None:
+    """Raises UsageError unless one of these options was given, and no second one."""
+    chosen = [f"--{name}" for name, value in given.items() if value]
+    if not chosen:
+        raise click.UsageError(f"one of {listing((f'--{name}' for name in given), last='or')} is required")
+    if len(chosen) > 1:
+        raise click.UsageError(f"{listing(chosen)} cannot be combined")

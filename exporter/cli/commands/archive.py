@@ -1,0 +1,40 @@
+"""`exporter archive`: sessions kept as files."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from exporter.cli.command import argument, command, option
+from exporter.cli.context import CommandContext
+from exporter.cli.output.progress import ProgressBar
+from exporter.cli.output.text import count, plain
+
+
+@command(
+    examples={
+        "exporter archive forget 3f2a77c1-1d1c-4a51-9d0e-0d7a8a7f0001": "in every archive",
+        "exporter archive forget 3f2a77c1-1d1c-4a51-9d0e-0d7a8a7f0001 --sink archive.nas": "in one archive",
+    }
+)
+@argument("session", metavar="SESSION")
+@option("--sink", multiple=True, metavar="NAME", help="only in this archive; may be repeated")
+def forget(context: CommandContext, session: str, sink: tuple[str, ...]) -> int:
+    """Deletes a session in the archives: its objects and its manifest. SESSION is the whole id of the session.
+
+    The session is not archived again unless you ask for it with `exporter backfill --session ID --from-start`.
+    """
+    settings = context.load().settings
+    from exporter import app
+
+    with ProgressBar(context.out) as progress:
+        answer = asyncio.run(app.forget_archived(settings, session, list(sink) or None, progress.update))
+    return context.report(answer, lambda _: forgotten_text(answer))
+
+
+def forgotten_text(answer: Mapping[str, Any]) -> str:
+    """A line per archive."""
+    lines = []
+    for one in answer["archives"]:
+        done = f"not deleted: {plain(one['why'])}" if one["why"] else f"{count(one['deleted'], 'file')} deleted"
+        lines.append(f"{plain(one['sink'])}: {done}")
+    return "\n".join(lines)

@@ -1,0 +1,103 @@
+"""`exporter backfill`: deliver history."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from exporter.cli.command import command, exactly_one, option, session_options
+from exporter.cli.context import CommandContext
+from exporter.cli.output.table import Cell, Column, Tone, View, table
+from exporter.cli.output.text import count, number, plain, size, words
+from exporter.cli.session_ids import shown_ids, whole_ids
+from exporter.cli.values import When
+
+_COLUMNS: Final = (
+    Column("SESSION"),
+    Column("SINK"),
+    Column("EVENTS", right=True),
+    Column("SIZE", right=True),
+    Column("REDACTED", right=True),
+    Column("STATE", flex=True),
+)
+_TONES: Final[dict[str, Tone]] = {"delivered": "good", "refused": "bad", "waiting": "warn"}
+
+
+@command(
+    usage="(--session ID | --since WHEN | --all) [OPTIONS]",
+    examples={
+        "exporter backfill --since 7d": "sessions of the last week",
+        "exporter backfill --session 3f2a --dry-run": "what would be delivered and redacted",
+        "exporter backfill --all --sink mission_control": "all sessions, to one sink",
+        "exporter backfill --since 30d --sink otel": "traces, metrics and logs of the last month",
+    },
+)
+@session_options
+@option("--since", type=When(), metavar="WHEN", help="sessions active since then: 7d, 36h, yesterday or an ISO time")
+@option("--all", "all_", is_flag=True, help="all sessions on this machine")
+@option("--sink", multiple=True, metavar="NAME", help="deliver to this sink only; can be repeated")
+@option("--from-start", is_flag=True, help="ignore what was delivered and send everything again")
+@option("--dry-run", is_flag=True, help="show what would be delivered and redacted; send nothing")
+def backfill(
+    context: CommandContext,
+    session: tuple[str, ...],
+    since: datetime | None,
+    all_: bool,
+    sink: tuple[str, ...],
+    from_start: bool,
+    dry_run: bool,
+) -> int:
+    """Delivers past sessions. Uses the same marks as the daemon, so nothing is delivered twice.
+
+    If a daemon runs, the daemon does the work. Exits with 6 if a sink does not answer for give_up_seconds (60), and
+    with 5 if a sink refuses.
+    """
+    exactly_one(session=session, since=since, all=all_)
+    answer = context.ask(
+        {
+            "do": "backfill",
+            "sessions": whole_ids(context, session) if session else None,
+            "since": since.isoformat() if since else None,
+            "all": all_,
+            "sinks": list(sink),
+            "from_start": from_start,
+            "dry_run": dry_run,
+        }
+    )
+    for note in answer.get("notes", ()):
+        context.out.notice(f"The backend may drop old data. {plain(note)}.")
+    return context.report(answer, lambda view: backfill_text(answer["sessions"], view, dry_run=dry_run))
+
+
+def backfill_text(sessions: Sequence[Mapping[str, Any]], view: View, *, dry_run: bool) -> str:
+    """A line per session and sink, and the sum."""
+    if not sessions:
+        return "No sessions to deliver."
+    names = shown_ids(sessions, view)
+    rows = [
+        (
+            names[row["session"]],
+            row["sink"],
+            number(row["events"]),
+            size(row["bytes"]),
+            "" if row.get("masked") is None else number(row["masked"]),
+            _state(row),
+        )
+        for row in sessions
+    ]
+    by_session: dict[str, list[Mapping[str, Any]]] = {}
+    for row in sessions:
+        by_session.setdefault(row["session"], []).append(row)
+    # What is delivered to several sinks counts once.
+    events, bytes_, masked = (
+        sum(max(row.get(name) or 0 for row in some) for some in by_session.values())
+        for name in ("events", "bytes", "masked")
+    )
+    verb = "would be delivered" if dry_run else "delivered"
+    total = f"{count(events, 'event')} ({size(bytes_)}) {verb}, {count(masked, 'secret')} redacted."
+    return f"{table(_COLUMNS, rows, view)}\n\n{total}"
+
+
+def _state(row: Mapping[str, Any]) -> Cell:
+    state = str(row["state"])
+    said = f"{state}: {row['why']}" if row.get("why") else state
+    return Cell(words(said), "warn" if row.get("quarantined") else _TONES.get(state, ""))

@@ -1,0 +1,99 @@
+"""`exporter config`: the settings in force, validation, an example, the schema."""
+
+from typing import TYPE_CHECKING
+
+from exporter.cli.command import argument, command, option
+from exporter.cli.context import CommandContext
+from exporter.cli.output.table import Cell, Column, View, table
+from exporter.cli.output.text import count, plain
+from exporter.cli.values import FILE
+
+if TYPE_CHECKING:
+    from config.show import SettingRow
+
+
+@command(
+    examples={
+        "exporter config show": "the effective settings",
+        "exporter config show --origin": "and their origin: file and line, variable or flag",
+    }
+)
+@option("--origin", is_flag=True, help="also show the origin of each setting")
+def show(context: CommandContext, origin: bool) -> int:
+    """Shows the effective settings. Secrets are redacted."""
+    from config.show import rows
+
+    loaded = context.load()
+    shown = rows(loaded)
+    document = {
+        "file": str(loaded.file) if loaded.file else None,
+        "settings": {row.path: _value(row) for row in shown},
+        "origins": {row.path: row.origin for row in shown} if origin else None,
+        "found_not_used": loaded.found_not_used,
+    }
+    return context.report(document, lambda view: settings_text(shown, view, with_origin=origin))
+
+
+def _value(row: "SettingRow") -> object:
+    """The value as JSON has it; a row holds it as TOML."""
+    import tomllib
+
+    from config.show import NOT_SET
+
+    return None if row.value == NOT_SET else tomllib.loads(f"value = {row.value}")["value"]
+
+
+def settings_text(rows: "list[SettingRow]", view: View, *, with_origin: bool) -> str:
+    """A line per setting, what is not at its default standing out."""
+    heads = (Column("SETTING"), Column("VALUE", flex=True), Column("FROM" if with_origin else ""))
+    cells = [
+        (
+            Cell(row.path, "" if row.origin == "default" else "strong"),
+            row.value,
+            Cell(row.origin if with_origin else "", "dim" if row.origin == "default" else "good"),
+        )
+        for row in rows
+    ]
+    return table(heads, cells, view)
+
+
+@command(
+    examples={
+        "exporter config check": "the file in use",
+        "exporter config check ./exporter.toml": "another file, before it is installed",
+    }
+)
+@argument("file", type=FILE, required=False, metavar="[FILE]", help="file to validate (default: the one in use)")
+def check(context: CommandContext, file: str | None) -> int:
+    """Validates a configuration file together with the environment. Exits with 3 if a setting is invalid."""
+    loaded = context.load(file=file)
+    document = {
+        "file": str(loaded.file) if loaded.file else None,
+        "ok": True,
+        "notes": loaded.notes,
+        "found_not_used": loaded.found_not_used,
+    }
+    where = (
+        f"{loaded.file} is valid" if loaded.file else "No configuration file; defaults, variables and flags are valid"
+    )
+    notes = [f"note: {plain(note)}" for note in loaded.notes]
+    total = f" ({count(len(notes), 'note')})" if notes else ""
+    return context.report(document, lambda _: "\n".join([f"{plain(where)}{total}.", *notes]))
+
+
+@command(examples={"exporter config example > exporter.toml": "a file to start from"})
+def example(context: CommandContext) -> int:
+    """Prints an annotated configuration file with every setting at its default."""
+    from config.example import example
+
+    context.out.write(example())
+    return 0
+
+
+@command(examples={"exporter config schema > exporter.schema.json": "for an editor that completes settings"})
+def schema(context: CommandContext) -> int:
+    """Prints the JSON Schema of the configuration file, for editors and validators."""
+    from config.schema import schema_text
+
+    context.out.write(schema_text())
+    return 0

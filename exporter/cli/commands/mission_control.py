@@ -1,0 +1,151 @@
+"""`exporter mission-control`: the receiver and its web page alone, and the tokens that open it."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from exporter.cli.command import argument, command, option
+from exporter.cli.context import CommandContext
+from exporter.cli.output.table import Column, View, table
+from exporter.cli.values import FILE, WholeNumber
+from exporter.errors import UsageError
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+
+_TOKENS: Final = tuple(Column(name) for name in ("NAME", "SCOPE", "CREATED", "LAST USED", "STATE"))
+_store_option: Final = option(
+    "--store",
+    metavar="URL",
+    help="store of the sessions, such as sqlite:///srv/mc.db (default: in the state directory)",
+)
+
+
+@command(
+    examples={
+        "exporter mission-control serve": "on this machine, at http://127.0.0.1:8411",
+        "exporter mission-control serve --host 0.0.0.0 --token-file mc.token": "for a team",
+        "exporter mission-control serve --host 0.0.0.0 --certificate mc.pem --key mc.key": "with TLS",
+    }
+)
+@option(
+    "--host",
+    default="127.0.0.1",
+    metavar="ADDRESS",
+    help="address to listen on (default: 127.0.0.1); other than loopback requires a token",
+)
+@option("--port", type=WholeNumber(0, 65_535), default=8411, metavar="N", help="port to listen on (default: 8411)")
+@_store_option
+@option("--token-file", type=FILE, metavar="FILE", help="file with an access token for uploaders and readers")
+@option("--certificate", type=FILE, metavar="FILE", help="serve HTTPS with this certificate (PEM, with chain)")
+@option("--key", type=FILE, metavar="FILE", help="key of the certificate (PEM)")
+@option(
+    "--keep-days",
+    type=WholeNumber(0, 36_500),
+    metavar="N",
+    help="delete sessions inactive for N days (default: limits.keep_days, 365; 0: never)",
+)
+@option(
+    "--keep-gb",
+    type=WholeNumber(0, 1_000_000),
+    metavar="N",
+    help="delete the oldest sessions above N gigabytes (default: limits.keep_gb, 20; 0: never)",
+)
+def serve(
+    context: CommandContext,
+    host: str,
+    port: int,
+    store: str | None,
+    token_file: str | None,
+    certificate: str | None,
+    key: str | None,
+    **kept: int | None,
+) -> int:
+    """Runs the receiver and its web page alone, for a team.
+
+    Point uploaders at http://ADDRESS:PORT/agents: the setting mission_control.url of an exporter, COPILOT_MC_BASE_URL
+    of the CLI's own uploader.
+    """
+    import msgspec
+
+    from exporter import app
+    from exporter.missioncontrol.http.server import Certificate
+
+    settings = context.load(fallbacks=False).settings
+    if bool(certificate) != bool(key):
+        raise UsageError("--certificate and --key must be given together.", hint="give both, or neither for HTTP")
+    given = {name: value for name, value in kept.items() if value is not None}
+    limits = msgspec.structs.replace(settings.limits, **given)
+    return asyncio.run(
+        app.serve(
+            msgspec.structs.replace(settings, limits=limits),
+            _store(settings, store),
+            host=host,
+            port=port,
+            token_file=token_file,
+            certificate=Certificate(Path(certificate), Path(key)) if certificate and key else None,
+            on_notice=context.out.notice,
+        )
+    )
+
+
+def _store(settings: "Settings", url: str | None) -> Path:
+    from exporter.core.names import RECEIVER
+    from exporter.missioncontrol.opening import store_path
+    from exporter.state.lock import prepare_state_dir
+
+    state = Path(settings.state_dir)
+    prepare_state_dir(state)
+    return store_path(url) if url else state / RECEIVER
+
+
+@command(
+    examples={
+        "exporter mission-control token create laptop --upload-only": "for the exporter of one machine",
+        "exporter mission-control token list": "all tokens and when each was last used",
+        "exporter mission-control token revoke laptop": "revoke at once",
+    }
+)
+@argument("action", type=click.Choice(("create", "list", "revoke")), help="what to do")
+@argument("name", required=False, metavar="[NAME]", help="owner of the token: a machine, an exporter or a person")
+@option("--upload-only", is_flag=True, help="the new token can only upload")
+@_store_option
+def token(context: CommandContext, action: str, name: str | None, upload_only: bool, store: str | None) -> int:
+    """Manages access tokens, one per machine or person.
+
+    A new token is printed once. A revoked token is refused at once, also by a running receiver.
+    """
+    from exporter.missioncontrol.store import token_admin
+
+    opened = _store(context.load(fallbacks=False).settings, store)
+    if action == "list":
+        found = token_admin.list_tokens(opened)
+        return context.report(found, lambda view: _tokens_text(found["tokens"], view))
+    if not name:
+        raise UsageError(
+            f"token {action} requires the NAME of a token", hint="see: exporter mission-control token list"
+        )
+    if action == "revoke":
+        return context.report(token_admin.revoke_token(opened, name), lambda _: f"revoked {name}")
+    made = token_admin.create_token(opened, name, upload_only=upload_only)
+    context.report(made, lambda _: str(made["token"]))
+    context.out.notice(f"The token of {name} is shown only once; the receiver stores only its hash.")
+    return 0
+
+
+def _tokens_text(tokens: list[dict[str, Any]], view: View) -> str:
+    if not tokens:
+        return "No tokens. Create one with: exporter mission-control token create NAME"
+    rows = [
+        (
+            row["name"],
+            "upload only" if row["scope"] == "upload" else "full access",
+            row["created"][:19],
+            (row["last_used"] or "never")[:19],
+            "revoked" if row["revoked"] else "active",
+        )
+        for row in tokens
+    ]
+    return table(_TOKENS, rows, view)

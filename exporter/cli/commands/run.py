@@ -1,0 +1,33 @@
+"""`exporter run`: the daemon in the foreground."""
+
+import asyncio
+
+from exporter.cli.command import command, option, session_options
+from exporter.cli.context import CommandContext
+from exporter.cli.output.notices import Notices
+from exporter.cli.session_ids import whole_ids
+
+
+@command(
+    examples={
+        "exporter run": "follow all sessions",
+        "exporter run --session 3f2a": "follow one session",
+        "exporter run --until-idle": "deliver pending events and exit: for scripts and CI",
+    }
+)
+@session_options
+@option("--until-idle", is_flag=True, help="exit when everything is delivered or quarantined")
+def run(context: CommandContext, session: tuple[str, ...], until_idle: bool) -> int:
+    """Follows the sessions of this machine and delivers them to every configured sink until it is stopped.
+
+    Sessions that changed in the last history_days (7) are delivered from their first event; use backfill for older
+    ones.
+    """
+    settings = context.load().settings
+    session_ids = whole_ids(context, session)
+    from exporter import app
+
+    with Notices(context.out, level=settings.log_level) as notices:
+        starting = {"copilot_home": settings.copilot_home, "sinks": app.sink_names(settings)}
+        notices({"message": "starting", **starting})
+        return asyncio.run(app.run(settings, session_ids=session_ids, until_idle=until_idle, on_notice=notices))

@@ -1,0 +1,87 @@
+"""`exporter tap`: the extension that shows live what is never on disk; put in place, looked at, taken away."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from exporter.cli.command import command, option
+from exporter.cli.context import CommandContext
+from exporter.cli.output.text import plain
+from exporter.errors import UsageError
+
+if TYPE_CHECKING:
+    from exporter.sources.tap.extension import Installed
+
+_project: Final = option(
+    "--project",
+    is_flag=True,
+    help="in this git repository (.github/extensions) instead of ~/.copilot",
+)
+
+
+@command(
+    examples={
+        "exporter tap install": "for all your sessions started with --experimental",
+        "exporter tap install --project": "for everyone who works in this repository",
+    }
+)
+@_project
+def install(context: CommandContext, project: bool) -> int:
+    """Installs a CLI extension that sends live events to a running exporter.
+
+    Live events are streamed text, progress and permission requests. The extension adds no tool and no hook, and it
+    writes nothing into a session.
+    """
+    from exporter.sources.tap.extension import install
+
+    directory, state_dir = _directory(context, is_project=project)
+    is_new = install(directory, state_dir=state_dir)
+    return _show(context, _look(context, is_project=project), "written" if is_new else "already installed")
+
+
+@command(examples={"exporter tap status": "your extension, and a project extension that overrides it"})
+@_project
+def status(context: CommandContext, project: bool) -> int:
+    """Shows whether the extension is installed, unmodified and up to date, and what it requires."""
+    return _show(context, _look(context, is_project=project), None)
+
+
+@command(examples={"exporter tap uninstall": "your extension; use --project for the one of this repository"})
+@_project
+def uninstall(context: CommandContext, project: bool) -> int:
+    """Removes what `tap install` wrote. Files changed since then are kept."""
+    from exporter.sources.tap.extension import uninstall
+
+    directory, _ = _directory(context, is_project=project)
+    was_there = uninstall(directory)
+    document = {"directory": str(directory), "removed": was_there}
+    said = f"{plain(str(directory))}: {'removed' if was_there else 'not installed'}"
+    return context.report(document, lambda _: said)
+
+
+def _directory(context: CommandContext, *, is_project: bool) -> tuple[Path, Path | None]:
+    """Return where the tap goes, and the state directory that is written beside it where that is nobody else's."""
+    from exporter.sources.tap.extension import project_directory, project_root, user_directory
+
+    if is_project:
+        return project_directory(project_root(Path.cwd())), None
+    settings = context.load(fallbacks=False).settings
+    return user_directory(Path(settings.copilot_home)), Path(settings.state_dir)
+
+
+def _look(context: CommandContext, *, is_project: bool) -> "Installed":
+    from exporter.sources.tap.extension import look, project_directory, project_root
+
+    directory, _ = _directory(context, is_project=is_project)
+    try:
+        shadowing = project_directory(project_root(Path.cwd()))
+    except UsageError:
+        shadowing = None
+    return look(directory, shadowing=shadowing, is_project=is_project)
+
+
+def _show(context: CommandContext, found: "Installed", done: str | None) -> int:
+    document: dict[str, Any] = {"directory": str(found.directory), "state": found.state, "notes": list(found.notes)}
+    if done is not None:
+        document["written"] = done == "written"
+    lines = [f"{plain(str(found.directory))}: {done or found.state}", *map(plain, found.notes)]
+    return context.report(document, lambda _: "\n".join(lines))

@@ -1,0 +1,106 @@
+"""`exporter verify`: proves that each Mission Control and archive holds exactly what the files hold."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from exporter.cli.command import command, exactly_one, option, session_options
+from exporter.cli.context import CommandContext
+from exporter.cli.output.table import Cell, Column, Tone, View, table
+from exporter.cli.output.text import count, number, plain
+from exporter.cli.session_ids import shown_ids, whole_ids
+
+IDS_SHOWN_MAX: Final = 3
+_COLUMNS: Final = (
+    Column("SESSION"),
+    Column("SINK"),
+    Column("VERDICT"),
+    Column("FILE", right=True),
+    Column("DELIVERED", right=True, spare=1),
+    Column("RECEIVER", right=True),
+    Column("QUARANTINED", right=True, spare=2),
+    Column("DETAIL", flex=True, spare=3),
+)
+_DIFFERENCES: Final = {
+    "missing": "missing at the receiver",
+    "extra": "not in the file",
+    "different": "different content",
+}
+
+
+@command(
+    usage="(--session ID | --all) [OPTIONS]",
+    examples={
+        "exporter verify --all": "all sessions on this machine",
+        "exporter verify --session 3f2a --repair": "send the missing events of one session",
+    },
+)
+@session_options
+@option("--all", "all_", is_flag=True, help="all sessions on this machine")
+@option("--repair", is_flag=True, help="send missing events, then compare again")
+def verify(context: CommandContext, session: tuple[str, ...], all_: bool, repair: bool) -> int:
+    """Compares the event ids of each session file, of what was delivered, and of what each sink holds.
+
+    Sinks that can be asked are Mission Controls and archives. The comparison is by digest; if digests differ, the ids
+    are listed. An archive is read completely. Exits with 8 if something differs, otherwise with 5 or 6 if a receiver
+    refuses or does not answer. Quarantined events and sessions deleted at the receiver do not count as differences.
+    """
+    exactly_one(session=session, all=all_)
+    sessions = whole_ids(context, session) if session else None
+    answer = context.ask({"do": "verify", "sessions": sessions, "all": all_, "repair": repair})
+    return context.report(answer, lambda view: verify_text(answer["sessions"], view))
+
+
+def verify_text(sessions: Sequence[Mapping[str, Any]], view: View) -> str:
+    """A line per session and sink, the ids that differ, and the verdict over all."""
+    if not sessions:
+        return "Nothing to compare: no sessions, or no sink that can be asked what it holds."
+    names = shown_ids(sessions, view)
+    rows = [
+        (
+            names[row["session"]],
+            row["sink"],
+            _verdict(row),
+            number(row["file"]),
+            number(row["delivered"]),
+            "-" if row.get("receiver") is None else number(row["receiver"]),
+            Cell(number(row.get("quarantined", 0)), "warn" if row.get("quarantined") else ""),
+            row.get("detail"),
+        )
+        for row in sessions
+    ]
+    blocks = [table(_COLUMNS, rows, view)]
+    for row in sessions:
+        if lines := list(_differences(row)):
+            title = f"{names[row['session']]} at {plain(row['sink'])}"
+            blocks.append("\n".join([view.palette.paint(title, "strong"), *lines]))
+    return "\n\n".join([*blocks, "\n".join(_totals(sessions, view))])
+
+
+def _verdict(row: Mapping[str, Any]) -> Cell:
+    if row["equal"]:
+        return Cell("equal", "good")
+    verdict = row.get("verdict", "different")
+    return Cell("DIFFERENT", "bad") if verdict == "different" else Cell(verdict, "warn")
+
+
+def _differences(row: Mapping[str, Any]) -> Iterator[str]:
+    for key, meaning in _DIFFERENCES.items():
+        if ids := row.get(key) or ():
+            yield f"  {meaning}: {count(len(ids), 'event')}"
+            yield from (f"    {plain(one)}" for one in ids[:IDS_SHOWN_MAX])
+            if len(ids) > IDS_SHOWN_MAX:
+                yield f"    and {len(ids) - IDS_SHOWN_MAX:,} more (use --json to list all)"
+
+
+def _totals(sessions: Sequence[Mapping[str, Any]], view: View) -> Iterator[str]:
+    """How many are how, and what is in quarantine, which is at no receiver and is no difference."""
+    verdicts = Counter("equal" if row["equal"] else row.get("verdict", "different") for row in sessions)
+    compared, wrong, equal = count(len(sessions), "comparison"), verdicts.pop("different", 0), verdicts.pop("equal", 0)
+    parts = [f"{number(wrong)} with differences"] if wrong else []
+    parts += [f"{number(many)} {plain(verdict)}" for verdict, many in verdicts.items()]
+    tone: Tone = "bad" if wrong else "good" if equal == len(sessions) else "warn"
+    yield view.palette.paint(f"{compared}: {', '.join(parts)}." if parts else f"{compared}, all equal.", tone)
+    if kept := sum(row.get("quarantined") or 0 for row in sessions):
+        note = f"{number(kept)} quarantined and therefore not delivered; see `exporter quarantine list`."
+        yield view.palette.paint(note, "warn")
