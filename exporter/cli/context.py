@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from exporter.cli.output.output import Output
 from exporter.cli.output.progress import ProgressBar
-from exporter.cli.output.table import View
+from exporter.cli.output.table import TerminalView
 
 if TYPE_CHECKING:
     from config.load import Loaded
@@ -40,7 +40,7 @@ class CommandContext:
         with ProgressBar(self.out) as progress:
             return asyncio.run(app.ask(settings, request, progress.update))
 
-    def report(self, answer: dict[str, Any], render: Callable[[View], str]) -> int:
+    def report(self, answer: dict[str, Any], render: Callable[[TerminalView], str]) -> int:
         """Writes the answer for whoever reads it and returns the exit code that it holds."""
         self.out.result(answer, render)
         return int(answer.get("exit", 0))

@@ -13,7 +13,7 @@ COMPLETE_VARIABLE: Final = "_EXPORTER_COMPLETE"
 """The variable with which a completion script asks for what can stand at the cursor."""
 
 
-class Registered(NamedTuple):
+class Listed(NamedTuple):
     """One line of the help: `words` are what a person types, `place` is its module here and its name there."""
 
     words: str
@@ -28,39 +28,37 @@ class Registered(NamedTuple):
 
 
 COMMANDS: Final = (
-    Registered("up", "show your sessions live in a local Mission Control", "commands.up:up"),
-    Registered("run", "run the daemon in the foreground", "commands.run:run"),
-    Registered("backfill", "deliver past sessions", "commands.backfill:backfill"),
-    Registered("sessions list", "list the sessions on this machine, newest first", "commands.sessions:list_sessions"),
-    Registered("sessions show", "show one session in detail", "commands.sessions:show"),
-    Registered("sessions tail", "print the events of a session, secrets redacted", "commands.sessions:tail"),
-    Registered("status", "show whether the daemon runs and what is pending", "commands.status:status"),
-    Registered("verify", "compare Mission Controls and archives with the files", "commands.verify:verify"),
-    Registered("archive forget", "delete a session in the archives", "commands.archive:forget"),
-    Registered("redact test", "redact a file or standard input, or list findings", "redact.test:test"),
-    Registered("redact preview", "show what would be redacted in a session", "redact.preview:preview"),
-    Registered("redact rules", "list all rules with provider and example", "redact.rules:rules"),
-    Registered("redact report", "count what was redacted by rule, session and day", "redact.report:report"),
-    Registered(
-        "quarantine list", "list events that could not be sent, with reasons", "commands.quarantine:list_entries"
-    ),
-    Registered("quarantine show", "show one quarantined event", "commands.quarantine:show"),
-    Registered("quarantine replay", "send quarantined events again", "commands.quarantine:replay"),
-    Registered("quarantine drop", "delete quarantined events; they are not delivered", "commands.quarantine:drop"),
-    Registered("tap install", "install the CLI extension that adds live events", "commands.tap:install"),
-    Registered("tap status", "show whether the extension is there and up to date", "commands.tap:status"),
-    Registered("tap uninstall", "remove the extension", "commands.tap:uninstall"),
-    Registered("doctor", "check the installation and suggest fixes", "commands.doctor:doctor"),
-    Registered("config show", "show the effective settings, secrets redacted", "commands.config:show"),
-    Registered("config check", "validate a configuration file", "commands.config:check"),
-    Registered("config example", "print an annotated configuration file", "commands.config:example"),
-    Registered("config schema", "print the JSON Schema of the configuration file", "commands.config:schema"),
-    Registered(
+    Listed("up", "show your sessions live in a local Mission Control", "commands.up:up"),
+    Listed("run", "run the daemon in the foreground", "commands.run:run"),
+    Listed("backfill", "deliver past sessions", "commands.backfill:backfill"),
+    Listed("sessions list", "list the sessions on this machine, newest first", "commands.sessions:list_sessions"),
+    Listed("sessions show", "show one session in detail", "commands.sessions:show"),
+    Listed("sessions tail", "print the events of a session, secrets redacted", "commands.sessions:tail"),
+    Listed("status", "show whether the daemon runs and what is pending", "commands.status:status"),
+    Listed("verify", "compare Mission Controls and archives with the files", "commands.verify:verify"),
+    Listed("archive forget", "delete a session in the archives", "commands.archive:forget"),
+    Listed("redact test", "redact a file or standard input, or list findings", "redact.test:test"),
+    Listed("redact preview", "show what would be redacted in a session", "redact.preview:preview"),
+    Listed("redact rules", "list all rules with provider and example", "redact.rules:rules"),
+    Listed("redact report", "count what was redacted by rule, session and day", "redact.report:report"),
+    Listed("quarantine list", "list events that could not be sent, with reasons", "commands.quarantine:list_entries"),
+    Listed("quarantine show", "show one quarantined event", "commands.quarantine:show"),
+    Listed("quarantine replay", "send quarantined events again", "commands.quarantine:replay"),
+    Listed("quarantine drop", "delete quarantined events; they are not delivered", "commands.quarantine:drop"),
+    Listed("tap install", "install the CLI extension that adds live events", "commands.tap:install"),
+    Listed("tap status", "show whether the extension is there and up to date", "commands.tap:status"),
+    Listed("tap uninstall", "remove the extension", "commands.tap:uninstall"),
+    Listed("doctor", "check the installation and suggest fixes", "commands.doctor:doctor"),
+    Listed("config show", "show the effective settings, secrets redacted", "commands.config:show"),
+    Listed("config check", "validate a configuration file", "commands.config:check"),
+    Listed("config example", "print an annotated configuration file", "commands.config:example"),
+    Listed("config schema", "print the JSON Schema of the configuration file", "commands.config:schema"),
+    Listed(
         "mission-control serve", "run the receiver and its web page alone, for a team", "commands.mission_control:serve"
     ),
-    Registered("mission-control token", "create, list and revoke access tokens", "commands.mission_control:token"),
-    Registered("dashboards export", "write Grafana dashboards and alert rules", "commands.dashboards:export"),
-    Registered("completion", "print a completion script for bash, zsh or fish", "commands.completion:completion"),
+    Listed("mission-control token", "create, list and revoke access tokens", "commands.mission_control:token"),
+    Listed("dashboards export", "write Grafana dashboards and alert rules", "commands.dashboards:export"),
+    Listed("completion", "print a completion script for bash, zsh or fish", "commands.completion:completion"),
 )
 
 GROUPS: Final[dict[str, str]] = {
@@ -75,6 +73,6 @@ GROUPS: Final[dict[str, str]] = {
 }
 
 
-def find(words: str) -> Registered | None:
+def find(words: str) -> Listed | None:
     """The command of exactly these words."""
     return next((one for one in COMMANDS if one.words == words), None)

@@ -6,14 +6,14 @@ from itertools import pairwise
 from typing import Any, Final
 
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import View
+from exporter.cli.output.table import TerminalView
 from exporter.errors import UsageError
 
 SHORTEST: Final = 8
 _WHOLE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def shown_ids(rows: Iterable[Mapping[str, Any]], view: View, *, key: str = "session") -> dict[str, str]:
+def shown_ids(rows: Iterable[Mapping[str, Any]], view: TerminalView, *, key: str = "session") -> dict[str, str]:
     """How the ids of these rows are shown: short on a terminal, else whole."""
     ids = [str(row[key]) for row in rows]
     return short_ids(ids) if view.width else {one: one for one in ids}

@@ -27,21 +27,21 @@ _VERSION: Final = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})(-[0-9A-Za-z.]{1,3
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SessionFacts:
     """The session files that are there, newest first, and how many cannot be read."""
 
     files: tuple[Path, ...] = ()
     unreadable: int = 0
 
 
-def find(copilot_home: Path) -> Found:
+def find(copilot_home: Path) -> SessionFacts:
     """Return the session files below the CLI's directory; nothing where that cannot be read."""
     found: list[tuple[float, Path]] = []
     unreadable = 0
     try:
         entries = sorted((copilot_home / "session-state").iterdir())
     except OSError:
-        return Found()
+        return SessionFacts()
     for directory in entries:
         path = directory / EVENTS_NAME
         try:
@@ -57,10 +57,10 @@ def find(copilot_home: Path) -> Found:
             found.append((changed, path))
         else:
             unreadable += 1
-    return Found(tuple(path for _, path in sorted(found, reverse=True)), unreadable)
+    return SessionFacts(tuple(path for _, path in sorted(found, reverse=True)), unreadable)
 
 
-def copilot_home(facts: Facts, found: Found) -> Iterator[Check]:
+def copilot_home(facts: Facts, found: SessionFacts) -> Iterator[Check]:
     """Tell whether the sessions are where we look for them."""
     name, root = "sessions", facts.copilot_home / "session-state"
     elsewhere = "if the CLI keeps its files elsewhere, set copilot_home (or COPILOT_HOME)"
@@ -87,7 +87,7 @@ def copilot_home(facts: Facts, found: Found) -> Iterator[Check]:
         yield Check(name, "note", detail, f"use the Copilot CLI once; {elsewhere}")
 
 
-def cli_versions(found: Found) -> Iterator[Check]:
+def cli_versions(found: SessionFacts) -> Iterator[Check]:
     """Say which versions of the CLI wrote the newest sessions, and whether they are ones we know."""
     versions = Counter(_version_of(path) for path in found.files[:_VERSIONED_SESSIONS])
     if not versions:
@@ -124,7 +124,7 @@ def _dotted(version: Iterable[int]) -> str:
     return ".".join(map(str, version))
 
 
-def event_types(facts: Facts, found: Found) -> Iterator[Check]:
+def event_types(facts: Facts, found: SessionFacts) -> Iterator[Check]:
     """Count the durable events of types that are not in our list; they are delivered as any other.
 
     Of sources without files, what the running exporter has counted: the passing events and methods too.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from exporter.pipeline.sink_state import SinkState
 
 
-class Sums:
+class FeedSums:
     """What is counted of segments that are not sent, and sent beside the lanes: nothing, for most feeds."""
 
     counts = False
@@ -50,7 +50,7 @@ class Feed(ABC):
     holds_events: ClassVar[bool]
     """Whether the sink holds the events themselves, so that it can be asked for them by their ids."""
     keep_live = False
-    sums = Sums()
+    sums = FeedSums()
     reads_with: object
 
     @abstractmethod

@@ -16,7 +16,7 @@ from exporter.core.delivery.batches import Again, Delivery, Done, Leave, Quarant
 from exporter.core.delivery.gate import Closed, Go, Hold
 from exporter.core.delivery.segment import Segment
 from exporter.core.delivery.verdict import Later, Unauthorized
-from exporter.pipeline.feed import Sums
+from exporter.pipeline.feed import FeedSums
 from exporter.pipeline.sink_state import SinkState
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 from exporter.state.pending_metrics import sum_up, waiting
@@ -45,7 +45,7 @@ class PendingSums(Protocol):
     def state(self) -> bytes: ...
 
 
-class MetricSender(Sums):
+class MetricSender(FeedSums):
     """Sends the sums of one sink, every `interval_seconds` or as soon as somebody waits for them."""
 
     counts = True

@@ -16,7 +16,7 @@ from exporter.core.delivery.batches import BatchLimits
 from exporter.core.delivery.position import START, Position
 from exporter.core.delivery.reconcile import Walk
 from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Segment
-from exporter.pipeline.feed import Feed, Sums
+from exporter.pipeline.feed import Feed, FeedSums
 from exporter.pipeline.record_cache import Pack, Place, Record, RecordCache, SegmentRecords
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sources.files.cli_process import has_crashed, is_locked
@@ -183,9 +183,15 @@ class RecordFeed(Feed):
     holds_events = False
 
     def __init__(
-        self, mapper: Mapper, signal: str, *, repeats: bool = True, pack: Pack | None = None, sums: Sums | None = None
+        self,
+        mapper: Mapper,
+        signal: str,
+        *,
+        repeats: bool = True,
+        pack: Pack | None = None,
+        sums: FeedSums | None = None,
     ) -> None:
-        self.sums = sums or Sums()
+        self.sums = sums or FeedSums()
         self.reads_with = self._mapper = mapper
         self._signal = signal
         self._repeats = repeats

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.cli.output.events import EventLines, summary
-from exporter.cli.output.table import View
+from exporter.cli.output.table import TerminalView
 
 
 def event(kind: str, /, **data: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def test_an_event_says_what_matters_of_it(given_event: dict[str, Any], said: str
 
 
 def test_a_new_day_is_announced_once() -> None:
-    lines = EventLines(View(80))
+    lines = EventLines(TerminalView(80))
     first, second = (lines.text(json.dumps(event("user.message", content="hi")).encode()) for _ in range(2))
 
     assert "2026\n" in first
@@ -56,11 +56,11 @@ def test_a_new_day_is_announced_once() -> None:
 
 
 def test_what_cannot_be_read_is_still_a_line() -> None:
-    assert EventLines(View(80)).text(b'{"type":') == "--:--:--  (not readable) 8 bytes"
+    assert EventLines(TerminalView(80)).text(b'{"type":') == "--:--:--  (not readable) 8 bytes"
 
 
 def test_every_event_of_the_demo_fits_the_terminal() -> None:
-    lines = EventLines(View(80))
+    lines = EventLines(TerminalView(80))
     recorded = files("exporter.demo").joinpath("session.jsonl").read_bytes().splitlines()
 
     assert max(len(shown) for line in recorded for shown in lines.text(line).splitlines()) <= 80
@@ -92,4 +92,4 @@ FIELDS = st.sampled_from(
 def test_fields_of_any_shape_do_not_stop_the_line(kind: str, data: dict[str, Any]) -> None:
     line = json.dumps(event(kind, **data)).encode()
 
-    assert EventLines(View(80)).text(line)
+    assert EventLines(TerminalView(80)).text(line)

@@ -8,7 +8,7 @@ import pytest
 from exporter.cli.output.notices import Notices, as_mapping, notice_text, ready_text
 from exporter.cli.output.output import Output
 from exporter.cli.output.progress import progress_text
-from exporter.cli.output.table import Palette, View
+from exporter.cli.output.table import Palette, TerminalView
 from exporter.core.notice import Level, Notice
 
 PLAIN = Palette()
@@ -23,7 +23,7 @@ READY: dict[str, Any] = {
 
 
 def test_up_says_where_the_page_is_and_that_nothing_leaves() -> None:
-    assert ready_text(READY, View()).splitlines() == [
+    assert ready_text(READY, TerminalView()).splitlines() == [
         "Mission Control     http://127.0.0.1:8411/",
         "sessions            12 from the last 7 days, 34,120 events (18.2 MB)",
         "secrets redacted    41",
@@ -36,18 +36,18 @@ def test_up_says_where_the_page_is_and_that_nothing_leaves() -> None:
 def test_up_names_what_leaves_and_what_it_found_and_did_not_use() -> None:
     more = {"leaves": ["https://mc.example.com/agents"], "found_not_used": ["COPILOT_MC_BASE_URL", "OTEL_SERVICE_NAME"]}
 
-    shown = ready_text(READY | more, View())
+    shown = ready_text(READY | more, TerminalView())
 
     assert "leaves the machine  redacted events to https://mc.example.com/agents" in shown
     assert "found, not used     COPILOT_MC_BASE_URL and OTEL_SERVICE_NAME" in shown
 
 
 def test_up_without_a_session_offers_the_demo() -> None:
-    assert "exporter up --demo" in ready_text({"url": "http://127.0.0.1:8411/"}, View())
+    assert "exporter up --demo" in ready_text({"url": "http://127.0.0.1:8411/"}, TerminalView())
 
 
 def test_up_beside_an_exporter_that_does_not_tell_its_numbers_shows_none() -> None:
-    assert ready_text({"url": "http://127.0.0.1:8411/", "attached": True}, View()).splitlines() == [
+    assert ready_text({"url": "http://127.0.0.1:8411/", "attached": True}, TerminalView()).splitlines() == [
         "Mission Control  http://127.0.0.1:8411/",
         "",
         "An exporter is already running; this is its page.",

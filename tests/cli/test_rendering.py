@@ -9,10 +9,10 @@ from exporter.cli.commands.quarantine import entry_text, outcome_text, quarantin
 from exporter.cli.commands.sessions import select, session_text, sessions_text
 from exporter.cli.commands.status import status_text
 from exporter.cli.commands.verify import verify_text
-from exporter.cli.output.table import View
+from exporter.cli.output.table import TerminalView
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
-PLAIN = View(now=NOW)
+PLAIN = TerminalView(now=NOW)
 ONE, TWO = "3f2ab1c0-0000-4000-8000-000000000001", "9c0d11e2-0000-4000-8000-000000000002"
 
 SINK: dict[str, Any] = {
@@ -117,13 +117,13 @@ def test_status_names_the_places_of_defects() -> None:
 
 
 def test_status_without_a_daemon_says_how_to_start_one() -> None:
-    shown = status_text({"daemon": {"running": False}, "sources": [], "sinks": []}, View(80, now=NOW))
+    shown = status_text({"daemon": {"running": False}, "sources": [], "sinks": []}, TerminalView(80, now=NOW))
 
     assert shown == "daemon  not running · start it with: exporter run"
 
 
 def test_status_fits_a_narrow_terminal_and_keeps_the_state() -> None:
-    shown = status_text(STATUS, View(60, now=NOW))
+    shown = status_text(STATUS, TerminalView(60, now=NOW))
 
     assert max(len(line) for line in shown.split("problems")[0].splitlines() if "daemon" not in line) <= 60
     assert "unreachable  1,204 events" in shown
@@ -150,7 +150,7 @@ def test_sessions_are_chosen_by_state_and_time_the_latest_first() -> None:
 
 
 def test_no_session_is_explained() -> None:
-    assert "appears after its first message is sent" in sessions_text([], {}, View(80, now=NOW))
+    assert "appears after its first message is sent" in sessions_text([], {}, TerminalView(80, now=NOW))
 
 
 def test_a_session_is_shown_with_everything_known_of_it() -> None:
@@ -180,7 +180,7 @@ BACKFILL: list[dict[str, Any]] = [
 
 
 def test_backfill_ends_with_the_sum() -> None:
-    assert backfill_text(BACKFILL, View(100), dry_run=False).splitlines() == [
+    assert backfill_text(BACKFILL, TerminalView(100), dry_run=False).splitlines() == [
         "SESSION   SINK   EVENTS     SIZE  REDACTED  STATE",
         "3f2ab1c0  local     118  58.0 kB         2  delivered",
         "9c0d11e2  local       1    190 B            gave up",
@@ -192,7 +192,7 @@ def test_backfill_ends_with_the_sum() -> None:
 def test_a_session_that_goes_to_several_sinks_counts_once_in_the_sum() -> None:
     signals = [BACKFILL[0] | {"sink": f"otel:{signal}"} for signal in ("traces", "metrics", "logs")]
 
-    shown = backfill_text(signals, View(100), dry_run=False)
+    shown = backfill_text(signals, TerminalView(100), dry_run=False)
 
     assert shown.endswith("118 events (58.0 kB) delivered, 2 secrets redacted.")
 
@@ -220,7 +220,7 @@ VERIFY: dict[str, Any] = {
 
 
 def test_verify_says_that_all_is_equal() -> None:
-    shown = verify_text([VERIFY, VERIFY | {"session": TWO, "receiver": None}], View(100))
+    shown = verify_text([VERIFY, VERIFY | {"session": TWO, "receiver": None}], TerminalView(100))
 
     assert shown.endswith("2 comparisons, all equal.")
     assert "3f2ab1c0  local  equal     118        118       118" in shown
@@ -230,7 +230,7 @@ def test_verify_names_the_ids_that_differ() -> None:
     missing = [f"event-{n:02}" for n in range(25)]
     row = VERIFY | {"equal": False, "missing": missing, "different": ["event-99"], "receiver": 93}
 
-    shown = verify_text([row], View(100))
+    shown = verify_text([row], TerminalView(100))
 
     assert "3f2ab1c0 at local\n  missing at the receiver: 25 events\n    event-00" in shown
     assert "    event-02\n    and 22 more (use --json to list all)\n  different content: 1 event\n    event-99" in shown
@@ -272,14 +272,14 @@ ENTRY: dict[str, Any] = {
 
 
 def test_quarantine_tells_reason_place_and_age() -> None:
-    assert quarantine_text([ENTRY], View(100, now=NOW)).splitlines() == [
+    assert quarantine_text([ENTRY], TerminalView(100, now=NOW)).splitlines() == [
         "N  REASON    SESSION   OFFSET   SIZE  SINK       SINCE    DETAIL",
         "3  not json  3f2ab1c0   8,812  190 B  all sinks  1 h ago  bad event",
     ]
 
 
 def test_an_empty_quarantine_is_good_news() -> None:
-    assert quarantine_text([], View(80, now=NOW)) == "Nothing is quarantined."
+    assert quarantine_text([], TerminalView(80, now=NOW)) == "Nothing is quarantined."
 
 
 def test_a_quarantined_event_is_shown_only_when_redaction_passed_it() -> None:
@@ -315,7 +315,7 @@ CHECKS: list[dict[str, Any]] = [
 
 
 def test_doctor_puts_the_remedy_below_the_problem() -> None:
-    assert doctor_text(CHECKS, View(100)).splitlines() == [
+    assert doctor_text(CHECKS, TerminalView(100)).splitlines() == [
         "ok       state directory  0700, on ext4",
         "FAILED   clock            two hours ahead of the receiver",
         "                          -> turn on time synchronisation",
@@ -327,7 +327,7 @@ def test_doctor_puts_the_remedy_below_the_problem() -> None:
 
 
 def test_doctor_wraps_on_a_narrow_terminal() -> None:
-    shown = doctor_text(CHECKS, View(50))
+    shown = doctor_text(CHECKS, TerminalView(50))
 
     assert max(len(line) for line in shown.splitlines()) <= 50
-    assert doctor_text(CHECKS[:1], View(50)).endswith("1 check: no problems found.")
+    assert doctor_text(CHECKS[:1], TerminalView(50)).endswith("1 check: no problems found.")

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from exporter.cli.output.table import Cell, Column, Palette, View, pairs, table
+from exporter.cli.output.table import Cell, Column, Palette, TerminalView, pairs, table
 from exporter.cli.output.text import columns
 
 HEADS = (Column("ID"), Column("EVENTS", right=True, spare=1), Column("HOST", spare=2), Column("TITLE", flex=True))
@@ -14,7 +14,7 @@ ROWS = [
 
 
 def test_columns_are_aligned_and_numbers_stand_right() -> None:
-    assert table(HEADS, ROWS, View(None)).splitlines() == [
+    assert table(HEADS, ROWS, TerminalView(None)).splitlines() == [
         "ID        EVENTS  HOST         TITLE",
         "3f2ab1c0      34  laptop       Why the tide table fails at night",
         "9c0d11e2  12,480  workstation  灯台",
@@ -22,18 +22,18 @@ def test_columns_are_aligned_and_numbers_stand_right() -> None:
 
 
 def test_the_flexible_column_is_cut_first() -> None:
-    assert table(HEADS, ROWS, View(50)).splitlines()[1] == "3f2ab1c0      34  laptop       Why the tide table…"
+    assert table(HEADS, ROWS, TerminalView(50)).splitlines()[1] == "3f2ab1c0      34  laptop       Why the tide table…"
 
 
 def test_spare_columns_leave_when_cutting_is_not_enough() -> None:
-    assert table(HEADS, ROWS, View(35)).splitlines()[0] == "ID        EVENTS  TITLE"
-    assert table(HEADS, ROWS, View(24)).splitlines()[1] == "3f2ab1c0  Why the tide…"
+    assert table(HEADS, ROWS, TerminalView(35)).splitlines()[0] == "ID        EVENTS  TITLE"
+    assert table(HEADS, ROWS, TerminalView(24)).splitlines()[1] == "3f2ab1c0  Why the tide…"
 
 
 def test_a_column_with_nothing_in_it_is_not_shown() -> None:
     rows = [[Cell("3f2ab1c0"), Cell("34"), Cell(""), Cell("")]]
 
-    assert table(HEADS, rows, View(None)) == "ID        EVENTS\n3f2ab1c0      34"
+    assert table(HEADS, rows, TerminalView(None)) == "ID        EVENTS\n3f2ab1c0      34"
 
 
 @given(
@@ -44,7 +44,7 @@ def test_a_column_with_nothing_in_it_is_not_shown() -> None:
 def test_no_line_is_wider_than_the_terminal(width: int, texts: list[list[str]]) -> None:
     rows = [[Cell(row[0][:8]), Cell(row[1]), Cell(row[2]), Cell(row[3])] for row in texts]
 
-    shown = table(HEADS, rows, View(width))
+    shown = table(HEADS, rows, TerminalView(width))
 
     assert max(columns(line) for line in shown.split("\n")) <= width
 
@@ -52,7 +52,7 @@ def test_no_line_is_wider_than_the_terminal(width: int, texts: list[list[str]]) 
 def test_colour_does_not_move_anything() -> None:
     rows = [[Cell("3f2ab1c0", "good"), Cell("34"), Cell("a", "bad"), Cell("b")]]
 
-    colored = table(HEADS, rows, View(palette=Palette(enabled=True)))
+    colored = table(HEADS, rows, TerminalView(palette=Palette(enabled=True)))
 
     assert "\x1b[32m3f2ab1c0\x1b[0m      34  \x1b[31ma\x1b[0m     b" in colored
 
@@ -60,4 +60,4 @@ def test_colour_does_not_move_anything() -> None:
 def test_pairs_without_a_value_are_left_out() -> None:
     rows = [("title", Cell("Tides")), ("model", Cell("")), ("last activity", Cell("just now"))]
 
-    assert pairs(rows, View()) == "title          Tides\nlast activity  just now"
+    assert pairs(rows, TerminalView()) == "title          Tides\nlast activity  just now"

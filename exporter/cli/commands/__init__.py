@@ -1,4 +1,7 @@
 """The commands: one file for each, or for each group whose commands belong together.
 
-Those of `exporter redact` have a package of their own.
+up, run, backfill, status, verify, doctor   what people type every day
+sessions, quarantine, archive, config, tap, dashboards, completion, mission_control   groups and helpers
+
+The commands below `exporter redact` have a package of their own.
 """

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from exporter.cli.command import command, exactly_one, option, session_options
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Cell, Column, Tone, View, table
+from exporter.cli.output.table import Cell, Column, TerminalView, Tone, table
 from exporter.cli.output.text import count, number, plain, size, words
 from exporter.cli.session_ids import shown_ids, whole_ids
 from exporter.cli.values import When
@@ -68,7 +68,7 @@ def backfill(
     return context.report(answer, lambda view: backfill_text(answer["sessions"], view, dry_run=dry_run))
 
 
-def backfill_text(sessions: Sequence[Mapping[str, Any]], view: View, *, dry_run: bool) -> str:
+def backfill_text(sessions: Sequence[Mapping[str, Any]], view: TerminalView, *, dry_run: bool) -> str:
     """A line per session and sink, and the sum."""
     if not sessions:
         return "No sessions to deliver."

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from exporter.cli.command import argument, command, option
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Cell, Column, View, table
+from exporter.cli.output.table import Cell, Column, TerminalView, table
 from exporter.cli.output.text import count, plain
 from exporter.cli.values import FILE
 
@@ -43,7 +43,7 @@ def _value(row: "SettingRow") -> object:
     return None if row.value == NOT_SET else tomllib.loads(f"value = {row.value}")["value"]
 
 
-def settings_text(rows: "list[SettingRow]", view: View, *, with_origin: bool) -> str:
+def settings_text(rows: "list[SettingRow]", view: TerminalView, *, with_origin: bool) -> str:
     """A line per setting, what is not at its default standing out."""
     heads = (Column("SETTING"), Column("VALUE", flex=True), Column("FROM" if with_origin else ""))
     cells = [

@@ -8,7 +8,7 @@ from typing import Any, Final
 from config.errors import ConfigError
 from exporter.cli.command import command, option
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Tone, View
+from exporter.cli.output.table import TerminalView, Tone
 from exporter.cli.output.text import columns, count, listing, plain
 from exporter.cli.values import FILE
 from exporter.errors import Exit, SettingsError
@@ -55,7 +55,7 @@ def doctor(context: CommandContext, bundle: str | None, schema: bool) -> int:
     return code
 
 
-def doctor_text(checks: Sequence[Mapping[str, Any]], view: View) -> str:
+def doctor_text(checks: Sequence[Mapping[str, Any]], view: TerminalView) -> str:
     """A line per check, its remedy below where there is one, and the sum."""
     wide = max((columns(plain(check["name"])) for check in checks), default=0)
     margin = " " * (_MARK_WIDTH + wide + 2)
@@ -72,7 +72,7 @@ def doctor_text(checks: Sequence[Mapping[str, Any]], view: View) -> str:
     return "\n".join([*lines, "", _sum(checks)])
 
 
-def _wrapped(said: str, view: View, margin: str) -> list[str]:
+def _wrapped(said: str, view: TerminalView, margin: str) -> list[str]:
     text = plain(said)
     if view.width is None or columns(text) <= view.width - len(margin):
         return [text]

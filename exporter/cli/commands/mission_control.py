@@ -8,7 +8,7 @@ import click
 
 from exporter.cli.command import argument, command, option
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Column, View, table
+from exporter.cli.output.table import Column, TerminalView, table
 from exporter.cli.values import FILE, WholeNumber
 from exporter.errors import UsageError
 
@@ -135,7 +135,7 @@ def token(context: CommandContext, action: str, name: str | None, upload_only: b
     return 0
 
 
-def _tokens_text(tokens: list[dict[str, Any]], view: View) -> str:
+def _tokens_text(tokens: list[dict[str, Any]], view: TerminalView) -> str:
     if not tokens:
         return "No tokens. Create one with: exporter mission-control token create NAME"
     rows = [

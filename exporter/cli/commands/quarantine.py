@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from exporter.cli.command import argument, command
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Cell, Column, View, pairs, table
+from exporter.cli.output.table import Cell, Column, TerminalView, pairs, table
 from exporter.cli.output.text import ago, count, number, plain, size, words
 from exporter.cli.session_ids import shown_ids
 from exporter.cli.values import WholeNumber
@@ -66,7 +66,7 @@ def drop(context: CommandContext, numbers: tuple[int, ...]) -> int:
     return context.report(answer, lambda _: outcome_text("dropped", answer))
 
 
-def quarantine_text(entries: Sequence[Mapping[str, Any]], view: View) -> str:
+def quarantine_text(entries: Sequence[Mapping[str, Any]], view: TerminalView) -> str:
     """A line per entry."""
     if not entries:
         return "Nothing is quarantined."
@@ -87,7 +87,7 @@ def quarantine_text(entries: Sequence[Mapping[str, Any]], view: View) -> str:
     return table(_COLUMNS, rows, view)
 
 
-def entry_text(entry: Mapping[str, Any], view: View, *, is_whole: bool = True) -> str:
+def entry_text(entry: Mapping[str, Any], view: TerminalView, *, is_whole: bool = True) -> str:
     """One entry; the event itself only when `text` holds it, which it does only if redaction passed it.
 
     A long event is shown from its beginning alone, unless `is_whole`.

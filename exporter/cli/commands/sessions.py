@@ -10,7 +10,7 @@ import click
 from exporter.cli.command import command, option, session_argument
 from exporter.cli.context import CommandContext
 from exporter.cli.output.events import EventLines
-from exporter.cli.output.table import Cell, Column, Tone, View, pairs, table
+from exporter.cli.output.table import Cell, Column, TerminalView, Tone, pairs, table
 from exporter.cli.output.text import ago, count, moment, number, plain, words
 from exporter.cli.session_ids import shown_ids, whole_ids
 from exporter.cli.values import When
@@ -97,7 +97,7 @@ def select(
     return sorted(chosen, key=active, reverse=True)
 
 
-def sessions_text(sessions: Sequence[Mapping[str, Any]], names: Mapping[str, str], view: View) -> str:
+def sessions_text(sessions: Sequence[Mapping[str, Any]], names: Mapping[str, str], view: TerminalView) -> str:
     """A line per session, ids shortened as `names` says."""
     if not sessions:
         return "No sessions found. A session appears after its first message is sent."
@@ -117,7 +117,7 @@ def sessions_text(sessions: Sequence[Mapping[str, Any]], names: Mapping[str, str
     return table(_COLUMNS, rows, view)
 
 
-def session_text(session: Mapping[str, Any], view: View) -> str:
+def session_text(session: Mapping[str, Any], view: TerminalView) -> str:
     """Everything that is known of one session, then a line per sink."""
     tokens = session.get("tokens") or {}
     used = [f"{number(tokens[kind]['value'])} {kind}" for kind in ("input", "output") if tokens.get(kind)]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from exporter.cli.command import command
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Cell, Column, Tone, View, pairs, table
+from exporter.cli.output.table import Cell, Column, TerminalView, Tone, pairs, table
 from exporter.cli.output.text import ago, count, duration, number, plain, size, words
 
 _SINKS: Final = (
@@ -34,7 +34,7 @@ def status(context: CommandContext) -> int:
     return context.report(answer, lambda view: status_text(answer, view))
 
 
-def status_text(status: Mapping[str, Any], view: View) -> str:
+def status_text(status: Mapping[str, Any], view: TerminalView) -> str:
     """The daemon, then a line per sink, then a line per source with its problems."""
     facts = [("daemon", _daemon(status["daemon"], view.now))]
     if defects := status["daemon"].get("defects"):

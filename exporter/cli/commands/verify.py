@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from exporter.cli.command import command, exactly_one, option, session_options
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Cell, Column, Tone, View, table
+from exporter.cli.output.table import Cell, Column, TerminalView, Tone, table
 from exporter.cli.output.text import count, number, plain
 from exporter.cli.session_ids import shown_ids, whole_ids
 
@@ -51,7 +51,7 @@ def verify(context: CommandContext, session: tuple[str, ...], all_: bool, repair
     return context.report(answer, lambda view: verify_text(answer["sessions"], view))
 
 
-def verify_text(sessions: Sequence[Mapping[str, Any]], view: View) -> str:
+def verify_text(sessions: Sequence[Mapping[str, Any]], view: TerminalView) -> str:
     """A line per session and sink, the ids that differ, and the verdict over all."""
     if not sessions:
         return "Nothing to compare: no sessions, or no sink that can be asked what it holds."
@@ -93,7 +93,7 @@ def _differences(row: Mapping[str, Any]) -> Iterator[str]:
                 yield f"    and {len(ids) - IDS_SHOWN_MAX:,} more (use --json to list all)"
 
 
-def _totals(sessions: Sequence[Mapping[str, Any]], view: View) -> Iterator[str]:
+def _totals(sessions: Sequence[Mapping[str, Any]], view: TerminalView) -> Iterator[str]:
     """How many are how, and what is in quarantine, which is at no receiver and is no difference."""
     verdicts = Counter("equal" if row["equal"] else row.get("verdict", "different") for row in sessions)
     compared, wrong, equal = count(len(sessions), "comparison"), verdicts.pop("different", 0), verdicts.pop("equal", 0)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, Final
 
-from exporter.cli.output.table import Tone, View
+from exporter.cli.output.table import TerminalView, Tone
 from exporter.cli.output.text import moment, number, plain, shorten
 
 TYPE_WIDTH: Final = 26
@@ -23,7 +23,7 @@ _TONES: dict[str, Tone] = {
 class EventLines:
     """Renders events one after the other; a new day is announced by a line of its own."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: TerminalView) -> None:
         self._palette = view.palette
         self._text_width = max(20, view.width - len("00:00:00  ") - TYPE_WIDTH) if view.width else TEXT_MAX
         self._day: date | None = None

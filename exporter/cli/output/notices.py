@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from exporter.cli.output.output import Output, to_json
 from exporter.cli.output.progress import ProgressBar
-from exporter.cli.output.table import Cell, Palette, Tone, Value, View, pairs
+from exporter.cli.output.table import Cell, Palette, TerminalView, Tone, Value, pairs
 from exporter.cli.output.text import count, listing, plain, size, words
 from exporter.core.notice import Notice
 
@@ -78,7 +78,7 @@ def _shown(value: object) -> str:
     return listing(map(plain, value)) if isinstance(value, list | tuple) else plain(value)
 
 
-def ready_text(ready: Mapping[str, Any], view: View) -> str:
+def ready_text(ready: Mapping[str, Any], view: TerminalView) -> str:
     """What `up` says once it is up.
 
     Fields, all but `url` optional: `attached` (a daemon was running already, and what it told is all that is known),

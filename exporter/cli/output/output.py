@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import IO
 
-from exporter.cli.output.table import Palette, View
+from exporter.cli.output.table import Palette, TerminalView
 from exporter.cli.output.text import plain
 
 
@@ -27,13 +27,13 @@ class Output:
         self.on_terminal = sys.stdout.isatty()
         self.notices_on_terminal = sys.stderr.isatty()
         width = max(40, shutil.get_terminal_size().columns) if self.on_terminal else None
-        self.view = View(width, Palette(color and self.on_terminal))
+        self.view = TerminalView(width, Palette(color and self.on_terminal))
         self.notice_palette = Palette(color and self.notices_on_terminal)
         for stream in (sys.stdout, sys.stderr):
             if callable(reconfigure := getattr(stream, "reconfigure", None)):
                 reconfigure(errors="backslashreplace")
 
-    def result(self, document: object, render: Callable[[View], str]) -> None:
+    def result(self, document: object, render: Callable[[TerminalView], str]) -> None:
         """The answer of a command: the document itself with --json, else what `render` makes of it."""
         if self.as_json:
             self.write(to_json(document, indent=2 if self.on_terminal else None))

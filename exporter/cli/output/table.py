@@ -25,7 +25,7 @@ class Palette:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TerminalView:
     """For whom a text is made: how wide the terminal is (None: nothing is cut), in which colours, and at what time."""
 
     width: int | None = None
@@ -54,7 +54,7 @@ class Column:
     spare: int = 0
 
 
-def table(heads: Sequence[Column], rows: Iterable[Sequence[Value]], view: View) -> str:
+def table(heads: Sequence[Column], rows: Iterable[Sequence[Value]], view: TerminalView) -> str:
     """The rows below their headers, no line wider than the view, and no column without a value."""
     cells = [[_cell(value) for value in row] for row in rows]
     keep = [index for index in range(len(heads)) if any(row[index].text for row in cells)]
@@ -102,7 +102,7 @@ def _line(places: Sequence[tuple[_Shown, Column, int]], palette: Palette) -> str
     return GAP.join(parts).rstrip()
 
 
-def pairs(rows: Iterable[tuple[str, Value]], view: View) -> str:
+def pairs(rows: Iterable[tuple[str, Value]], view: TerminalView) -> str:
     """Name and value, one pair a line; a pair without a value is left out."""
     shown = [(plain(name), cell) for name, value in rows if (cell := _cell(value)).text]
     wide = max((columns(name) for name, _ in shown), default=0)

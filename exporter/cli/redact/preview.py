@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from exporter.cli.command import command, option
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Column, Palette, View, table
+from exporter.cli.output.table import Column, Palette, TerminalView, table
 from exporter.cli.output.text import count, number, plain, words
 from exporter.cli.session_ids import resolve_id
 from exporter.cli.values import SessionId, sessions_on_disk
@@ -108,7 +108,7 @@ def _hidden(pieces: "Sequence[PreviewPiece]") -> str:
     return "".join(BULLETS if piece.finding else piece.text for piece in pieces)
 
 
-def preview_text(found: Previewed, view: View) -> str:
+def preview_text(found: Previewed, view: TerminalView) -> str:
     """The counts by rule, then every place with the text around it."""
     lines = []
     for place in found.places:
@@ -118,7 +118,7 @@ def preview_text(found: Previewed, view: View) -> str:
     return "\n".join([*_summary(found, view), *lines])
 
 
-def diff_text(found: Previewed, view: View) -> str:
+def diff_text(found: Previewed, view: TerminalView) -> str:
     """A diff of every line that changes; the secrets in what is removed are bullets."""
     if not found.places:
         return "\n".join(_summary(found, view))
@@ -150,7 +150,7 @@ def _without_breaks(text: str) -> str:
     return f"{' ' * text[:1].isspace()}{safe}{' ' * text[-1:].isspace()}" if safe else " "
 
 
-def _summary(found: Previewed, view: View) -> Iterator[str]:
+def _summary(found: Previewed, view: TerminalView) -> Iterator[str]:
     events = len({place.event for place in found.places})
     if not found.places:
         yield f"Nothing would be redacted in the {count(found.events, 'event')} of {found.session}."

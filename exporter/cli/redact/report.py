@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from exporter.cli.command import command, option
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Cell, Column, View, table
+from exporter.cli.output.table import Cell, Column, TerminalView, table
 from exporter.cli.output.text import count, number, plain
 from exporter.cli.session_ids import shown_ids
 from exporter.cli.values import When
@@ -66,7 +66,7 @@ def report_of(counts: "Sequence[Counted]") -> dict[str, Any]:
     }
 
 
-def report_text(report: dict[str, Any], view: View) -> str:
+def report_text(report: dict[str, Any], view: TerminalView) -> str:
     """The total, then a table each by rule, session and day."""
     span = f" since {report['since']}" if report["since"] else ""
     others = []

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from exporter.cli.command import command
 from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Cell, Column, Tone, View, table
+from exporter.cli.output.table import Cell, Column, TerminalView, Tone, table
 from exporter.cli.output.text import count, plain
 
 _COLUMNS: Final = (
@@ -31,7 +31,7 @@ def rules(context: CommandContext) -> int:
     return context.report(answer, lambda view: rules_text(answer, view))
 
 
-def rules_text(answer: Mapping[str, Any], view: View) -> str:
+def rules_text(answer: Mapping[str, Any], view: TerminalView) -> str:
     """A line per rule, then how many there are, of which packs, and what searches."""
     rows = [
         (

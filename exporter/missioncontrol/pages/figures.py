@@ -94,25 +94,25 @@ Number = tuple[bool, str, str, str]
 """Whether another number stands before it; all digits, how it is shown, and what it counts."""
 
 
-class Told(NamedTuple):
+class SourcedFigure(NamedTuple):
     """What some sources tell in common."""
 
     numbers: list[Number]
     sources: str
 
 
-def tokens(figures: Figures, *, long: bool = False) -> list[Told]:
+def tokens(figures: Figures, *, long: bool = False) -> list[SourcedFigure]:
     """Return tokens by source; sources that say the same are named together, others stand below each other."""
     names = _TOKENS if long else _TOKENS_SHORT
     return _told({name: figures[name] for name in names if name in figures}, names, short_number, long)
 
 
-def cost(figures: Figures, *, long: bool = False) -> list[Told]:
+def cost(figures: Figures, *, long: bool = False) -> list[SourcedFigure]:
     """Return the cost by source."""
     return _told({"cost": figures.get("cost", {})}, {"cost": ""}, lambda value: f"{value:,.2f}", long)
 
 
-def _told(figures: Figures, names: dict[str, str], shorten: Callable[[float], str], long: bool) -> list[Told]:
+def _told(figures: Figures, names: dict[str, str], shorten: Callable[[float], str], long: bool) -> list[SourcedFigure]:
     """Return a line for each source, one line for sources whose numbers are equal to the last digit.
 
     Where the two differ and would look alike when they are shortened, their digits are told.
@@ -127,9 +127,9 @@ def _told(figures: Figures, names: dict[str, str], shorten: Callable[[float], st
             line = numbers.setdefault(source, [])
             line.append((bool(line), digits[source], shown[source], names[name]))
     named = SOURCES if long else _SHORT
-    lines = [Told(numbers[source], named[source]) for source in SOURCES if source in numbers]
+    lines = [SourcedFigure(numbers[source], named[source]) for source in SOURCES if source in numbers]
     if len(lines) == 2 and lines[0].numbers == lines[1].numbers:
-        return [Told(lines[0].numbers, f"{lines[0].sources} = {lines[1].sources}")]
+        return [SourcedFigure(lines[0].numbers, f"{lines[0].sources} = {lines[1].sources}")]
     return lines
 
 

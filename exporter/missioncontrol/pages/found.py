@@ -10,7 +10,7 @@ from exporter.missioncontrol.search import search_query
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResults:
     """The newest events that say the words; None where the words are none that an event can be found by."""
 
     words: str
@@ -18,13 +18,13 @@ class Found:
     has_more: bool = False
 
 
-async def find(request: Request, session_id: str | None, limit: int, length_min: int = 0) -> Found | None:
+async def find(request: Request, session_id: str | None, limit: int, length_min: int = 0) -> SearchResults | None:
     """Return what the words of the request are found in; None when there are none, or too few letters."""
     words = request.query_params.get("q", "")
     query = search_query.understand(words)
     if query is None:
-        return Found(words) if words.strip() else None
+        return SearchResults(words) if words.strip() else None
     if len(words) < length_min:
         return None
     events, following = await receiver_of(request).find(query, None, session_id, limit)
-    return Found(words, events, following is not None)
+    return SearchResults(words, events, following is not None)

@@ -16,13 +16,7 @@ import msgspec
 
 from exporter.core.events.envelope import REFUSALS
 from exporter.sources.remote import Callbacks, Counts, LostError, Observed, Want
-from exporter.sources.rpc.connection import (
-    METHOD_NOT_FOUND,
-    REQUESTS,
-    AnswerTooLongError,
-    CallError,
-    RpcConnection,
-)
+from exporter.sources.rpc.connection import METHOD_NOT_FOUND, REQUESTS, AnswerTooLongError, CallError, RpcConnection
 from exporter.sources.rpc.messages import Connected, Lifecycle, read_pushed, read_sessions
 from exporter.sources.rpc.session import Follower, State
 
