@@ -1,6 +1,6 @@
-"""The command line: arguments come in, an exit code and text or JSON go out; what commands do is asked of `exporter.app`.
+"""The command line: arguments come in, text or JSON and an exit code go out; `exporter.app` does the work.
 
-Read `main` (one command line and its ending), `registry` (the list of commands), `groups` (the overview and the groups),
+Read `main` (one command line and its ending), `registry` (the list of commands), `groups` (overview and groups),
 `command` (what every command has), then a file of `commands` or `redact`. `values` reads arguments, `session_ids` finds
 sessions by a prefix, `context` is what a command gets, `output` is how it writes.
 
