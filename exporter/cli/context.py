@@ -1,6 +1,5 @@
 """What a command gets: where to write, the settings, and a way to ask the exporter."""
 
-import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,6 +34,8 @@ class CommandContext:
     def ask(self, request: dict[str, object]) -> dict[str, Any]:
         """The answer of the daemon if one runs, else of this process; progress is shown meanwhile."""
         settings = self.load().settings
+        import asyncio
+
         from exporter import app
 
         with ProgressBar(self.out) as progress:
