@@ -19,9 +19,9 @@ from tests.cli.program import command, environment
 
 LONG_WORK = """
 from exporter.cli.output import Output
-from exporter.cli.progress import Progress
+from exporter.cli.progress import ProgressBar
 
-with Progress(Output(as_json=False, quiet={quiet}, color=True)) as progress:
+with ProgressBar(Output(as_json=False, quiet={quiet}, color=True)) as progress:
     for done in range(0, 11):
         progress.update({{"sessions": 2, "sessions_done": done // 5, "events": done * 10, "bytes": done}})
 """
