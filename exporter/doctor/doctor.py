@@ -16,7 +16,8 @@ from exporter.doctor.telemetry import cli_telemetry
 async def doctor(facts: Facts, *, schema: bool = False, bundle: Path | None = None) -> dict[str, Any]:
     """Return `{"checks": [...], "bundle": path or None}`; whatever is broken is a check and never raises.
 
-    Writes nothing but the bundle, and makes one request to each sink. With `schema` every session file is read.
+    Writes nothing but the bundle, and into an archive's directory a file that has no name; asks each sink once. With
+    `schema` every session file is read.
     """
     probing = asyncio.gather(*map(_attempted, facts.sinks))
     local, probes = await asyncio.gather(asyncio.to_thread(_local, facts, schema=schema), probing)
