@@ -209,7 +209,7 @@ def _sink_states(
         from exporter.wiring.otlp import LANES, otlp_sinks
 
         for number, (name, one) in enumerate(settings.otel.items()):
-            told = tally.another() if number and tally is not None else tally
+            told = tally.for_endpoint() if number and tally is not None else tally
             for made in otlp_sinks(name, one, reader, exporter_id(store), notice, told):
                 sink_id = store.sink_id(made.sink.name, made.sink.url)
                 sink_state = SinkState(

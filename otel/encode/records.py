@@ -43,16 +43,6 @@ _LOG: Final = Struct("<BQBQ").pack
 _LOG_CONTEXT: Final = Struct("<2s16s2s8sBI").pack
 
 
-def span_bytes(span: Span, content: Content, semconv: Semconv) -> bytes:
-    """Return a span as a field of a request."""
-    return writer(content, semconv).span(span)
-
-
-def log_bytes(record: LogRecord, content: Content, semconv: Semconv, observed_ns: int) -> bytes:
-    """Return a log record as a field of a request; its body is in it only at content level `redacted`."""
-    return writer(content, semconv).log(record, observed_ns)
-
-
 def resource_bytes(
     attributes: Attributes, content: Content, semconv: Semconv, given: "Mapping[str, str] | None" = None
 ) -> bytes:

@@ -34,9 +34,9 @@ class Chats:
     def turn_started(self, agent: Invocation, event: Event, turn: Turn, now: int) -> None:
         """A turn begins: an answer is awaited."""
         if agent.chat is None or agent.chat_totals.calls:
-            self.release(agent, now)
+            self.finish_open(agent, now)
         agent.in_turn = agent.has_turns = True
-        agent.answered = agent.asked = False
+        agent.has_answered = agent.requested_tools = False
         agent.turns += 1
         agent.turn_id = turn.turn_id
         agent.interaction_id = turn.interaction_id or agent.interaction_id
@@ -69,10 +69,10 @@ class Chats:
             _describe(agent.chat, usage)
             return agent.chat.context
         if agent.held is not None:
-            self._let_go(agent)
+            self._emit_held(agent)
         span = agent.held = self._measured(agent.span.context, event.id, usage, now, agent)
         if agent.ended:
-            self._let_go(agent)
+            self._emit_held(agent)
         return span.context
 
     def answered(self, agent: Invocation, event: Event, message: AssistantMessage, now: int) -> Context | None:
@@ -82,7 +82,7 @@ class Chats:
         if not recorded and agent.awaiting is not None and agent.held is None:
             usage = Usage(model=message.model, output_tokens=message.output_tokens, api_call_id=message.api_call_id)
             agent.totals.add(usage)
-            agent.finish_reasons = ("tool_calls",) if agent.asked else ("stop",)
+            agent.finish_reasons = ("tool_calls",) if agent.requested_tools else ("stop",)
             if agent.chat is not None:
                 agent.chat_totals.add(usage)
                 _describe(agent.chat, usage)
@@ -96,23 +96,23 @@ class Chats:
             agent.response_id = message.api_call_id or agent.response_id
             agent.awaiting = None
         if span is not None and self._spans.content:
-            text = messages.answered(event)
+            text = messages.output_messages(event)
             fill(span.attributes, (names.OUTPUT_MESSAGES, text))
             if not agent.ended:
                 fill(agent.span.attributes, (names.OUTPUT_MESSAGES, text))
-        self._let_go(agent)
+        self._emit_held(agent)
         return span.context if span is not None else agent.span.context
 
     def turn_ended(self, agent: Invocation, now: int) -> None:
         """A turn ends."""
-        self.release(agent, now)
+        self.finish_open(agent, now)
         agent.in_turn = False
         agent.awaiting = None
 
-    def release(self, agent: Invocation, now: int) -> None:
+    def finish_open(self, agent: Invocation, now: int) -> None:
         """Let go of what is held or open, finished."""
         if agent.held is not None:
-            self._let_go(agent)
+            self._emit_held(agent)
         if agent.chat is not None:
             chat, agent.chat = agent.chat, None
             agent.chat_totals.write(chat.attributes, caches=True)
@@ -127,7 +127,7 @@ class Chats:
         span.attributes[names.COMPACTED] = True
         self._done.append(span)
 
-    def _let_go(self, agent: Invocation) -> None:
+    def _emit_held(self, agent: Invocation) -> None:
         if agent.held is not None:
             self._done.append(agent.held)
             agent.held = None
@@ -158,7 +158,7 @@ class Chats:
         return finish(span, now)
 
 
-_TOLD: Final = row(
+_DESCRIBE: Final = row(
     Usage,
     (names.REQUEST_MODEL, "model"),
     (names.RESPONSE_MODEL, "model"),
@@ -174,6 +174,6 @@ def _describe(span: Span, usage: Usage) -> None:
     """Say what the call was, its figures apart."""
     if usage.model:
         span.target = cut(usage.model)
-    _TOLD(usage, span.attributes)
+    _DESCRIBE(usage, span.attributes)
     if usage.time_to_first_token_ms is not None:
         span.attributes[names.TIME_TO_FIRST_CHUNK] = usage.time_to_first_token_ms / 1000

@@ -70,7 +70,7 @@ def orphan(span: Span, end_ns: int) -> Span:
     return finish(span, end_ns, "process_crash")
 
 
-def happen(span: Span, time_ns: int, name: EventName, attributes: Attributes) -> None:
+def add_event(span: Span, time_ns: int, name: EventName, attributes: Attributes) -> None:
     """Add a span event, unless the span has as many as one may have."""
     if len(span.events) < EVENTS_PER_SPAN_MAX:
         span.events.append(SpanEvent(time_ns, name, attributes))
