@@ -120,20 +120,16 @@ UNKNOWN_EVENTS: Final = _row("counter", "unknown_events", "{event}", "events of 
 ORPHANS: Final = _row("counter", "orphans", "{span}", "spans ended by a crash and not by an event")
 DEFECTS: Final = _row("counter", "defects", "{error}", "errors of the exporter that kept something from telemetry")
 
-TABLE: Final = (
-    LAG_EVENTS,
-    LAG_BYTES,
-    LAG_TIME,
-    QUEUE,
-    RETRIES,
-    REPEATED,
-    REJECTED,
-    QUARANTINED,
-    REDACTIONS,
-    UNKNOWN_EVENTS,
-    ORPHANS,
-    DEFECTS,
-)
+_SINK_FIGURES: Final = {
+    LAG_EVENTS: "lag_events",
+    LAG_BYTES: "lag_bytes",
+    LAG_TIME: "lag_seconds",
+    QUEUE: "queue",
+    RETRIES: "retries",
+    REPEATED: "repeated",
+    REJECTED: "rejected",
+}
+TABLE: Final = (*_SINK_FIGURES, QUARANTINED, REDACTIONS, UNKNOWN_EVENTS, ORPHANS, DEFECTS)
 LABELS_MAX: Final = 100
 """So many sinks, rules and types are told apart; the rest is added up as `other`."""
 LABEL_CHARACTERS_MAX: Final = 100
@@ -169,13 +165,7 @@ def points(figures: Figures) -> "dict[Instrument, dict[str, float]]":
     """Return the values of every instrument by the value of its one label; "" where it has none."""
     sinks = figures.sinks.items()
     return {
-        LAG_EVENTS: {name: sink.lag_events for name, sink in sinks},
-        LAG_BYTES: {name: sink.lag_bytes for name, sink in sinks},
-        LAG_TIME: {name: sink.lag_seconds for name, sink in sinks},
-        QUEUE: {name: sink.queue for name, sink in sinks},
-        RETRIES: {name: sink.retries for name, sink in sinks},
-        REPEATED: {name: sink.repeated for name, sink in sinks},
-        REJECTED: {name: sink.rejected for name, sink in sinks},
+        **{row: {name: getattr(sink, field) for name, sink in sinks} for row, field in _SINK_FIGURES.items()},
         QUARANTINED: {"": figures.quarantined},
         REDACTIONS: _bounded(figures.redactions),
         UNKNOWN_EVENTS: _bounded(figures.unknown_events),

@@ -215,7 +215,7 @@ def test_a_request_to_us_is_answered_and_nothing_is_decided(method: str, code: i
                 assert answer["result"]["result"]["resultType"] == "failure"
             else:
                 assert answer["error"]["code"] == code and "result" not in answer
-            assert source.status.asked_of_us == 1
+            assert source.status.server_requests == 1
 
     play(scenario)
 

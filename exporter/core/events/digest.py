@@ -31,11 +31,6 @@ def to_hex(running: int) -> str:
     return f"{running:064x}"
 
 
-def from_hex(text: str) -> int:
-    """Return the sum that `to_hex` wrote."""
-    return int(text, 16) % _MODULUS
-
-
 def total(items: Iterable[tuple[str, bytes]]) -> str:
     """Return the digest of (id, SHA-256 of the bytes) pairs; every id must be there once only."""
     return to_hex(add(EMPTY, (item(id, body_sha256) for id, body_sha256 in items)))

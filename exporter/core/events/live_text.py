@@ -83,31 +83,31 @@ def is_piece(type: str) -> bool:
 class _Text:
     """One text in progress."""
 
-    __slots__ = ("_head", "_missed", "_stream")
+    __slots__ = ("_head", "_partial", "_stream")
 
     def __init__(self, stream: TextStream, *, is_whole: bool) -> None:
         self._stream = stream
-        self._missed = None if is_whole else _Missed()
+        self._partial = None if is_whole else _PartialText()
         self._head = ""
 
     def piece(self, text: str) -> str:
         """Return what may be shown after a further piece."""
-        return self._stream.feed(text if self._missed is None else self._missed.lines(text))
+        return self._stream.feed(text if self._partial is None else self._partial.lines(text))
 
     def snapshot(self, text: str, begin: Callable[[], TextStream]) -> str:
         """Return what may be shown of the whole text so far; one that was cut at its front is no whole one."""
         begins_as_before = text.startswith(self._head)
-        self._stream, self._missed = begin(), None if begins_as_before else _Missed()
+        self._stream, self._partial = begin(), None if begins_as_before else _PartialText()
         if begins_as_before:
             self._head = text[:_HEAD_LENGTH]
         return self.piece(text)
 
     def rest(self) -> str:
         """Return what was held back, at the end of the text."""
-        return (self.piece("\n") if self._missed is not None else "") + self._stream.flush()
+        return (self.piece("\n") if self._partial is not None else "") + self._stream.flush()
 
 
-class _Missed:
+class _PartialText:
     """What may be shown of a text whose beginning was missed: whole lines, and none that may be the rest of a secret.
 
     That may be anything up to the end of a line with a blank in it, and the lines of a key wherever they stand.
@@ -146,7 +146,7 @@ class LiveText:
         self._texts: OrderedDict[tuple[str, ...], _Text] = OrderedDict()
         self._beginnings: OrderedDict[tuple[str, str], None] = OrderedDict()
 
-    def saw(self, session: str, envelope: Envelope) -> None:
+    def observe(self, session: str, envelope: Envelope) -> None:
         """Note what an event, durable or not, says of texts to come."""
         if envelope.type in _TURNS:
             self._note(session, f"agent {envelope.agentId or ''}")
@@ -185,8 +185,8 @@ class LiveText:
         process = read_object(exit).get("processId")
         keys = [key for key in self._texts if key[:3] == (session, _SHELL_OUTPUT, str(process))]
         rests = [(key[3], self._texts.pop(key).rest()) for key in keys]
-        told = {"sessionId": session, "processId": process}
-        return [_write({**told, "stream": stream, "data": rest}) for stream, rest in rests if rest]
+        output = {"sessionId": session, "processId": process}
+        return [_write({**output, "stream": stream, "data": rest}) for stream, rest in rests if rest]
 
     def _text(self, session: str, envelope: Envelope, kind: _Kind, data: dict[str, msgspec.Raw]) -> _Text:
         names = [_plain(data.get(name)) for name in kind.of]

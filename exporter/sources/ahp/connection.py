@@ -1,7 +1,7 @@
 """The WebSocket to an agent host: text in both directions, no size without a limit, no address in any error or log.
 
 The package `websockets` logs the address it connects to, which holds the token, and names it in some errors; so its
-log goes nowhere, and of its errors only the kind is kept.
+log is discarded, and only the kind of an error is used.
 """
 
 import logging
@@ -20,7 +20,7 @@ PING_SECONDS: Final = 20.0
 
 
 class LostError(Exception):
-    """The connection has ended; says why in words of ours."""
+    """The connection has ended; the message says why."""
 
 
 class HandshakeError(Exception):
@@ -72,7 +72,7 @@ async def open_socket(address: Address, **options: Any) -> Socket:
         ) from None
 
     class Direct(connect):
-        """Goes nowhere else: whoever answers with another address does not get the token."""
+        """Follows no redirect: another address must not receive the token."""
 
         def process_redirect(self, exc: Exception) -> Exception | str:
             return exc

@@ -6,7 +6,6 @@ and the order of effects: events are stored first, then the checkpoints that cov
 
 import asyncio
 import contextlib
-import random
 import time
 from collections import deque
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from exporter.core.ahp.subscriptions import Subscriptions, Wanted
 from exporter.errors import SettingsError
 from exporter.sources.ahp.address import Address
 from exporter.sources.ahp.connection import HandshakeError, LostError, Socket, open_socket
-from exporter.sources.remote import Callbacks, Counts, Observed, SourceEvent, Want
+from exporter.sources.remote import Callbacks, Counts, Observed, SourceEvent, Want, reconnect_pause
 
 FRAMES_HELD_MAX: Final = 512
 CHARACTERS_HELD_MAX: Final = 32 << 20
@@ -86,7 +85,7 @@ class AhpSource:
         self._connect = connect
         self._pause_seconds = pause_seconds or PAUSE_SECONDS
         self._status = AhpStatus(address.shown)
-        hooks = Hooks(callbacks.known, callbacks.mark, callbacks.is_elsewhere)
+        hooks = Hooks(callbacks.has_event, callbacks.mark, callbacks.is_elsewhere)
         self._subscriptions = Subscriptions(
             hooks, lambda s, changed: _WANTED[callbacks.want(s, changed)], marks.load, named
         )
@@ -128,7 +127,9 @@ class AhpSource:
             while True:
                 failures = await self._try(failures)
                 self._save(at_once=True)
-                await asyncio.sleep(HOPELESS_SECONDS if self._observer.is_hopeless else self._pause(failures))
+                await asyncio.sleep(
+                    HOPELESS_SECONDS if self._observer.is_hopeless else reconnect_pause(self._pause_seconds, failures)
+                )
         finally:
             self._save(at_once=True)
 
@@ -151,12 +152,6 @@ class AhpSource:
             self._status.state = f"the host cannot be reached: {error.strerror or 'no connection'}"
         self._status.is_connected = False
         return failures
-
-    def _pause(self, failures: int) -> float:
-        """Return how long to wait: jitter above a floor, so that many observers of one host do not knock together."""
-        shortest, longest = self._pause_seconds
-        ceiling = min(longest, shortest * 2.0 ** min(failures, 16))
-        return shortest + (ceiling - shortest) * random.random()  # noqa: S311  no secret
 
     async def _observe(self) -> None:
         socket: Socket = await self._connect(self._address)
@@ -234,11 +229,11 @@ class AhpSource:
             self._untaken.popleft()
         self._save()
         while self._subscriptions.gone:
-            self._callbacks.gone(self._subscriptions.gone.pop(0))
+            self._callbacks.deleted(self._subscriptions.gone.pop(0))
 
     async def _offer(self, session: str, page: list[SourceEvent]) -> None:
         before = self._status.state
-        while not await self._callbacks.take(session, page):
+        while not await self._callbacks.store(session, page):
             self._status.state = "full: the journal takes no more"
             await asyncio.sleep(AGAIN_SECONDS)
         self._status.state = before
