@@ -1,7 +1,7 @@
-"""The exporter's own figures as metrics, through OpenTelemetry's SDK; runs only where it is asked for.
+"""The exporter's own health metrics, sent by OpenTelemetry's SDK if configured.
 
-These are figures of now, so the SDK does what it is good at: it reads them at its own pace and sends them with its own
-exporter. A failure is told to whoever asked and is no harm: the next sending has the same figures.
+The SDK reads the present figures at its own interval and sends them with its own exporter. A failure is reported to the
+caller and loses nothing: the next request has the same figures.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -131,14 +131,14 @@ _SINK_FIGURES: Final = {
 }
 TABLE: Final = (*_SINK_FIGURES, QUARANTINED, REDACTIONS, UNKNOWN_EVENTS, ORPHANS, DEFECTS)
 LABELS_MAX: Final = 100
-"""So many sinks, rules and types are told apart; the rest is added up as `other`."""
+"""The number of distinct sinks, rules and types; the rest is summed as `other`."""
 LABEL_CHARACTERS_MAX: Final = 100
 OTHER: Final = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class SinkFigures:
-    """What is true of one sink now; `retries`, `repeated` and `rejected` count since the start."""
+    """The present figures of one sink; `retries`, `repeated` and `rejected` count since the start."""
 
     lag_events: int = 0
     lag_bytes: int = 0
@@ -151,7 +151,7 @@ class SinkFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What is true now; all but `quarantined` count since the start. Mappings keep the order of first occurrence."""
+    """The present figures; all but `quarantined` count since the start. Mappings keep the order of first occurrence."""
 
     sinks: Mapping[str, SinkFigures] = field(default_factory=dict)
     redactions: Mapping[str, int] = field(default_factory=dict)
@@ -175,7 +175,7 @@ def points(figures: Figures) -> "dict[Instrument, dict[str, float]]":
 
 
 def _bounded(counts: Mapping[str, int]) -> dict[str, float]:
-    """The first so many stay what they are for good: a counter must not fall because another name came."""
+    """Bound the number of labels; the first ones are kept for good, because a counter must not decrease."""
     found: dict[str, float] = {}
     for name, count in counts.items():
         label = readable(name)[:LABEL_CHARACTERS_MAX] or OTHER

@@ -1,8 +1,8 @@
-"""What an event is to the model, the screen, telemetry and storage: one event has several meanings, told apart here.
+"""What an event means to the model, the screen, telemetry and storage.
 
-A pure function of plain values, for the telemetry machines as well as for an API or a page. The table says what a type
-usually is; what only the data can tell (an exit code, a denial, a failure) is read from it. Nothing raises: a type that
-is not in the table, and data of any shape, have a projection too.
+A pure function of plain values, for telemetry as well as for the API and pages. The table has the usual meaning of a
+type; exit codes, denials and failures are read from the data. Nothing raises: unknown types and data of any shape have
+a projection too.
 """
 
 from collections.abc import Callable, Mapping

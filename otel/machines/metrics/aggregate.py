@@ -1,13 +1,12 @@
 """The sums of one stream of metrics: measurements in, points in the order of time out, state that outlives a crash.
 
-Measurements carry the times of their events and may be years old or come in any order. They are added up in spans of
-time, a point per series and span; `points` gives them, oldest first, and the same ones until `accepted` says that they
-were taken. What is written by `dump` before sending makes a crash repeat the very same points, and nothing is counted
-twice or lost. No clock, no input or output; nothing that is measured makes it fail.
+Measurements carry the times of their events, may be years old and arrive in any order. They are summed per interval:
+one point per series and interval. `points` returns them oldest first, and returns the same ones until `accepted`. State
+stored by `dump` before sending makes a crash repeat exactly the same points, so nothing is counted twice or lost. No
+clock, no input or output; no measurement makes it fail.
 
-A cumulative point says what a counter was. Between two of them nobody knows that it did not move, and a counter that
-first shows up at 5 has gained nothing by a backend's reckoning. So a point after a silence, and the first point of all,
-comes with one of a millisecond before that says what the counter was until then.
+Backends interpolate between cumulative points and ignore the value of a series' first point. So the first point, and a
+point after a silence, is preceded by a point one millisecond earlier with the value until then.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,7 +28,7 @@ _ShowLabels: TypeAlias = "Callable[[Instrument, Mapping[str, Value | None]], Lab
 
 @dataclass(slots=True)
 class Sums:
-    """`cells` are what waits, by span of time; `ready` what is being sent; `series` what has been sent of each series.
+    """`cells` are pending sums by interval; `ready` the sums being sent; `series` the sums already sent of each series.
 
     In a series, `first_ns` is its start and `last_ns` the time of its newest point.
     """
@@ -131,7 +130,7 @@ def _labels(values: list[str | bool | int | float | list[str] | None] | None) ->
 
 
 def merge_into(cells: dict[Key, Accumulator], pairs: Iterable[tuple[Key, Accumulator]]) -> None:
-    """Put cells among others, and add up those of the same series."""
+    """Insert cells; merge those of the same series."""
     for key, cell in pairs:
         if key in cells:
             cells[key].merge(cell)
@@ -335,7 +334,7 @@ class Aggregate:
             self._widen()
 
     def _widen(self) -> None:
-        """Let spans of time grow until half of the room is free."""
+        """Double the intervals until at most half of the cells are left."""
         sums = self._sums
         while self._waiting > self._stream.cells_max // 2 and len(sums.cells) > 1:
             sums.width_ns *= 2

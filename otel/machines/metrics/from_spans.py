@@ -1,4 +1,4 @@
-"""What finished spans say in numbers: how long agents, their calls and tools took, and how it ended."""
+"""Measurements of finished spans: durations and outcomes of agents, their calls and tools."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -31,7 +31,7 @@ _AGENTS_MAX: Final = 4_096
 
 @dataclass(slots=True)
 class _AgentCounts:
-    """What one agent has done so far."""
+    """The counts of one agent so far."""
 
     calls: int = 0
     tools: int = 0
@@ -41,7 +41,7 @@ class _AgentCounts:
 class SpanMetrics:
     """Measures the spans of one session, inner ones before the agent that they belong to.
 
-    `provider` is who answers in spans that do not say it.
+    `provider` is the provider of spans that do not name one.
     """
 
     def __init__(self, semconv: Semconv) -> None:
@@ -50,7 +50,7 @@ class SpanMetrics:
         self._counts: dict[bytes, _AgentCounts] = {}
 
     def measure(self, span: Span, meter: Meter) -> None:
-        """Note what a finished span says. What a crash cut off has no duration that would mean anything."""
+        """Measure a finished span. A span that a crash ended has no meaningful duration."""
         meter.time_ns, meter.context = span.end_ns, span.context
         if names.ORPHANED in span.attributes:
             meter.note(ORPHANS, 1, span.operation)
@@ -113,7 +113,7 @@ class SpanMetrics:
             meter.note(TURNS, turns, span.operation)
 
     def _counts_of_parent(self, span: Span) -> _AgentCounts:
-        """Return the account of the agent above a call or a tool; nobody's when there is none."""
+        """Return the counts of the agent that a call or tool belongs to; unattached ones if there is none."""
         if span.parent_id is None:
             return _AgentCounts()
         counts = self._counts.get(span.parent_id)

@@ -1,7 +1,7 @@
-"""What events that pass and are kept nowhere add to the metrics: counts and times, and nothing that they say.
+"""Metrics of ephemeral events: counts and times, none of their content.
 
-Such events are seen only by who looks on, so nothing that can be told again may come of them: no span, no log record.
-They come as they are, not redacted; so only known types, numbers and words from a fixed list are told.
+Ephemeral events cannot be read again, so they give no spans and no log records. They are not redacted here, so only
+known types, numbers and words from a fixed list are used.
 """
 
 import re
@@ -46,13 +46,13 @@ _read: Final = msgspec.json.Decoder(_Data).decode
 
 
 class LiveMetering:
-    """Measures passing events, each of which it is given once, as soon as it happens."""
+    """Measures ephemeral events; the caller passes each once, as it happens."""
 
     def __init__(self) -> None:
         self._pending: OrderedDict[tuple[str, str, str], int] = OrderedDict()
 
     def measure(self, session: str, type: str, data: bytes, timestamp: str, now_ns: int) -> list[Measurement]:
-        """Return what an event adds; `now_ns` stands for a timestamp that cannot be read. Never raises."""
+        """Return the measurements of an event; `now_ns` replaces an unreadable timestamp. Never raises."""
         time_ns = nanoseconds(timestamp) or now_ns
         shown_type = type if is_known(type) and _TYPE.fullmatch(type) else OTHER
         measured = [_measurement(instruments.LIVE_EVENTS, time_ns, 1, session, shown_type)]
@@ -81,7 +81,7 @@ class LiveMetering:
 
 
 def _wait_kinds(type: str) -> tuple[str, str]:
-    """Return what a person is asked for by an event of this type, and what such a wait has ended."""
+    """Return the kind of wait that an event of this type begins, and the kind that it ends."""
     if not is_known(type):
         return "", ""
     requested = type.removesuffix(_REQUESTED) if type.endswith(_REQUESTED) else _REQUESTED_OTHERWISE.get(type, "")

@@ -1,7 +1,7 @@
-"""From events and finished spans to measurements: what happened, in numbers that can be added up.
+"""Makes measurements from events and finished spans.
 
-A session that was forked begins with a copy of another one's events. Those have been measured there, so they are passed
-over here: they are older than the start of the session that they stand behind.
+A forked session begins with a copy of another session's events. Those were measured there, so they are skipped here;
+they are recognised because they are older than the start of the session.
 """
 
 from collections.abc import Callable, Iterable
@@ -52,9 +52,9 @@ class Metering:
         self._copied_until_ns = 0
 
     def measure(self, event: Event, result: TraceResult) -> list[Measurement]:
-        """Return what an event, and the spans that ended with it, add; nothing when its id has come before.
+        """Return the measurements of an event and of the spans that it ended; none for a duplicate.
 
-        An event without a readable time counts at the time of the last one.
+        An event without a readable time takes the time of the last one.
         """
         if result.is_duplicate:
             return []
@@ -72,13 +72,13 @@ class Metering:
         return meter.found
 
     def ended(self, spans: Iterable[Span]) -> list[Measurement]:
-        """Return what spans add that ended with the process and not with an event."""
+        """Return the measurements of spans that a crash ended."""
         meter = Meter(self._shared, self._now_ns)
         self._measure_spans(spans, meter)
         return meter.found
 
     def _locate(self, event: Event) -> None:
-        """See in which repository the session is, and whether what follows its start is a copy."""
+        """Note the repository of the session, and whether the events after its start are copies."""
         if self._start_ns:
             self._copied_until_ns = self._start_ns if self._now_ns < self._start_ns else 0
             self._start_ns = 0
@@ -154,7 +154,7 @@ def _error(_: Metering, event: Event, meter: Meter) -> None:
     meter.note(metric.ERRORS, 1, label(message.error_type), int(status) if status is not None else None)
 
 
-# None stands for a type that is known and adds nothing by itself.
+# None: a known type without measurements of its own.
 _HANDLERS: Final[dict[str, "_Handler | None"]] = {
     **dict.fromkeys(TABLE),
     "session.start": _began,

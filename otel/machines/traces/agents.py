@@ -1,7 +1,7 @@
 """Sub-agents: each is an invocation below the tool call that spawned it.
 
-Events may come in any order: an agent that speaks before it is said to have started begins with what it says, and one
-that goes on after its end begins anew when it is spoken to. An agent's id is its own in new CLIs and the id of the
+Events may come in any order: an agent with events before its `subagent.started` begins with the first of them, and an
+ended agent begins anew with its next `user.message`. An agent's id is its own in new CLIs and the id of the
 tool call in CLI 1.0.48.
 """
 
@@ -23,7 +23,7 @@ DEPTH_MAX: Final = 32
 
 
 class AgentSpans:
-    """The sub-agents of a session, at work or not; finished spans go to `done`."""
+    """The sub-agents of a session, active or ended; finished spans go to `done`."""
 
     __slots__ = ("_chats", "_done", "_hooks", "_known", "_spans", "_tools", "active_count")
 
@@ -41,7 +41,7 @@ class AgentSpans:
         return self._known.get(agent)
 
     def assign_hook(self, event: Event, hook: Hook) -> None:
-        """Give a sub-agent the hooks about it that do not name it: a start names its session, an end only the start."""
+        """Set the agent of hooks that do not name it: a start names the agent's session, an end only the start."""
         invocation = hook.hook_invocation_id or ""
         if event.type == "hook.end":
             event.agent_id = event.agent_id or self._hooks.pop(invocation, None)
@@ -56,7 +56,7 @@ class AgentSpans:
         return known.path if known is not None else (cut(agent),)
 
     def ensure_agent(self, event: Event, now: int, above: Context | None) -> Invocation:
-        """Return the agent whose event this is; it begins with the event when nothing is known of it."""
+        """Return the agent of an event; an unknown one begins with the event."""
         agent = event.agent_id or ""
         known = self._known.get(agent)
         if known is not None:
@@ -66,7 +66,7 @@ class AgentSpans:
         return self._begin(event, agent, spawned_by, now, above)
 
     def prompted(self, event: Event, now: int, above: Context | None) -> Invocation:
-        """An agent is given something to do: one that had ended begins anew, where it was before."""
+        """Return the agent that receives a prompt; an ended one begins anew in the same place."""
         known = self._known.get(event.agent_id or "")
         if known is None or not known.ended:
             return self.ensure_agent(event, now, above)
@@ -77,7 +77,7 @@ class AgentSpans:
         return again
 
     def started(self, event: Event, now: int, above: Context | None) -> Invocation:
-        """An agent is said to have started."""
+        """Process `subagent.started`."""
         data = payload(event, Subagent)
         agent = event.agent_id or data.tool_call_id or ""
         known = self._known.get(agent)
@@ -99,7 +99,7 @@ class AgentSpans:
         return known
 
     def ended(self, event: Event, now: int) -> Context | None:
-        """An agent is said to have ended, well or not."""
+        """Process `subagent.completed` or `subagent.failed`."""
         data = payload(event, Subagent)
         known = self._known.get(event.agent_id or data.tool_call_id or "")
         if known is None:
@@ -130,11 +130,11 @@ class AgentSpans:
         self.active_count -= 1
 
     def active(self) -> list[Invocation]:
-        """Return the agents that have not ended, inner ones first."""
+        """Return the active agents, inner ones first."""
         return [agent for agent in reversed(self._known.values()) if not agent.ended]
 
     def _move(self, agent: Invocation, spawned_by: str | None) -> None:
-        """Put an agent that began before it was known what spawned it to where it belongs."""
+        """Move an agent that began before its tool call was known below that call."""
         place = self._tools.context_of_call(spawned_by, agent.first_tool)
         if place is not None and place.trace_id == agent.span.context.trace_id:
             agent.span.parent_id = place.span_id

@@ -32,7 +32,7 @@ class Chats:
         self.provider = "github"
 
     def turn_started(self, agent: Invocation, event: Event, turn: Turn, now: int) -> None:
-        """A turn begins: an answer is awaited."""
+        """A turn begins: an answer is pending."""
         if agent.chat is None or agent.chat_totals.calls:
             self.finish_open(agent, now)
         agent.in_turn = agent.has_turns = True
@@ -50,7 +50,7 @@ class Chats:
         agent.chat_totals = InvocationTotals()
 
     def used(self, agent: Invocation | None, event: Event, usage: Usage, now: int) -> Context | None:
-        """A call was answered and its usage recorded; without an agent at work it is a trace of its own."""
+        """A call was answered and its usage recorded; without an active agent it is a trace of its own."""
         if usage.is_byok and usage.provider_type:
             self.provider = usage.provider_type
         if agent is None:
@@ -76,7 +76,7 @@ class Chats:
         return span.context
 
     def answered(self, agent: Invocation, event: Event, message: AssistantMessage, now: int) -> Context | None:
-        """The model's answer: ends what was awaited, unless a record already told of it."""
+        """The model's answer: ends the pending call, unless a usage record already did."""
         recorded = message.api_call_id is not None and message.api_call_id == agent.response_id
         span = agent.chat or agent.held
         if not recorded and agent.awaiting is not None and agent.held is None:
@@ -110,7 +110,7 @@ class Chats:
         agent.awaiting = None
 
     def finish_open(self, agent: Invocation, now: int) -> None:
-        """Let go of what is held or open, finished."""
+        """Finish and emit the held and the open span."""
         if agent.held is not None:
             self._emit_held(agent)
         if agent.chat is not None:
@@ -171,7 +171,7 @@ _DESCRIBE: Final = row(
 
 
 def _describe(span: Span, usage: Usage) -> None:
-    """Say what the call was, its figures apart."""
+    """Set the attributes of a call, except its sums."""
     if usage.model:
         span.target = cut(usage.model)
     _DESCRIBE(usage, span.attributes)

@@ -1,4 +1,4 @@
-"""What each type of event does to the spans of a session: one function per type, which returns where the event was."""
+"""One function per event type: it updates the spans of a session and returns the context of the event."""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
@@ -97,7 +97,7 @@ def _assistant_message(state: TraceState, event: Event, now: int) -> Context | N
     agent = state.ensure_agent(event, now)
     agent.requested_tools = is_filled(message.tool_requests)
     if message.model is None and message.api_call_id is None and message.output_tokens is None:
-        # Made up by the CLI, to call a tool on its own account.
+        # Synthetic: the CLI calls a tool on its own account.
         return agent.span.context
     agent.has_answered = True
     agent.error = None

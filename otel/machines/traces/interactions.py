@@ -1,7 +1,7 @@
-"""Interactions: each is a trace, whose root is the main agent at work, linked to the interaction before it.
+"""Interactions: each is a trace, whose root is the main agent, linked to the interaction before it.
 
-A forked session begins with a copy of another one's events, under the same ids and older than its own start. What they
-tell is told here too, and its roots refer to those of the session that they are of.
+A forked session begins with a copy of another one's events, under the same ids and older than its own start. They
+give spans here too, and their roots link to those of the original session.
 """
 
 import re
@@ -21,7 +21,7 @@ _HELD_MAX: Final = 16
 
 
 class Interactions:
-    """The root that is open, if one is, and what the next one has to say of those before it."""
+    """The open root, if any, and the links of the next one."""
 
     __slots__ = (
         "_chats",
@@ -138,12 +138,12 @@ class Interactions:
             self.agent_name = payload(event, Subagent).agent_name if event.type == "subagent.selected" else None
 
     def hold(self, event: Event, now: int) -> None:
-        """Keep an event that came while nothing ran and that the next interaction is to tell."""
+        """Hold an event that occurred between interactions, for the next interaction."""
         self._held.append((event, now))
         del self._held[:-_HELD_MAX]
 
     def pop_held(self) -> list[tuple[Event, int]]:
-        """Return what was kept, once."""
+        """Return and clear the held events."""
         held, self._held = self._held, []
         return held
 

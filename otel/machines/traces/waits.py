@@ -1,4 +1,4 @@
-"""The spans of permissions and hooks: something is asked, and later there is an answer with the same id."""
+"""The spans of permissions and hooks: a request, and later a response with the same id."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ AFTERWARDS: Final = frozenset(("agentStop", "subagentStop", "sessionEnd", "error
 
 
 class Waits:
-    """Permissions and hooks of a session without an answer yet; finished spans go to `done`."""
+    """The pending permissions and hooks of a session; finished spans go to `done`."""
 
     __slots__ = ("_done", "_held", "_open", "_spans")
 
@@ -26,7 +26,7 @@ class Waits:
 
     @property
     def open(self) -> bool:
-        """Tell whether anything is without an answer."""
+        """Tell whether any permission or hook is pending."""
         return bool(self._open)
 
     def permission_requested(self, event: Event, data: PermissionRequested, parent: Context, now: int) -> Context:
@@ -52,7 +52,7 @@ class Waits:
         return span.context
 
     def hook_started(self, event: Event, hook: Hook, above: Span, now: int, *, over: bool) -> Context:
-        """A hook begins below a span, which hears of it unless it is `over`."""
+        """A hook begins below a span, which gets a span event unless it is `over`."""
         if not over:
             add_event(above, now, names.HOOK_START, _identity(hook))
         return self.hook_after(event, hook, above.context, now)
@@ -65,7 +65,7 @@ class Waits:
         return span.context
 
     def hook_ended(self, hook: Hook, above: Span | None, now: int) -> Context | None:
-        """A hook ends; the span above hears of it when it is still open."""
+        """A hook ends; the parent span gets a span event if it is still open."""
         span = self._open.pop((names.EXECUTE_HOOK, hook.hook_invocation_id or ""), None)
         if span is None:
             return None
@@ -83,17 +83,17 @@ class Waits:
         return span.context
 
     def hold_hook(self, event: Event, hook: Hook, now: int) -> None:
-        """Keep what a hook does while nothing runs, for the interaction that it precedes."""
+        """Hold a hook event that occurs between interactions, for the next interaction."""
         self._held.append((event, hook, now))
         del self._held[:-OPEN_MAX]
 
     def pop_held(self) -> list[tuple[Event, Hook, int]]:
-        """Return what was held, once."""
+        """Return and clear the held events."""
         held, self._held = self._held, []
         return held
 
     def pop_all(self) -> list[Span]:
-        """Return every span without an answer, and forget them."""
+        """Return and clear all pending spans."""
         spans = list(self._open.values())
         self._open.clear()
         return spans
