@@ -178,7 +178,7 @@ class Journals:
         used = self._used - (sum(self._large_last.values()) if self._used > self._bytes_max else 0)
         if used + size_bytes <= self._bytes_max or size_bytes > self._bytes_max // 2 >= used:
             return True
-        self.problem = f"the journals are full ({self._bytes_max >> 20} MiB): a sink has not taken what they hold"
+        self.problem = f"the journals are full ({self._bytes_max >> 20} MiB): a sink has not accepted their events"
         return False
 
     def append(self, session: str, events: Sequence[tuple[str, bytes]]) -> bool:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from exporter.core.ahp import errors, messages, requests
 from exporter.core.ahp.dialect import CHAT, CLASSIC, ONE, VERSIONS, dialect_of
-from exporter.core.ahp.messages import ErrorResponse, HostRequest, InvalidFrame, Notification, Response, parse_frame
+from exporter.core.ahp.messages import ErrorResponse, HostNotification, HostRequest, InvalidFrame, Response, parse_frame
 from tests.core.ahp_scripted import STEPS, ScriptedHost
 from tests.core.ahp_watching import Watching
 
@@ -29,7 +29,7 @@ WRONG: list[Any] = [None, True, -1, 10**400, 1.5, "", "\ud800", "x" * 300, [], [
 @given(st.one_of(st.text(), st.binary(), VALUE.map(json.dumps)))
 @settings(max_examples=400, deadline=None)
 def test_any_frame_is_read_or_refused(frame: str | bytes) -> None:
-    assert isinstance(parse_frame(frame), Response | ErrorResponse | Notification | HostRequest | InvalidFrame)
+    assert isinstance(parse_frame(frame), Response | ErrorResponse | HostNotification | HostRequest | InvalidFrame)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class ErrorResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Notification:
+class HostNotification:
     """A notification, such as an action; `raw` is the whole frame."""
 
     method: str
@@ -53,7 +53,7 @@ class InvalidFrame:
     reason: str
 
 
-Message: TypeAlias = Response | ErrorResponse | Notification | HostRequest | InvalidFrame
+Message: TypeAlias = Response | ErrorResponse | HostNotification | HostRequest | InvalidFrame
 
 
 def parse_frame(frame: str | bytes) -> Message:
@@ -72,7 +72,7 @@ def parse_frame(frame: str | bytes) -> Message:
     method, id = message.get("method"), message.get("id")
     if isinstance(method, str):
         if "id" not in message:
-            return Notification(method, mapping(message, "params"), raw)
+            return HostNotification(method, mapping(message, "params"), raw)
         usable = _usable(id)
         return InvalidFrame("a request with no usable id") if usable is None else HostRequest(usable, method)
     if not isinstance(id, int) or isinstance(id, bool) or abs(id) > _NUMBER_MAX:

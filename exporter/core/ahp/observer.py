@@ -16,9 +16,9 @@ from exporter.core.ahp.dialect import Dialect, dialect_of
 from exporter.core.ahp.fetching import PendingRequest, ignore
 from exporter.core.ahp.messages import (
     ErrorResponse,
+    HostNotification,
     HostRequest,
     InvalidFrame,
-    Notification,
     Response,
     parse_frame,
     uri_of,
@@ -102,7 +102,7 @@ class HostObserver:
         """Process a frame."""
         self._received_at = now
         message = parse_frame(frame)
-        if isinstance(message, Notification):
+        if isinstance(message, HostNotification):
             self._on_notification(message, now)
         elif isinstance(message, Response | ErrorResponse):
             request, _ = self._in_flight.pop(message.id, (None, 0.0))
@@ -206,7 +206,7 @@ class HostObserver:
         self.notice = errors.explain(failure.code, failure.versions)
         self._list_at = now + AGAIN_SECONDS
 
-    def _on_notification(self, message: Notification, now: float) -> None:
+    def _on_notification(self, message: HostNotification, now: float) -> None:
         if self.dialect is None:
             return
         if message.method.startswith("otlp/"):
@@ -259,6 +259,6 @@ class HostObserver:
 
     def _count_invalid(self, reason: str) -> None:
         self.counts.invalid += 1
-        self.notice = f"the host sent what cannot be read: {reason}"
+        self.notice = f"the host sent an invalid message: {reason}"
         if self.counts.invalid % INVALID_FRAMES_MAX == 0:
-            self.failure = "too much of what the host sends cannot be read: is it an agent host?"
+            self.failure = "the host sends too many invalid messages: is it an agent host?"

@@ -1,4 +1,4 @@
-"""The sum that says two places hold the same events: order does not matter, and adding or removing one is cheap.
+"""The digest by which two sides check that they hold the same events; order-independent and incremental.
 
 A digest is the sum modulo 2^256 of SHA-256(id, 0, SHA-256(bytes as delivered)) over the distinct, not hidden ids.
 """

@@ -1,14 +1,12 @@
-"""Text that live events bring in pieces, made safe to show: a secret that is typed out over several events is one.
+"""Redacts text that ephemeral events carry in pieces, so that a secret spread over several events is found.
 
-No single event holds such a secret, so the redactor of events cannot find it. Every text in progress therefore goes
-through a stream of the redactor's, which holds back what may be the beginning of a secret; what it holds at the end is
-in the durable event that follows. These rules keep it simple:
+No single event holds such a secret. So every open text goes through a stream of the redactor, which holds back text
+that may begin a secret; the durable event that follows has the rest. The rules:
 
-- A type that brings pieces is in the table below. An unknown type that calls itself a delta is not shown.
-- Of a text that may have begun before we looked, only lines are shown that cannot be the rest of a secret.
-- A text has been seen from its first piece when something was seen before that it can only come after: the start of
-  its message, of its agent's turn, of its tool call.
-- Whatever cannot be read or is too long is not shown.
+- Types with pieces of text are in the table below. An unknown type whose name ends in `_delta` is not shown.
+- Of a text whose beginning may have been missed, only lines are shown that cannot be the rest of a secret.
+- A text is complete from its beginning if the start of its message, its agent's turn or its tool call was observed.
+- Events that cannot be read or are too long are not shown.
 """
 
 import re
@@ -108,9 +106,9 @@ class _Text:
 
 
 class _PartialText:
-    """What may be shown of a text whose beginning was missed: whole lines, and none that may be the rest of a secret.
+    """A text whose beginning was missed: shows whole lines that cannot be the rest of a secret.
 
-    That may be anything up to the end of a line with a blank in it, and the lines of a key wherever they stand.
+    Anything up to the end of the first line with a blank may be such a rest, and any line of a key.
     """
 
     __slots__ = ("_begun", "_is_too_long", "_past_first", "_was_left_out")
@@ -147,14 +145,14 @@ class LiveText:
         self._beginnings: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def observe(self, session: str, envelope: Envelope) -> None:
-        """Note what an event, durable or not, says of texts to come."""
+        """Note that a new text may begin after an event, durable or ephemeral."""
         if envelope.type in _TURNS:
             self._note(session, f"agent {envelope.agentId or ''}")
         elif envelope.type == _CALL_BEGINS:
             self._note(session, f"call {read_object(envelope.data).get('toolCallId')}")
 
     def missed(self, session: str) -> None:
-        """Note that events of a session may have passed unseen: what comes may be the middle of a text."""
+        """Note that events of a session may have been missed: the next piece may be from the middle of a text."""
         for beginning in [one for one in self._beginnings if one[0] == session]:
             del self._beginnings[beginning]
         for key in [one for one in self._texts if one[0] == session]:

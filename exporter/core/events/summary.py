@@ -1,4 +1,4 @@
-"""What a session is, told from its events alone: state, title, place, model, tokens and cost, up to date per event.
+"""The summary of a session, computed from its events: state, title, directory, model, tokens and cost.
 
 The fold looks into `data` for a few types only, so it costs next to nothing per event, and it can be kept as plain
 JSON between two batches. Sums of `session.usage_record` and the cumulative totals of `session.shutdown` are kept
@@ -105,7 +105,7 @@ class Summary(msgspec.Struct, kw_only=True, omit_defaults=True):
         return {name: {"value": int(figures[name]), "source": source} for name in _TOKEN_FIELDS if name in figures}
 
     def cost(self) -> _Data | None:
-        """Return the cost with the source it comes from, or None when nothing has told it."""
+        """Return the cost with the source it comes from, None if it is unknown."""
         source, figures = ("usage_record", self.recorded) if self.recorded else ("shutdown", self.totals)
         return {"value": figures["cost"], "source": source} if "cost" in figures else None
 

@@ -97,7 +97,7 @@ async def open_socket(address: Address, **options: Any) -> Socket:
     except TimeoutError:
         raise LostError("the host did not answer in time: is the port an agent host's?") from None
     except (WebSocketException, EOFError, ValueError):
-        raise LostError("what answered is no WebSocket: check that the port is an agent host's") from None
+        raise LostError("the server does not speak WebSocket: check that the port is an agent host's") from None
 
 
 def _nowhere() -> logging.Logger:
@@ -109,7 +109,7 @@ def _nowhere() -> logging.Logger:
 
 def _why(sent: int | None) -> str:
     if sent == 1009:
-        return "the host sent a message larger than can be read: its state is read again"
+        return "the host sent a message above the size limit: its state is read again"
     if sent == 1007:
-        return "the host sent what is no text"
+        return "the host sent invalid text"
     return "the host has closed the connection"

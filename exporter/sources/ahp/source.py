@@ -234,7 +234,7 @@ class AhpSource:
     async def _offer(self, session: str, page: list[SourceEvent]) -> None:
         before = self._status.state
         while not await self._callbacks.store(session, page):
-            self._status.state = "full: the journal takes no more"
+            self._status.state = "full: the journal has no space"
             await asyncio.sleep(AGAIN_SECONDS)
         self._status.state = before
         ephemeral = sum(event.is_ephemeral for event in page)

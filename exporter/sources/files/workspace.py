@@ -1,6 +1,6 @@
-"""Reads a session's workspace.yaml: what the CLI says about the session beside its events.
+"""Reads a session's workspace.yaml: the facts about a session that are not in its events.
 
-The file is somebody else's and is replaced at any time, so whatever is wrong with it only makes facts missing.
+The CLI may replace the file at any time, so any defect only makes facts missing.
 """
 
 import os
@@ -19,7 +19,7 @@ NULLS: Final = frozenset({"null", "Null", "NULL"})
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The facts of one workspace.yaml as they were written; None or False where it says nothing. Not redacted."""
+    """The facts of one workspace.yaml as written, None where absent. Not redacted."""
 
     title: str | None
     cwd: str | None

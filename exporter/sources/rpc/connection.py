@@ -94,7 +94,7 @@ class RpcConnection:
             while self._lost is None:
                 chunk = await self._reader.read(_CHUNK_BYTES)
                 if not chunk:
-                    raise LostError("the server hung up")
+                    raise LostError("the server closed the connection")
                 for message in self._framer.feed(chunk):
                     self._take(message)
                 async with asyncio.timeout(_DRAIN_SECONDS):
@@ -104,7 +104,7 @@ class RpcConnection:
             self._lose(str(error))
             raise
         except (FramingError, BadMessageError) as error:
-            self._lose(f"what came is not the CLI's JSON-RPC: {error}")
+            self._lose(f"the server does not speak the CLI's JSON-RPC: {error}")
             raise LostError(self._lost) from None
         except (OSError, TimeoutError):
             self._lose("the connection broke")

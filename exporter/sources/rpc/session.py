@@ -130,11 +130,11 @@ class State(Enum):
 
     CATCHING_UP = "catching up"
     LIVE = "live"
-    FULL = "full: the journal takes no more"
+    FULL = "full: the journal has no space"
     COLD = "not loaded in the server"
-    TOO_LONG = "an event is longer than can be read"
+    TOO_LONG = "an event exceeds the size limit"
     UNREADABLE = "the server's answer cannot be read"
-    TOO_OLD = "this CLI lets nobody read its events: update it, or follow its files"
+    TOO_OLD = "this CLI version cannot be observed: update it, or follow its files"
 
 
 class Follower:

@@ -162,7 +162,7 @@ class RpcSource:
         except CallError as error:
             raise LostError(_refused(error.code)) from None
         except AnswerTooLongError:
-            raise LostError("the server's list of sessions is longer than can be read") from None
+            raise LostError("the server's list of sessions exceeds the size limit") from None
         finally:
             self._requests_before += connection.server_requests
             self._status.server_requests = self._requests_before
@@ -190,7 +190,7 @@ class RpcSource:
         try:
             parsed = msgspec.json.decode(result, type=Connected)
         except REFUSALS:
-            raise LostError("what came is not the CLI's JSON-RPC: no protocol version") from None
+            raise LostError("the server does not speak the CLI's JSON-RPC: no protocol version") from None
         self._status.protocol, self._status.version = parsed.protocolVersion, parsed.version[:64]
         if parsed.protocolVersion not in PROTOCOLS:
             spoken = f"{PROTOCOLS.start} to {PROTOCOLS.stop - 1}"
@@ -265,7 +265,7 @@ class RpcSource:
 
 def _refused(code: int) -> str:
     if code == _NO_TOKEN:
-        return "the server wants a token: name the file that holds it (COPILOT_CONNECTION_TOKEN of the server)"
+        return "the server requires a token: name the file that holds it (COPILOT_CONNECTION_TOKEN of the server)"
     if code == _WRONG_TOKEN:
         return "the server refused the token: put the one it was started with (COPILOT_CONNECTION_TOKEN) into the file"
     return f"the server refused a call (error {code})"

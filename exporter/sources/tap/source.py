@@ -81,7 +81,7 @@ class TapSource:
         try:
             self._server = await asyncio.start_unix_server(self._serve, str(path))
         except OSError as error:
-            raise StateError(f"no socket can be made at {path}: {error.strerror}") from error
+            raise StateError(f"cannot create a socket at {path}: {error.strerror}") from error
         finally:
             os.umask(before)
         if path.parent != self._state_dir:
