@@ -1,4 +1,4 @@
-"""One session's events as the records of all three signals, ready to be put into requests."""
+"""Maps the events of one session to the records of all three signals."""
 
 import sys
 import traceback
@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 
 from otel.encode.records import writer
 from otel.event import Event, read
-from otel.machines.logs import bare, record
+from otel.machines.logs import minimal_record, record
 from otel.machines.metrics.machine import Metering
-from otel.machines.traces.machine import Taken, Traces
+from otel.machines.traces.machine import TraceResult, Traces
 from otel.model import Measurement, Span
 from otel.name_types import Content, Semconv
 from otel.names import ORPHANED
@@ -26,7 +26,7 @@ SIGNALS: Final[tuple[Signal, ...]] = ("traces", "metrics", "logs")
 
 @dataclass(frozen=True, slots=True)
 class SignalOptions:
-    """What an endpoint is told: which signals, how much of the content, in which spelling."""
+    """What an endpoint receives: which signals, at which content level, with which attribute names."""
 
     signals: Collection[str] = SIGNALS
     content: Content = Content.METADATA
@@ -36,19 +36,18 @@ class SignalOptions:
 
 @dataclass(slots=True)
 class Tally:
-    """What bridges came across, for the exporter's own figures.
+    """Counts over all bridges of an endpoint, for the exporter's health metrics.
 
-    `defects` counts what an error of ours kept from being told, by the place in our code: of an event, a span or what
-    it adds to the metrics may be missing, and its log record may say less. One such event must not stop all those
-    behind it.
+    `defects` counts internal errors by their place in the code. Such an error may lose a span or a measurement of one
+    event, or attributes of its log record; it does not affect later events.
     """
 
     orphans: int = 0
     unknown: dict[str, int] = field(default_factory=dict)
     defects: dict[str, int] = field(default_factory=dict)
 
-    def another(self) -> "Tally":
-        """Return one for another endpoint: it counts defects together with this one, and the same events apart."""
+    def for_endpoint(self) -> "Tally":
+        """Return a tally for another endpoint; it shares `defects` with this one."""
         return Tally(defects=self.defects)
 
     def defect(self) -> None:
@@ -58,7 +57,7 @@ class Tally:
         self.defects[place] = self.defects.get(place, 0) + 1
 
     def add(self, event: Event, spans: Sequence[Span]) -> None:
-        """Count an event that was taken, and the spans that it ended."""
+        """Count a processed event and the spans that it ended."""
         if event.type not in TABLE:
             self.unknown[event.type] = self.unknown.get(event.type, 0) + 1
         if spans:
@@ -70,91 +69,93 @@ class Tally:
 
 
 class Bridge:
-    """Takes redacted events in file order. The same events always lead to the same records with the same ids.
+    """Processes redacted events in file order. The same events always give the same records with the same ids.
 
-    An event counts once, by its id: further lines with it lead to no records. Ids of the latest thousands are known.
+    A duplicate event, by id, gives no records; only the latest thousands of ids are remembered.
 
-    Records come by signal: the number of the event, the record's id in its session, and its bytes; those of `metrics`
-    have measurements in place of bytes, for `measurements` to pack and `aggregate` to add up (both
-    below `otel.machines.metrics`).
+    A record is the number of the event, the record's id in its session, and its bytes. Records of `metrics` have
+    measurements instead of bytes; `otel.machines.metrics` packs and aggregates them.
     """
 
-    def __init__(self, session: str, telling: SignalOptions, tally: Tally | None = None) -> None:
-        self._telling = telling
+    def __init__(self, session: str, options: SignalOptions, tally: Tally | None = None) -> None:
+        self._options = options
         self._tally = tally or Tally()
         self._traces = Traces(
             session,
-            semconv=telling.semconv,
-            content=telling.content is Content.REDACTED,
-            traceparent=telling.traceparent,
+            semconv=options.semconv,
+            content=options.content is Content.REDACTED,
+            traceparent=options.traceparent,
         )
-        self._metering = Metering(session, telling.semconv)
-        self._writer = writer(telling.content, telling.semconv)
+        self._metering = Metering(session, options.semconv)
+        self._writer = writer(options.content, options.semconv)
         self._session = session
 
     @property
     def open(self) -> bool:
-        """Whether a span has begun that no event has ended yet."""
+        """Tell whether any span is open."""
         return self._traces.open
 
     def take(self, lines: Sequence[bytes], observed_ns: int, first: int = 0) -> Records:
-        """Take events, the first of which has this number; lines that hold no event lead to no records."""
-        told = self._told(lines, first)
-        for _, _, event, taken in told:
-            if taken.spans or event.type not in _KNOWN:
-                self._tally.add(event, taken.spans)
+        """Return the records of events; the first event has number `first`. Lines without an event give none."""
+        traced = self._trace(lines, first)
+        for _, _, event, result in traced:
+            if result.spans or event.type not in _KNOWN:
+                self._tally.add(event, result.spans)
         records: Records = {}
-        for signal in self._telling.signals:
+        for signal in self._options.signals:
             if signal == "traces":
                 records[signal] = [
-                    one for number, _, _, taken in told if taken.spans for one in self._written(number, taken.spans)
+                    one
+                    for number, _, _, result in traced
+                    if result.spans
+                    for one in self._encode_spans(number, result.spans)
                 ]
             elif signal == "metrics":
                 records[signal] = [
                     (number, event.id, measured)
-                    for number, _, event, taken in told
-                    if (measured := self._measured(event, taken))
+                    for number, _, event, result in traced
+                    if (measured := self._measure(event, result))
                 ]
             else:
                 records[signal] = [
-                    (number, event.id, self._logged(event, taken, line, observed_ns))
-                    for number, line, event, taken in told
-                    if not taken.again
+                    (number, event.id, self._encode_log(event, result, line, observed_ns))
+                    for number, line, event, result in traced
+                    if not result.is_duplicate
                 ]
         return records
 
-    def pass_over(self, lines: Sequence[bytes]) -> None:
-        """Take events whose records nobody needs any more."""
-        for _, _, event, taken in self._told(lines, 0):
-            self._measured(event, taken)
+    def skip(self, lines: Sequence[bytes]) -> None:
+        """Process events whose records are not needed."""
+        for _, _, event, result in self._trace(lines, 0):
+            self._measure(event, result)
 
-    def _told(self, lines: Sequence[bytes], first: int) -> list[tuple[int, bytes, Event, Taken]]:
-        """Return what lines led to, each with its number; a span that has ended is changed no more.
+    def _trace(self, lines: Sequence[bytes], first: int) -> list[tuple[int, bytes, Event, TraceResult]]:
+        """Return the trace result of each line, with its number and event.
 
-        Step by step, here and for every signal, and not event by event: a step that is done again and again finds what
-        it needs in the caches of the processor, which saves a fifth of the time.
+        Each step runs over all events before the next step starts: this uses the processor's caches better and saves a
+        fifth of the time.
         """
         read_ = [(number, line, read(line)) for number, line in enumerate(lines, first)]
-        return [(number, line, event, self._taken(event)) for number, line, event in read_ if event is not None]
+        return [(number, line, event, self._trace_event(event)) for number, line, event in read_ if event is not None]
 
-    # An error of ours in one of these steps costs what the step would have given for the event, and no more.
+    # An internal error in one of these steps loses only the result of that step for that event.
 
-    def _taken(self, event: Event) -> Taken:
+    def _trace_event(self, event: Event) -> TraceResult:
         try:
             return self._traces.take(event)
         except Exception:
             self._tally.defect()
-            return Taken([], None)
+            return TraceResult([], None)
 
-    def _measured(self, event: Event, taken: Taken) -> list[Measurement]:
+    def _measure(self, event: Event, result: TraceResult) -> list[Measurement]:
         try:
-            return self._metering.measure(event, taken)
+            return self._metering.measure(event, result)
         except Exception:
             self._tally.defect()
             return []
 
-    def _written(self, number: int, spans: Sequence[Span]) -> list[Record]:
-        """Return the records of spans that an event ended."""
+    def _encode_spans(self, number: int, spans: Sequence[Span]) -> list[Record]:
+        """Return the records of the spans that an event ended."""
         records = []
         for span in spans:
             try:
@@ -163,15 +164,15 @@ class Bridge:
                 self._tally.defect()
         return records
 
-    def _logged(self, event: Event, taken: Taken, line: bytes, observed_ns: int) -> bytes:
+    def _encode_log(self, event: Event, result: TraceResult, line: bytes, observed_ns: int) -> bytes:
         try:
-            return self._writer.log(record(event, taken, line, self._session), observed_ns)
+            return self._writer.log(record(event, result, line, self._session), observed_ns)
         except Exception:
             self._tally.defect()
-            return self._writer.log(bare(event, taken, line, self._session), observed_ns)
+            return self._writer.log(minimal_record(event, result, line, self._session), observed_ns)
 
     def process_died(self, observed_ns: int) -> Records:
-        """Return the records of what was open when the process ended that wrote the session."""
+        """Return the records of the spans that were open when the CLI process died."""
         spans: list[Span] = []
         try:
             spans = self._traces.process_died()
@@ -184,8 +185,8 @@ class Bridge:
             self._tally.defect()
             measured = []
         records: Records = {
-            "traces": self._written(0, spans),
+            "traces": self._encode_spans(0, spans),
             "metrics": [(0, f"{spans[0].opened_by}/ended", measured)] if measured else [],
             "logs": [],
         }
-        return {signal: records[signal] for signal in self._telling.signals}
+        return {signal: records[signal] for signal in self._options.signals}

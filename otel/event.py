@@ -1,4 +1,4 @@
-"""Reading an event leniently: the envelope at once, its `data` later and only as far as somebody asks.
+"""Reads an event leniently: the envelope at once, its `data` on demand.
 
 Bad input is a value here. A line that holds no event reads as None; a field of an unexpected type, or a number that
 is out of all bounds, reads as absent; a line that the fast reader refuses (lone surrogates, deep nesting) is read by a
@@ -32,7 +32,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 class Event(msgspec.Struct, gc=False, rename={"parent_id": "parentId", "agent_id": "agentId"}):
     """One event. `time_ns` is 0 when the timestamp cannot be read; `data` is the raw JSON of its data, or empty.
 
-    `known` is what was read of the data first; mostly everybody wants to know the same.
+    `known` caches the payload that was read first; most readers need the same one.
     """
 
     type: str

@@ -1,7 +1,7 @@
-"""The exporter's own figures as metrics, through OpenTelemetry's SDK; runs only where it is asked for.
+"""The exporter's own health metrics, sent by OpenTelemetry's SDK if configured.
 
-These are figures of now, so the SDK does what it is good at: it reads them at its own pace and sends them with its own
-exporter. A failure is told to whoever asked and is no harm: the next sending has the same figures.
+The SDK reads the present figures at its own interval and sends them with its own exporter. A failure is reported to the
+caller and loses nothing: the next request has the same figures.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -120,29 +120,25 @@ UNKNOWN_EVENTS: Final = _row("counter", "unknown_events", "{event}", "events of 
 ORPHANS: Final = _row("counter", "orphans", "{span}", "spans ended by a crash and not by an event")
 DEFECTS: Final = _row("counter", "defects", "{error}", "errors of the exporter that kept something from telemetry")
 
-TABLE: Final = (
-    LAG_EVENTS,
-    LAG_BYTES,
-    LAG_TIME,
-    QUEUE,
-    RETRIES,
-    REPEATED,
-    REJECTED,
-    QUARANTINED,
-    REDACTIONS,
-    UNKNOWN_EVENTS,
-    ORPHANS,
-    DEFECTS,
-)
+_SINK_FIGURES: Final = {
+    LAG_EVENTS: "lag_events",
+    LAG_BYTES: "lag_bytes",
+    LAG_TIME: "lag_seconds",
+    QUEUE: "queue",
+    RETRIES: "retries",
+    REPEATED: "repeated",
+    REJECTED: "rejected",
+}
+TABLE: Final = (*_SINK_FIGURES, QUARANTINED, REDACTIONS, UNKNOWN_EVENTS, ORPHANS, DEFECTS)
 LABELS_MAX: Final = 100
-"""So many sinks, rules and types are told apart; the rest is added up as `other`."""
+"""The number of distinct sinks, rules and types; the rest is summed as `other`."""
 LABEL_CHARACTERS_MAX: Final = 100
 OTHER: Final = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class SinkFigures:
-    """What is true of one sink now; `retries`, `repeated` and `rejected` count since the start."""
+    """The present figures of one sink; `retries`, `repeated` and `rejected` count since the start."""
 
     lag_events: int = 0
     lag_bytes: int = 0
@@ -155,7 +151,7 @@ class SinkFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What is true now; all but `quarantined` count since the start. Mappings keep the order of first occurrence."""
+    """The present figures; all but `quarantined` count since the start. Mappings keep the order of first occurrence."""
 
     sinks: Mapping[str, SinkFigures] = field(default_factory=dict)
     redactions: Mapping[str, int] = field(default_factory=dict)
@@ -169,13 +165,7 @@ def points(figures: Figures) -> "dict[Instrument, dict[str, float]]":
     """Return the values of every instrument by the value of its one label; "" where it has none."""
     sinks = figures.sinks.items()
     return {
-        LAG_EVENTS: {name: sink.lag_events for name, sink in sinks},
-        LAG_BYTES: {name: sink.lag_bytes for name, sink in sinks},
-        LAG_TIME: {name: sink.lag_seconds for name, sink in sinks},
-        QUEUE: {name: sink.queue for name, sink in sinks},
-        RETRIES: {name: sink.retries for name, sink in sinks},
-        REPEATED: {name: sink.repeated for name, sink in sinks},
-        REJECTED: {name: sink.rejected for name, sink in sinks},
+        **{row: {name: getattr(sink, field) for name, sink in sinks} for row, field in _SINK_FIGURES.items()},
         QUARANTINED: {"": figures.quarantined},
         REDACTIONS: _bounded(figures.redactions),
         UNKNOWN_EVENTS: _bounded(figures.unknown_events),
@@ -185,7 +175,7 @@ def points(figures: Figures) -> "dict[Instrument, dict[str, float]]":
 
 
 def _bounded(counts: Mapping[str, int]) -> dict[str, float]:
-    """The first so many stay what they are for good: a counter must not fall because another name came."""
+    """Bound the number of labels; the first ones are kept for good, because a counter must not decrease."""
     found: dict[str, float] = {}
     for name, count in counts.items():
         label = readable(name)[:LABEL_CHARACTERS_MAX] or OTHER

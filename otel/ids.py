@@ -1,7 +1,7 @@
-"""Ids of traces and spans: made from the session's id and the id of the event that opened it, and from nothing else.
+"""Ids of traces and spans, derived only from the session's id and the id of the event that opened them.
 
-So a session that is followed live, read a month later, or followed across ten crashes gives the same ids. Ids of tool
-calls and turns are not unique within a session, and are no part of them.
+So live following, a later backfill and restarts give the same ids. Ids of tool calls and turns are not used: they are
+not unique within a session.
 """
 
 from functools import lru_cache

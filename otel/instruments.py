@@ -1,8 +1,8 @@
 """The one table of metrics: every counter and histogram with its unit, its labels and its origin.
 
-A row is a constant. Every row ends with the labels that all metrics share; an endpoint gets a label only from the
-label's content level up, and the session's id only when it asks for it. `semconv` tells the conventions in which a
-row is sent: rows of CLI 1.0.102 with `latest`, what only CLI 1.0.48 has with `legacy`, the rest always.
+A row is a constant. Every row ends with the labels that all metrics share. An endpoint receives a label only from the
+label's content level up, and the session id only if it is configured. `semconv` says with which convention a row is
+sent: rows of CLI 1.0.102 with `latest`, rows that only CLI 1.0.48 has with `legacy`, the rest always.
 """
 
 from typing import Final, TypeAlias
@@ -11,6 +11,7 @@ from otel import names
 from otel.name_types import Attribute, Instrument, Semconv
 
 _OLD, _NEW, _OURS = "1.0.48", "1.0.102", "exporter"
+_LATEST: Final[tuple[str, Semconv]] = (_NEW, "latest")
 
 # Boundaries as the CLI has them, so that its own histograms and ours can be added up.
 _DURATION: Final = tuple(0.01 * 2**step for step in range(14))
@@ -18,7 +19,7 @@ _AGENT_DURATION: Final = tuple(0.1 * 2**step for step in range(13))
 _TOKENS: Final = tuple(float(4**step) for step in range(14))
 _CALLS: Final = (0.0, *(float(2**step) for step in range(9)))
 _TURNS: Final = (0.0, 5.0, 10.0, 25.0, 50.0, 75.0, 100.0, 250.0, 500.0, 750.0, 1e3, 2.5e3, 5e3, 7.5e3, 1e4)
-# A person may take a night to answer, and a session may be open for weeks.
+# Answers may take a night, and sessions may stay open for weeks.
 _WAIT: Final = (0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
 _SHARE: Final = tuple(tenth / 10 for tenth in range(1, 11))
 _SESSION: Final = (1.0, 10.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 14_400.0, 28_800.0, 86_400.0, 604_800.0)
@@ -58,61 +59,40 @@ INPUT_TOKENS: Final = _counter(
     "{token}",
     _MODALITY,
     "tokens read, those from a cache included",
-    _NEW,
-    "latest",
+    *_LATEST,
 )
 OUTPUT_TOKENS: Final = _counter(
-    "gen_ai.client.inference.usage.output_tokens",
-    "{token}",
-    _MODALITY,
-    "tokens written, reasoning included",
-    _NEW,
-    "latest",
+    "gen_ai.client.inference.usage.output_tokens", "{token}", _MODALITY, "tokens written, reasoning included", *_LATEST
 )
 CACHE_READ_TOKENS: Final = _counter(
     "gen_ai.client.inference.usage.cache_read.input_tokens",
     "{token}",
     _MODALITY,
     "tokens read from the provider's cache",
-    _NEW,
-    "latest",
+    *_LATEST,
 )
 CACHE_WRITE_TOKENS: Final = _counter(
     "gen_ai.client.inference.usage.cache_write.input_tokens",
     "{token}",
     _MODALITY,
     "tokens written to the provider's cache",
-    _NEW,
-    "latest",
+    *_LATEST,
 )
 REASONING_TOKENS: Final = _counter(
     "gen_ai.client.inference.usage.reasoning.output_tokens",
     "{token}",
     _MODALITY,
     "tokens written while reasoning",
-    _NEW,
-    "latest",
+    *_LATEST,
 )
 CALL_INPUT_TOKENS: Final = _histogram(
-    "gen_ai.client.inference.operation.input_tokens",
-    "{token}",
-    _CALL,
-    _TOKENS,
-    "tokens read by one call",
-    _NEW,
-    "latest",
+    "gen_ai.client.inference.operation.input_tokens", "{token}", _CALL, _TOKENS, "tokens read by one call", *_LATEST
 )
 CALL_OUTPUT_TOKENS: Final = _histogram(
-    "gen_ai.client.inference.operation.output_tokens",
-    "{token}",
-    _CALL,
-    _TOKENS,
-    "tokens written by one call",
-    _NEW,
-    "latest",
+    "gen_ai.client.inference.operation.output_tokens", "{token}", _CALL, _TOKENS, "tokens written by one call", *_LATEST
 )
 CALL_DURATION: Final = _histogram(
-    "gen_ai.client.inference.duration", "s", _CALL, _DURATION, "how long one call took", _NEW, "latest"
+    "gen_ai.client.inference.duration", "s", _CALL, _DURATION, "how long one call took", *_LATEST
 )
 TIME_TO_FIRST_CHUNK: Final = _histogram(
     "gen_ai.client.inference.time_to_first_chunk",
@@ -120,8 +100,7 @@ TIME_TO_FIRST_CHUNK: Final = _histogram(
     _CALL[:3],
     _DURATION,
     "until the first piece of a streamed answer came",
-    _NEW,
-    "latest",
+    *_LATEST,
 )
 TOKEN_USAGE: Final = _histogram(
     "gen_ai.client.token.usage",
@@ -153,20 +132,13 @@ AGENT_DURATION: Final = _histogram(
     _AGENT,
     _AGENT_DURATION,
     "how long an interaction, or a sub-agent, took",
-    _NEW,
-    "latest",
+    *_LATEST,
 )
 AGENT_CALLS: Final = _histogram(
-    "gen_ai.invoke_agent.inference_calls",
-    "{inference_call}",
-    _AGENT,
-    _CALLS,
-    "calls of a model by one agent",
-    _NEW,
-    "latest",
+    "gen_ai.invoke_agent.inference_calls", "{inference_call}", _AGENT, _CALLS, "calls of a model by one agent", *_LATEST
 )
 AGENT_TOOL_CALLS: Final = _histogram(
-    "gen_ai.invoke_agent.tool_calls", "{tool_call}", _AGENT, _CALLS, "tool calls by one agent", _NEW, "latest"
+    "gen_ai.invoke_agent.tool_calls", "{tool_call}", _AGENT, _CALLS, "tool calls by one agent", *_LATEST
 )
 TURNS: Final = _histogram(
     "github.copilot.agent.turn.count",
@@ -190,8 +162,7 @@ EXECUTE_TOOL_DURATION: Final = _histogram(
     (names.TOOL_NAME, names.TOOL_TYPE, names.AGENT_NAME),
     _DURATION,
     "how long a tool ran",
-    _NEW,
-    "latest",
+    *_LATEST,
 )
 TOOL_CALLS: Final = _counter(
     "github.copilot.tool.call.count", "{call}", (names.TOOL_NAME, names.LABEL_SUCCESS), "tool calls by outcome", _OLD
@@ -280,7 +251,7 @@ UNKNOWN_EVENTS: Final = _counter(
     "github.copilot.unknown_event.count", "{event}", (names.EVENT_TYPE,), "events of types that we have not met"
 )
 
-# What passes and is kept nowhere: counted while somebody looks on, and never again.
+# Ephemeral events: counted only while the exporter is connected.
 LIVE_EVENTS: Final = _counter(
     "github.copilot.live.event.count", "{event}", (names.EVENT_TYPE,), "events seen that are kept nowhere"
 )

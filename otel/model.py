@@ -51,7 +51,7 @@ class Link(Struct, gc=False):
 
 
 class Span(Struct, gc=False):
-    """A finished span. Its name is `operation`, followed by `target` where the content level lets that be told.
+    """A finished span. Its name is `operation`, followed by `target` where the content level allows it.
 
     `opened_by` is the id of the event that opened it: the ids derive from it and from nothing that may change.
     """
@@ -74,7 +74,7 @@ class Span(Struct, gc=False):
 class LogRecord(Struct, gc=False):
     """One durable event as a log record; `body` is its redacted line and is sent at content level `redacted` only.
 
-    `said` is what its data says, without what every record has: which event of which session and agent it is.
+    `details` are the attributes from its data; `attributes` adds those of every record: event, session, agent.
     """
 
     time_ns: int
@@ -85,12 +85,12 @@ class LogRecord(Struct, gc=False):
     session: str
     parent_id: str | None = None
     agent_id: str | None = None
-    said: Attributes = field(default_factory=dict)
+    details: Attributes = field(default_factory=dict)
     body: bytes = b""
 
     @property
     def attributes(self) -> Attributes:
-        """All that the record says, in the order in which it is sent."""
+        """All attributes of the record, in the order in which they are sent."""
         attributes: Attributes = {
             names.EVENT_TYPE: self.event_type,
             names.LOG_EVENT_ID: self.event_id,
@@ -101,7 +101,7 @@ class LogRecord(Struct, gc=False):
             attributes[names.EVENT_PARENT_ID] = self.parent_id
         if self.agent_id is not None:
             attributes[names.AGENT_INSTANCE_ID] = self.agent_id
-        return attributes | self.said
+        return attributes | self.details
 
 
 class Measurement(Struct, gc=False):

@@ -1,4 +1,4 @@
-"""What a name is: how each convention spells it, what its value is, and from which content level it may be sent."""
+"""The type of a name: its spelling per convention, its value type, and its content level."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -50,7 +50,7 @@ class EventName:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Instrument:
-    """A metric. `semconv` tells the convention in which it is sent; "both" means always.
+    """A metric. `semconv` is the convention with which it is sent; "both" means always.
 
     `since` is the CLI version that has it, or "exporter" for what only we send.
     """

@@ -1,8 +1,8 @@
-"""What an event is to the model, the screen, telemetry and storage: one event has several meanings, told apart here.
+"""What an event means to the model, the screen, telemetry and storage.
 
-A pure function of plain values, for the telemetry machines as well as for an API or a page. The table says what a type
-usually is; what only the data can tell (an exit code, a denial, a failure) is read from it. Nothing raises: a type that
-is not in the table, and data of any shape, have a projection too.
+A pure function of plain values, for telemetry as well as for the API and pages. The table has the usual meaning of a
+type; exit codes, denials and failures are read from the data. Nothing raises: unknown types and data of any shape have
+a projection too.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ def project(event_type: str, data: Data | None = None, ephemeral: bool = False) 
         ui_visible=row.screen,
         telemetry=row.telemetry,
         durable=not ephemeral,
-        severity=row.judge(facts) if row.judge else row.severity,
+        severity=row.severity_of(facts) if row.severity_of else row.severity,
         category=category,
         url=_text(facts.get("url")) if row.category else None,
     )
@@ -72,14 +72,14 @@ _NOTHING: Final[Data] = MappingProxyType({})
 
 
 class ProjectionRow(NamedTuple):
-    """What the events of one type are; `judge` finds the severity when it depends on the data."""
+    """What the events of one type are; `severity_of` finds the severity when it depends on the data."""
 
     model: bool
     screen: bool
     telemetry: bool
     severity: int
     category: str = ""
-    judge: Callable[[Data], int] | None = None
+    severity_of: Callable[[Data], int] | None = None
 
 
 def _text(value: object) -> str | None:
@@ -128,17 +128,17 @@ def _rows(row: ProjectionRow, types: str) -> dict[str, ProjectionRow]:
 
 TABLE: Final[Mapping[str, ProjectionRow]] = MappingProxyType(
     {
-        NOTIFICATION: _CONVERSATION._replace(judge=_notification),
+        NOTIFICATION: _CONVERSATION._replace(severity_of=_notification),
         "session.info": _SHOWN._replace(category="infoType"),
         "session.warning": _SHOWN._replace(severity=WARN, category="warningType"),
         "session.error": _SHOWN._replace(severity=ERROR, category="errorType"),
         "abort": _SHOWN._replace(severity=WARN),
-        "hook.end": _MACHINE._replace(judge=_success(DEBUG)),
-        "permission.completed": _SHOWN._replace(judge=_decision),
-        "session.compaction_complete": _CONVERSATION._replace(judge=_success(INFO)),
-        "session.shutdown": _SHOWN._replace(judge=_ending),
+        "hook.end": _MACHINE._replace(severity_of=_success(DEBUG)),
+        "permission.completed": _SHOWN._replace(severity_of=_decision),
+        "session.compaction_complete": _CONVERSATION._replace(severity_of=_success(INFO)),
+        "session.shutdown": _SHOWN._replace(severity_of=_ending),
         "subagent.failed": _SHOWN._replace(severity=ERROR),
-        "tool.execution_complete": _CONVERSATION._replace(judge=_success(INFO)),
+        "tool.execution_complete": _CONVERSATION._replace(severity_of=_success(INFO)),
         **_rows(_CONVERSATION, "user.message skill.invoked skill.invoked_ref"),
         "assistant.message": _CONVERSATION._replace(severity=DEBUG),
         **_rows(

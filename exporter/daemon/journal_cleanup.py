@@ -37,7 +37,7 @@ class JournalCleanup:
             if file is not None:
                 self._journals.remove(session)
             self._deleted.discard(session)
-        if not self._journals.wants_room:
+        if not self._journals.needs_cleanup:
             return
         for session, file in list(self._files.sessions.items()):
             needed_from = 0 if file.gone else self._needed_from(file)

@@ -53,7 +53,7 @@ class JournalWriter:
         events that are asked for again is known.
         """
         was_kept = False
-        for portion in _portions(events, self._journals.portion_bytes):
+        for portion in _portions(events, self._journals.batch_bytes):
             kept = await self._take(session, portion, is_ours)
             if kept is None:
                 return None
@@ -62,7 +62,7 @@ class JournalWriter:
 
     async def _take(self, session: str, events: Sequence[SourceEvent], is_ours: Callable[[], bool]) -> bool | None:
         size = sum(_size(event) for event in events)
-        if size and not self._journals.has_room(size):
+        if size and not self._journals.has_space(size):
             return self._trouble(self._journals.problem)
         page = _Page()
         slice_end = time.perf_counter() + _SLICE_SECONDS

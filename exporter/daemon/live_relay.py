@@ -94,7 +94,7 @@ class LiveRelay:
         envelope = decode(line)
         if not isinstance(envelope, Envelope):
             return None
-        self._texts.saw(session, envelope)
+        self._texts.observe(session, envelope)
         if not envelope.ephemeral:
             return None
         key = (session, envelope.id)

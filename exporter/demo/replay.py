@@ -1,4 +1,4 @@
-"""Writes the bundled made-up session as if Copilot CLI were at work: fresh ids, current times, a file that grows."""
+"""Writes the bundled demo session as Copilot CLI would: new ids, current times, a growing file."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-# As the CLI does it: what happens within this time goes out in one write of whole lines.
+# Like the CLI: events within this time are written together as whole lines.
 FLUSH_SECONDS: Final = 0.1
 _ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -43,7 +43,7 @@ async def replay(into_copilot_home: Path, *, speed: float) -> str:
 
 @dataclass(slots=True)
 class _Script:
-    """The bundled session moved to now, at some speed, with ids nobody has seen."""
+    """The bundled session, moved to the present, at a given speed, with new ids."""
 
     now: datetime
     speed: float

@@ -40,7 +40,7 @@ class Machine(Protocol):
     def take(self, lines: Sequence[bytes], observed_ns: int, first: int = 0) -> Mapping[str, list[Record]]:
         """Return the records of events, the first of which has this number."""
 
-    def pass_over(self, lines: Sequence[bytes]) -> None:
+    def skip(self, lines: Sequence[bytes]) -> None:
         """Take events whose records nobody needs."""
 
     def process_died(self, observed_ns: int) -> Mapping[str, list[Record]]: ...
@@ -155,7 +155,7 @@ class Mapper:
             before = sum(1 for one in source.offsets if one < offset)
             for first in range(0, before, _SLICE_EVENTS):
                 await asyncio.sleep(0)
-                machine.pass_over(source.lines[first : min(before, first + _SLICE_EVENTS)])
+                machine.skip(source.lines[first : min(before, first + _SLICE_EVENTS)])
             position, last_id = source.end, source.last_id or last_id
         return machine
 

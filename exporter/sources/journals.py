@@ -1,9 +1,9 @@
-"""The file of a session that has none: redacted events, line by line, where the file source finds and follows them.
+"""Journals: files of redacted events for sessions without a file of their own; the file source follows them.
 
-A journal is `<root>/<session>/events.jsonl`. An event is in it, and on the disk, before whoever read it from its
-source lets the source go on. Space is given back from the front, behind the slowest mark, by making a hole in the
-file: offsets, identity and the bytes before a mark stay what they were, so nobody who follows it notices. Where the
-file system has no holes nothing is given back, and a full journal stays full until it is removed.
+A journal is `<root>/<session>/events.jsonl`. An event is durable in it before its source continues. Space before the
+slowest mark is freed by punching a hole at the front of the file: offsets, identity and the bytes before a mark stay
+the same, so readers do not notice. On a file system without holes no space is freed, and a full journal stays full
+until it is removed.
 """
 
 import ctypes
@@ -61,7 +61,7 @@ def sync_directory(path: Path) -> None:
 
 
 def punch(descriptor: int, end: int) -> bool:
-    """Make the file a hole up to `end`; return whether that can be done here."""
+    """Punch a hole up to `end`; return whether the system supports it."""
     if sys.platform != "linux":
         return False
     library = ctypes.CDLL(None, use_errno=True)
@@ -87,7 +87,7 @@ def _data_begins(descriptor: int, size: int) -> int:
         return 0
     try:
         return os.lseek(descriptor, 0, os.SEEK_DATA)
-    except OSError:  # a file system that does not tell
+    except OSError:  # not supported by the file system
         return 0
 
 
@@ -142,7 +142,7 @@ class _Open:
 class Journals:
     """All journals below a directory of ours; for one thread at a time.
 
-    `problem` says why nothing is taken at the moment, None when it is. `bytes_max` bounds all journals together.
+    `problem` says why events are refused at present, None if they are accepted. `bytes_max` bounds the sum of all.
     """
 
     def __init__(self, root: Path, bytes_max: int) -> None:
@@ -160,25 +160,25 @@ class Journals:
         return self._used
 
     @property
-    def wants_room(self) -> bool:
-        """Tell whether it is time to give space back."""
+    def needs_cleanup(self) -> bool:
+        """Tell whether space must be freed."""
         return self._used > self._bytes_max // 2 or self.problem is not None
 
     @property
-    def portion_bytes(self) -> int:
-        """Return how much is well taken at once, so that some room is enough for some of it."""
+    def batch_bytes(self) -> int:
+        """Return the preferred size of one append, so that a little space is enough for part of the events."""
         return self._bytes_max // 8
 
-    def has_room(self, size_bytes: int) -> bool:
-        """Tell whether so much more would be taken; `problem` says why not.
+    def has_space(self, size_bytes: int) -> bool:
+        """Tell whether there is space for so many bytes; `problem` says why not.
 
-        An event that is larger than half of all room finds room when little else is there, and then counts for
-        nothing as long as it is the last of its session, which stays.
+        An event larger than half of the limit is accepted if at most half is used. It does not count while it is the
+        last of its session, because the last event is never removed.
         """
         used = self._used - (sum(self._large_last.values()) if self._used > self._bytes_max else 0)
         if used + size_bytes <= self._bytes_max or size_bytes > self._bytes_max // 2 >= used:
             return True
-        self.problem = f"the journals are full ({self._bytes_max >> 20} MiB): a sink has not taken what they hold"
+        self.problem = f"the journals are full ({self._bytes_max >> 20} MiB): a sink has not accepted their events"
         return False
 
     def append(self, session: str, events: Sequence[tuple[str, bytes]]) -> bool:
@@ -194,7 +194,7 @@ class Journals:
                 new.append(line)
                 seen.add(key)
         content = b"".join(line + b"\n" for line in new)
-        if not self.has_room(len(content)):
+        if not self.has_space(len(content)):
             return False
         try:
             write(journal.descriptor, content, journal.size)
@@ -207,7 +207,7 @@ class Journals:
         self._used += len(content)
         journal.ids |= seen
         if new:
-            self._note_last(session, len(new[-1]))
+            self._record_last(session, len(new[-1]))
         journal.last = next((id for id, _ in reversed(events) if id), journal.last)
         return True
 
@@ -224,9 +224,9 @@ class Journals:
         return self._open[session].begins if session in self._open else begins_of(self._path(session))
 
     def cut(self, session: str, slowest: int) -> int:
-        """Give back the space before `slowest`, the least offset that a sink stands at; return how much that was.
+        """Free the space before `slowest`, the smallest mark of any sink; return the bytes freed.
 
-        What a sink needs to believe its mark, and the last event, stay.
+        The bytes that verify a mark, and the last event, stay.
         """
         if not self._is_there(session):
             return 0
@@ -249,15 +249,15 @@ class Journals:
         path = self._path(session)
         self._large_last.pop(session, None)
         self._used -= used_of(path)
-        self._let_go(session)
+        self._close(session)
         path.unlink(missing_ok=True)
-        with suppress(OSError):  # somebody keeps something else there
+        with suppress(OSError):  # the directory has other files
             path.parent.rmdir()
 
     def close(self) -> None:
         """Close every file."""
         for session in list(self._open):
-            self._let_go(session)
+            self._close(session)
 
     def _is_there(self, session: str) -> bool:
         return session in self._open or self._path(session).exists()
@@ -269,7 +269,7 @@ class Journals:
         journal = self._open.get(session)
         if journal is None:
             while len(self._open) >= OPEN_MAX:
-                self._let_go(next(iter(self._open)))
+                self._close(next(iter(self._open)))
             journal = self._open[session] = self._read(session)
         self._open.move_to_end(session)
         return journal
@@ -284,24 +284,24 @@ class Journals:
             sync_directory(self._root)
         size = os.fstat(descriptor).st_size
         whole = last_newline(descriptor, size) + 1
-        if whole < size:  # a crash while it was written; the source was not told that it could go on
+        if whole < size:  # a crash during a write; the source was not acknowledged
             os.ftruncate(descriptor, whole)
             self._used -= size - whole
         journal = _Open(descriptor, after_hole(descriptor, whole), whole)
         for line in lines(descriptor, journal.begins, whole):
-            self._note_last(session, len(line))
+            self._record_last(session, len(line))
             envelope = decode(line)
             if isinstance(envelope, Envelope):
                 journal.ids.add(_key(envelope.id))
                 journal.last = envelope.id
         return journal
 
-    def _note_last(self, session: str, size_bytes: int) -> None:
+    def _record_last(self, session: str, size_bytes: int) -> None:
         self._large_last.pop(session, None)
         if size_bytes > self._bytes_max // 2:
             self._large_last[session] = size_bytes
 
-    def _let_go(self, session: str) -> None:
+    def _close(self, session: str) -> None:
         journal = self._open.pop(session, None)
         if journal is not None:
             os.close(journal.descriptor)

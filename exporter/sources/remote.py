@@ -1,5 +1,6 @@
-"""What sources without a file have in common: what they give, to whom, and what they count."""
+"""What sources without a file share: their events, callbacks, counts and state."""
 
+import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ class SourceEvent(NamedTuple):
 
 
 class Want(Enum):
-    """What is asked for of a session."""
+    """Which events of a session are wanted."""
 
     NOTHING = "nothing"
     LIVE = "live"  # ephemeral events only: another source has the durable ones
@@ -32,20 +33,20 @@ class Want(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """Where events go, and what is known of what went there. All of it is about one session by its id.
+    """Where events go, and what is stored of a session. Each callback takes a session id first.
 
-    `take` returns whether it has taken all of a page for good (journal and fsync); the same page is offered again
-    until it has, and nothing more is read meanwhile. `mark` is the last durable event taken, `known` whether one was,
-    `is_elsewhere` whether another source has the durable events of the session.
+    `store` returns whether a whole page is durable (journal and fsync); until it is, the same page is offered again and
+    nothing more is read. `mark` is the last durable event stored, `has_event` whether one is stored, `is_elsewhere`
+    whether another source delivers the durable events of the session.
     """
 
-    take: Callable[[str, Sequence[SourceEvent]], Awaitable[bool]]
+    store: Callable[[str, Sequence[SourceEvent]], Awaitable[bool]]
     mark: Callable[[str], str | None]
-    known: Callable[[str, str], bool]
-    want: Callable[[str, str], Want]  # with the time the session was changed last, empty if not told
-    gone: Callable[[str], None]  # the session was deleted
+    has_event: Callable[[str, str], bool]
+    want: Callable[[str, str], Want]  # with the time of the last change, empty if unknown
+    deleted: Callable[[str], None]  # the session was deleted
     is_elsewhere: Callable[[str], bool] = lambda session: False
-    missed: Callable[[str], None] = lambda session: None  # ephemeral events may have passed unseen
+    missed: Callable[[str], None] = lambda session: None  # ephemeral events may have been missed
 
 
 @dataclass(slots=True)
@@ -60,18 +61,25 @@ class Counts:
     unknown_types: Counter[str] = field(default_factory=Counter)
     unknown_methods: Counter[str] = field(default_factory=Counter)
 
-    def saw_method(self, name: str) -> None:
-        """Count a method that a server used and that is in no list of ours."""
+    def count_method(self, name: str) -> None:
+        """Count an unknown method that a server used."""
         _count(self.unknown_methods, method_name(name))
 
     def unknown(self) -> dict[str, int]:
-        """Return what is in no list of ours: types of events and, ending in "()", methods."""
+        """Return unknown event types and, ending in "()", unknown methods."""
         return {**self.unknown_types, **{f"{name}()": count for name, count in self.unknown_methods.items()}}
 
-    def saw(self, type: str) -> None:
-        """Count an event whose type is in no list of ours."""
+    def count_type(self, type: str) -> None:
+        """Count an event if its type is unknown."""
         if type not in KNOWN:
             _count(self.unknown_types, type_name(type))
+
+
+def reconnect_pause(bounds_seconds: tuple[float, float], failures: int) -> float:
+    """Return how long to wait before the next connection: random between a floor and a growing ceiling."""
+    shortest, longest = bounds_seconds
+    ceiling = min(longest, shortest * 2.0 ** min(failures, 16))
+    return shortest + (ceiling - shortest) * random.random()  # noqa: S311  no secret
 
 
 def _count(counter: Counter[str], name: str) -> None:
@@ -81,7 +89,7 @@ def _count(counter: Counter[str], name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """How a source is, for the daemon and its status. `state` says in words what is so, and `troubles` by session."""
+    """The state of a source, for the daemon and its status. `state` and, by session, `troubles` are sentences."""
 
     state: str
     is_connected: bool
@@ -98,4 +106,4 @@ class Observer(Protocol):
         """Observe; raises only what a callback raised."""
 
     def observed(self) -> Observed:
-        """Return how it is now; nothing in it is secret."""
+        """Return the present state; it contains no secret."""

@@ -168,7 +168,7 @@ def _sink_states(
     notice: Callable[[Notice], None],
     tally: "Tally | None",
 ) -> list[tuple[SinkState, int]]:
-    tallies = chain([tally], (tally.another() for _ in repeat(None)) if tally is not None else ())
+    tallies = chain([tally], (tally.for_endpoint() for _ in repeat(None)) if tally is not None else ())
     parts = SinkParts(reader, exporter_id(store), notice, lambda: next(tallies), receiver)
     made = []
     for built in build_sinks(settings, parts):

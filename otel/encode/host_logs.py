@@ -1,6 +1,6 @@
-"""The log records that an agent host tells of itself, given as OTLP's JSON, as OTLP's protobuf bytes.
+"""Converts an agent host's own log records from OTLP JSON to OTLP protobuf.
 
-Total: what is of another kind than OTLP says is left out, and whatever comes, a request comes of it.
+Never raises: values of an unexpected type are left out.
 """
 
 from base64 import b64decode

@@ -39,7 +39,7 @@ class KeyValues(dict[Attribute, "_Fields"]):
             return b"".join([self[attribute].made(value) for attribute, value in pairs])
 
     def before_text(self, attribute: Attribute) -> Mapping[int, bytes]:
-        """Return what stands before a text of so many bytes; only of attributes with one spelling and no level."""
+        """Return the bytes before a text, by its length; only for attributes with one spelling and no level."""
         fields = self[attribute]
         assert isinstance(fields, _Texts)
         return fields.heads
@@ -54,7 +54,7 @@ class KeyValues(dict[Attribute, "_Fields"]):
 
 
 class _Fields(dict[Value, bytes]):
-    """The fields that the values of one attribute become, kept for values that come again soon.
+    """The encoded fields of one attribute by value, cached for repeated values.
 
     Whatever equals a value of the declared type is written as that type, so it may find the field of that one.
     """
@@ -140,7 +140,7 @@ class _Integers(_Fields):
 
 
 class _Doubles(_Fields):
-    """Nothing is kept of them: 0.0 and -0.0 are equal and become other bytes."""
+    """Not cached: 0.0 and -0.0 are equal but have different bytes."""
 
     def __init__(self, tag: bytes, declared: type, keys: list[bytes]) -> None:
         super().__init__(tag, declared, keys)

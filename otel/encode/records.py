@@ -43,16 +43,6 @@ _LOG: Final = Struct("<BQBQ").pack
 _LOG_CONTEXT: Final = Struct("<2s16s2s8sBI").pack
 
 
-def span_bytes(span: Span, content: Content, semconv: Semconv) -> bytes:
-    """Return a span as a field of a request."""
-    return writer(content, semconv).span(span)
-
-
-def log_bytes(record: LogRecord, content: Content, semconv: Semconv, observed_ns: int) -> bytes:
-    """Return a log record as a field of a request; its body is in it only at content level `redacted`."""
-    return writer(content, semconv).log(record, observed_ns)
-
-
 def resource_bytes(
     attributes: Attributes, content: Content, semconv: Semconv, given: "Mapping[str, str] | None" = None
 ) -> bytes:
@@ -123,7 +113,7 @@ class _Sessions(dict[str, bytes]):
 
 
 class Writer:
-    """Writes what one content level shows, in one convention's spelling. Get one from `writer`."""
+    """Encodes for one content level and one convention. Call `writer` to get one."""
 
     def __init__(self, content: Content, semconv: Semconv) -> None:
         self._content = content
@@ -194,8 +184,8 @@ class Writer:
             parts += (self._log_parents[len(parent)], parent)
         if record.agent_id is not None:
             parts.append(self._log_attributes[AGENT_INSTANCE_ID][record.agent_id])
-        if record.said:
-            parts.append(self._log_attributes.written(record.said.items()))
+        if record.details:
+            parts.append(self._log_attributes.written(record.details.items()))
         if record.context is not None:
             trace_id, span_id = record.context
             parts.append(_LOG_CONTEXT(b"\x4a\x10", trace_id, b"\x52\x08", span_id, 0x45, _SAMPLED))
@@ -208,10 +198,10 @@ class Writer:
 
 @cache
 def writer(content: Content, semconv: Semconv) -> Writer:
-    """Return what writes for this content level and convention."""
+    """Return the writer for a content level and a convention."""
     return Writer(content, semconv)
 
 
 def _moment(time_ns: int) -> int:
-    """Return a time as OTLP can tell it: none before 1970."""
+    """Return a time in the range of OTLP: not before 1970."""
     return time_ns if 0 <= time_ns <= UINT64_MAX else max(0, min(time_ns, UINT64_MAX))

@@ -1,4 +1,4 @@
-"""A log record per durable event: where it belongs in a trace, how serious it is, and what it says at each level."""
+"""A log record per durable event: its place in a trace, its severity, and its attributes."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -9,14 +9,13 @@ import msgspec
 from otel import names
 from otel.event import Event, payload
 from otel.machines.traces import span_events
-from otel.machines.traces.machine import Taken
+from otel.machines.traces.machine import TraceResult
 from otel.machines.traces.rows import row
 from otel.machines.traces.spans import fill
 from otel.model import Attributes, LogRecord
 from otel.name_types import Attribute
 from otel.payloads.events import (
     AssistantMessage,
-    Compaction,
     MessagePayload,
     Number,
     Subagent,
@@ -30,42 +29,44 @@ from otel.projection import TABLE, UNKNOWN, WARN
 BODY_BYTES_MAX: Final = 65_536
 _CUT_MARK: Final = "… [cut]".encode()
 T = TypeVar("T", bound=msgspec.Struct)
-_Told: TypeAlias = "Callable[[Event], Attributes]"
+_ReadAttributes: TypeAlias = "Callable[[Event], Attributes]"
 
 
-def record(event: Event, taken: Taken, line: bytes, session: str) -> LogRecord:
+def record(event: Event, result: TraceResult, line: bytes, session: str) -> LogRecord:
     """Return the log record of an event of a session, with the context that the traces gave it.
 
-    `line` is the event as it was redacted; it becomes the body, cut and marked when it is longer than 64 KiB. Which
-    attributes are sent, and whether the body is, follows from the content level of the endpoint.
+    `line` is the redacted event; it becomes the body, truncated and marked if it is longer than 64 KiB. The content
+    level of the endpoint decides which attributes are sent, and whether the body is.
     """
-    tell = _TOLD.get(event.type)
+    convert = _ATTRIBUTES.get(event.type)
     severity = _SEVERITIES.get(event.type)
     if severity is None:
-        severity = _judge(event) if event.type in TABLE else UNKNOWN.severity
-    if event.type == "session.resume" and any(names.ORPHANED in span.attributes for span in taken.spans):
-        severity = WARN  # the process before it did not end by itself
-    return _record(event, taken, line, session, severity, tell(event) if tell is not None else {})
+        severity = _severity(event) if event.type in TABLE else UNKNOWN.severity
+    if event.type == "session.resume" and any(names.ORPHANED in span.attributes for span in result.spans):
+        severity = WARN  # the process before it crashed
+    return _record(event, result, line, session, severity, convert(event) if convert is not None else {})
 
 
-def bare(event: Event, taken: Taken, line: bytes, session: str) -> LogRecord:
-    """Return what of the log record of an event can be told without looking into the event's data."""
-    return _record(event, taken, line, session, _SEVERITIES.get(event.type, UNKNOWN.severity), {})
+def minimal_record(event: Event, result: TraceResult, line: bytes, session: str) -> LogRecord:
+    """Return the log record of an event without attributes from its data."""
+    return _record(event, result, line, session, _SEVERITIES.get(event.type, UNKNOWN.severity), {})
 
 
-def _record(event: Event, taken: Taken, line: bytes, session: str, severity: int, said: Attributes) -> LogRecord:
-    if taken.path:
-        said = {names.AGENT_PATH: taken.path, **said}
+def _record(
+    event: Event, result: TraceResult, line: bytes, session: str, severity: int, attributes: Attributes
+) -> LogRecord:
+    if result.path:
+        attributes = {names.AGENT_PATH: result.path, **attributes}
     return LogRecord(
         event.time_ns,
         event.id,
         event.type,
         severity,
-        taken.context,
+        result.context,
         session,
         event.parent_id,
         event.agent_id,
-        said,
+        attributes,
         _body(line),
     )
 
@@ -77,15 +78,15 @@ def _body(line: bytes) -> bytes:
     return line[: BODY_BYTES_MAX - len(_CUT_MARK)].decode("utf-8", "ignore").encode() + _CUT_MARK
 
 
-class _Judged(msgspec.Struct, gc=False):
-    """What the severity of an event can depend on, tools' results apart."""
+class _SeverityFields(msgspec.Struct, gc=False):
+    """The fields that the severity of an event can depend on, except for tool results."""
 
     success: bool | None = None
-    shutdownType: str | None = None  # noqa: N815  # spelt as in the event, which is what a projection is told
+    shutdownType: str | None = None  # noqa: N815  # the wire's own name, which a projection expects
     kind: dict[str, Any] | None = None
 
 
-class _Decided(msgspec.Struct, gc=False):
+class _PermissionFields(msgspec.Struct, gc=False):
     result: dict[str, Any] | None = None
 
 
@@ -102,13 +103,13 @@ class _CodeChanges(msgspec.Struct, gc=False, rename="camel"):
     files_modified: list[msgspec.Raw] | None = None
 
 
-def _judge(event: Event) -> int:
-    judge = TABLE[event.type].judge
-    assert judge is not None
+def _severity(event: Event) -> int:
+    severity_of = TABLE[event.type].severity_of
+    assert severity_of is not None
     if event.type == "tool.execution_complete":
         return _COMPLETED[payload(event, ToolComplete).success]
-    kind = _Decided if event.type == "permission.completed" else _Judged
-    return judge(msgspec.structs.asdict(payload(event, kind)))
+    kind = _PermissionFields if event.type == "permission.completed" else _SeverityFields
+    return severity_of(msgspec.structs.asdict(payload(event, kind)))
 
 
 def _shutdown(event: Event) -> Attributes:
@@ -125,13 +126,13 @@ def _shutdown(event: Event) -> Attributes:
     )
 
 
-def _row(kind: type[T], *told: tuple[Attribute, str]) -> _Told:
-    tell = row(kind, *told)
-    return lambda event: tell(payload(event, kind), {})
+def _row(kind: type[T], *fields: tuple[Attribute, str]) -> _ReadAttributes:
+    convert = row(kind, *fields)
+    return lambda event: convert(payload(event, kind), {})
 
 
-def _happening(tell: Callable[[Event], span_events.Happening]) -> _Told:
-    return lambda event: tell(event)[1]
+def _of_span_event(convert: Callable[[Event], span_events.SpanEventData]) -> _ReadAttributes:
+    return lambda event: convert(event)[1]
 
 
 _TURN: Final = _row(Turn, (names.TURN_ID, "turn_id"), (names.INTERACTION_ID, "interaction_id"))
@@ -151,12 +152,12 @@ _SUBAGENT: Final = _row(
     (names.SUBAGENT_DURATION, "duration_ms"),
     (names.EXCEPTION_MESSAGE, "error"),
 )
-_TOLD: Final[Mapping[str, _Told]] = MappingProxyType(
+_ATTRIBUTES: Final[Mapping[str, _ReadAttributes]] = MappingProxyType(
     {
-        **{event_type: _happening(tell) for event_type, tell in span_events.TOLD.items()},
+        **{event_type: _of_span_event(convert) for event_type, convert in span_events.SPAN_EVENTS.items()},
         "system.notification": lambda event: span_events.notification(event, content=False)[1],
         "user.message": lambda event: span_events.user_message(payload(event, UserMessage), legacy=False)[1],
-        "session.compaction_complete": lambda event: span_events.compaction_complete(payload(event, Compaction))[1],
+        "session.compaction_complete": _of_span_event(span_events.compaction_complete),
         "skill.invoked": lambda event: span_events.skill(event)[1][1],
         "session.error": lambda event: span_events.error(event)[1][1],
         "abort": _row(MessagePayload, (names.ABORT_REASON, "reason")),
@@ -200,9 +201,9 @@ _TOLD: Final[Mapping[str, _Told]] = MappingProxyType(
     }
 )
 _COMPLETED: Final = {
-    success: judge({"success": success})
+    success: severity_of({"success": success})
     for success in (True, False, None)
-    if (judge := TABLE["tool.execution_complete"].judge) is not None
+    if (severity_of := TABLE["tool.execution_complete"].severity_of) is not None
 }
-# Of the types whose data does not matter for it.
-_SEVERITIES: Final = {event_type: row.severity for event_type, row in TABLE.items() if row.judge is None}
+# Severities of the types whose data does not matter.
+_SEVERITIES: Final = {event_type: row.severity for event_type, row in TABLE.items() if row.severity_of is None}

@@ -1,8 +1,8 @@
-"""Which ids have come before, of the latest some thousands."""
+"""The most recent ids, to detect duplicates."""
 
 
 class RecentIds:
-    """Remembers ids, at least the latest `least` of them and at most twice as many."""
+    """Remembers the most recent ids: at least `least`, at most twice as many."""
 
     __slots__ = ("_before", "_latest", "_least")
 
@@ -11,13 +11,13 @@ class RecentIds:
         self._latest: set[str] = set()
         self._before: set[str] = set()
 
-    def again(self, identity: str) -> bool:
-        """Tell whether an id has come before; from now on it has."""
+    def check_and_add(self, identity: str) -> bool:
+        """Add an id; return whether it was there already."""
         latest = self._latest
         if identity in latest or identity in self._before:
             return True
         latest.add(identity)
         if len(latest) >= self._least:
-            # Both at once, because to forget one at a time is to look for the oldest every time.
+            # Half of the ids are dropped at once: finding the oldest id each time would be slow.
             self._before, self._latest = latest, set()
         return False

@@ -1,4 +1,4 @@
-"""The fields of events' data that the trace machine looks at. All are optional: what is missing has its default."""
+"""The fields of event data that the trace machine reads. All are optional and have defaults."""
 
 from typing import Annotated, Final, TypeAlias
 
@@ -95,7 +95,7 @@ class Usage(Struct, gc=False, rename="camel"):
 
     @property
     def nano_aiu(self) -> Number | None:
-        """The AI units of the call, times a billion, where they are told."""
+        """The AI units of the call, times a billion, None if unknown."""
         return self.copilot_usage.total_nano_aiu if self.copilot_usage is not None else None
 
 
@@ -132,7 +132,7 @@ class Subagent(Struct, gc=False, rename="camel"):
 
 
 class AnyAgentEvent(Struct, gc=False, rename="camel"):
-    """What every event of a sub-agent may say about the tool call that spawned it."""
+    """The tool call that spawned a sub-agent, which any of its events may name."""
 
     parent_tool_call_id: str | None = None
     tool_call_id: str | None = None
@@ -186,7 +186,7 @@ class Compaction(Struct, gc=False, rename="camel"):
 
 
 class Where(Struct, gc=False, rename="camel"):
-    """A working directory and what is known of its repository."""
+    """A working directory and its repository."""
 
     cwd: str | None = None
     git_root: str | None = None

@@ -1,4 +1,4 @@
-"""The fields of events' data about tools, permissions and hooks that the trace machine looks at. All are optional."""
+"""The fields of tool, permission and hook events that the trace machine reads. All are optional."""
 
 from msgspec import Raw, Struct, field
 

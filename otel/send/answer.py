@@ -1,4 +1,4 @@
-"""What an OTLP endpoint says to a request, in the same terms for HTTP and gRPC, and never with a secret in it."""
+"""The response of an OTLP endpoint, in the same form for HTTP and gRPC, without secrets."""
 
 import json
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _POINT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer. `status` is an HTTP status, also where gRPC gave a code of its own.
+    """A response. `status` is an HTTP status; gRPC codes are mapped to one.
 
     `retry_after` is the text of that header. `rejected` is how many records, or points, an endpoint did not take of a
     request that it accepted otherwise, and `message` is what it said: short, printable, without our secrets.
@@ -40,7 +40,7 @@ def read_answer(
 ) -> Answer:
     """Read an HTTP answer: the response of OTLP when it was accepted, else its status message; both may be JSON.
 
-    A body that is something else says nothing: a proxy's page is no reason to take an answer for another.
+    Any other body is ignored: a proxy's page must not change the meaning of the status.
     """
     accepted = 200 <= status < 300
     is_json = content_type.partition(";")[0].strip().lower() == "application/json"
@@ -72,7 +72,7 @@ def readable(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def retry_delay(details: bytes) -> str | None:
-    """Return the seconds that a google.rpc.Status asks to wait for by its RetryInfo, as text, if it has one."""
+    """Return the delay in the RetryInfo of a google.rpc.Status, in seconds as text, if it has one."""
     for number, detail in fields(details):
         if number != 3 or not isinstance(detail, bytes) or not _text(detail, 1).endswith("/google.rpc.RetryInfo"):
             continue

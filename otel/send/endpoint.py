@@ -1,4 +1,4 @@
-"""Where OTLP is sent to, and by what means; the values of a config, without its files."""
+"""The address and transport of an OTLP endpoint."""
 
 import base64
 import re
@@ -21,7 +21,7 @@ _OURS: Final = frozenset(
 
 
 class EndpointError(Exception):
-    """An endpoint that cannot be used: what is wrong with its address or its certificates, without any secret."""
+    """The address or the certificates of an endpoint are invalid; the message contains no secret."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Sends OTLP requests over gRPC, as the bytes that they are; needs grpcio, which is imported with the first sender."""
+"""Sends encoded OTLP requests over gRPC; grpcio is imported with the first sender."""
 
 import re
 from typing import TYPE_CHECKING, Any, Final
@@ -21,22 +21,22 @@ _STATUSES: Final = {
     "INTERNAL": 500, "UNKNOWN": 500,
 }  # fmt: skip
 _LOCAL: Final = frozenset({"CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
-"""What gRPC also says by itself when no answer came; only an answer can have trailing metadata."""
+"""Codes that gRPC also produces without a response; only a response can have trailing metadata."""
 _TOO_LARGE: Final = re.compile(r"larger than max|exceeds maximum|too large", re.IGNORECASE)
 _PORTS: Final = {"http": 4317, "https": 443}
 OPTIONS: Final = (
     ("grpc.enable_http_proxy", 0),  # nothing of the environment
-    ("grpc.enable_retries", 0),  # whoever sends decides about that
+    ("grpc.enable_retries", 0),  # the caller retries
     ("grpc.service_config_disable_resolution", 1),
     ("grpc.max_receive_message_length", 1 << 20),
     ("grpc.initial_reconnect_backoff_ms", 250),
     ("grpc.min_reconnect_backoff_ms", 250),
-    ("grpc.max_reconnect_backoff_ms", 5000),  # gRPC's own is two minutes, on top of the waiting of whoever sends
+    ("grpc.max_reconnect_backoff_ms", 5000),  # gRPC's default is two minutes, on top of the caller's own backoff
 )
 
 
 class GrpcSender:
-    """One channel, which gRPC connects when it is needed and again when it broke."""
+    """One channel, which gRPC connects on demand and reconnects."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         import grpc  # type: ignore[import-untyped]  # comes without types
@@ -53,7 +53,7 @@ class GrpcSender:
         self._calls = {signal: self._channel.unary_unary(method) for signal, method in _METHODS.items()}
 
     def send(self, signal: Signal, body: bytes) -> Answer:
-        """Send one request and return its answer, whatever it says; raises NoAnswer when none came."""
+        """Send one request and return the response; raises NoAnswer if there is none."""
         headers = self._endpoint.headers_now()
         secrets = tuple(headers.values())
         try:
@@ -70,7 +70,7 @@ class GrpcSender:
         return answer
 
     def close(self) -> None:
-        """Let go of the connection; what is under way fails."""
+        """Close the connection; requests in flight fail."""
         self._channel.close()
 
 
@@ -91,7 +91,7 @@ def target_of(endpoint: Endpoint) -> str:
 
 def credentials_of(grpc: Any, endpoint: Endpoint) -> Any:
     """Return gRPC's credentials for the endpoint's certificates; raises EndpointError when they are no use."""
-    # Python's TLS reads them first: gRPC takes any bytes and says no more later than that it cannot connect.
+    # Python's TLS reads them first: gRPC accepts any bytes and later only reports that it cannot connect.
     import ssl
 
     endpoint.ssl_context(lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))

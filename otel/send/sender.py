@@ -1,4 +1,4 @@
-"""Sends OTLP requests and returns what the endpoint says: one request, one answer, nothing is tried twice here."""
+"""Sends OTLP requests and returns the responses: one request, one response, no retries."""
 
 import gzip
 import importlib
@@ -22,14 +22,14 @@ class Sender(Protocol):
     """Sends bodies to one endpoint. Blocks; may be called from several threads at a time."""
 
     def send(self, signal: Signal, body: bytes) -> Answer:
-        """Send one request and return its answer, whatever it says; raises NoAnswer when none came."""
+        """Send one request and return the response; raises NoAnswer if there is none."""
 
     def close(self) -> None:
-        """Let go of the connections; what is under way may fail."""
+        """Close the connections; requests in flight may fail."""
 
 
 def sender_for(endpoint: Endpoint, connections: int = 2) -> Sender:
-    """Return what speaks the endpoint's protocol, keeping so many connections between requests.
+    """Return a sender for the endpoint's protocol that keeps so many idle connections.
 
     Raises EndpointError when its address or certificates are no use.
     """
@@ -41,7 +41,7 @@ def sender_for(endpoint: Endpoint, connections: int = 2) -> Sender:
 
 
 class HttpSender:
-    """http/protobuf over connections that are kept: no redirects, cookies, proxies, nothing of the environment."""
+    """http/protobuf over persistent connections: no redirects, cookies or proxies, nothing of the environment."""
 
     def __init__(self, endpoint: Endpoint, connections: int = 2) -> None:
         httpx = _httpx()
@@ -82,7 +82,7 @@ class HttpSender:
             finally:
                 response.close()
         except (self._httpx.HTTPError, OSError, RuntimeError) as error:
-            failure = self._told(error, secrets)
+            failure = self._describe(error, secrets)
         else:
             kind = response.headers.get("content-type", "")
             return read_answer(response.status_code, response.headers.get("retry-after"), content, kind, secrets)
@@ -107,7 +107,7 @@ class HttpSender:
                 raise self._httpx.ReadTimeout("the answer did not end in time")
         return content
 
-    def _told(self, error: Exception, secrets: tuple[str, ...]) -> str:
+    def _describe(self, error: Exception, secrets: tuple[str, ...]) -> str:
         name = type(error).__name__
         if isinstance(error, self._httpx.LocalProtocolError) or not str(error):
             return name

@@ -42,8 +42,8 @@ class Watching:
             ),
             lambda session: session in self.elsewhere,
         )
-        rooms = Subscriptions(hooks, load=self.kept.get)
-        return HostObserver("test", rooms, lambda method, raw: self.telemetry.append((method, raw)))
+        subscriptions = Subscriptions(hooks, load=self.kept.get)
+        return HostObserver("test", subscriptions, lambda method, raw: self.telemetry.append((method, raw)))
 
     def begin(self) -> None:
         """Connect, and answer until nothing is asked any more."""
@@ -58,7 +58,7 @@ class Watching:
     def hear(self, frame: Json) -> None:
         """Let the host say something, and answer what is asked because of it."""
         self.seq = max(self.seq, frame.get("params", {}).get("serverSeq") or 0)
-        self.observer.heard(json.dumps(frame), self.now)
+        self.observer.receive(json.dumps(frame), self.now)
         self._pump()
 
     def durable(self, session: str | None = None) -> list[Json]:
@@ -76,7 +76,7 @@ class Watching:
             self.asked.append(asked)
             if "method" in asked and "id" in asked:
                 answer = {"jsonrpc": "2.0", "id": asked["id"], **self.answer(asked["method"], asked["params"])}
-                self.observer.heard(json.dumps(answer), self.now)
+                self.observer.receive(json.dumps(answer), self.now)
         self.now += self.pace
         for session, lines in self.observer.take(self.now):
             for line, is_ephemeral in lines:
@@ -87,7 +87,7 @@ class Watching:
                 if not is_ephemeral:
                     assert (session, event["id"]) not in self._known
                     self._known.add((session, event["id"]))
-        self.kept.update(self.observer.rooms.written())
+        self.kept.update(self.observer.subscriptions.save())
 
     def _answer(self, method: str, params: Json) -> Json:
         uri = params.get("channel") or params.get("resource") or ""

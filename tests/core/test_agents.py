@@ -315,7 +315,7 @@ def test_tables_are_cut_at_their_oldest_entry(monkeypatch: pytest.MonkeyPatch) -
     assert [isinstance(agents.resolve(f"c{n}"), Resolved) for n in range(4)] == [False, False, True, True]
     assert list(agents.instances(ROOT)) == ["call2", "call3"]
     assert agents.attribute(ROOT, hook("hook.end", "h0")) == EventOwner(ROOT)
-    assert agents.forgotten == 10
+    assert agents.dropped == 10
 
 
 def test_all_families_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,10 +379,10 @@ def test_what_was_kept_goes_on_as_if_nothing_had_been_between(first: list[Envelo
     whole, before, after = known(), known(), known()
     for one in first:
         assert whole.attribute(ROOT, one) == before.attribute(ROOT, one)
-    after.recall(ROOT, msgspec.json.decode(msgspec.json.encode(before.keep(ROOT)), type=AgentSnapshot))
+    after.restore(ROOT, msgspec.json.decode(msgspec.json.encode(before.snapshot(ROOT)), type=AgentSnapshot))
 
     assert [after.attribute(ROOT, one) for one in then] == [whole.attribute(ROOT, one) for one in then]
-    assert after.keep(ROOT) == whole.keep(ROOT)
+    assert after.snapshot(ROOT) == whole.snapshot(ROOT)
 
 
 @given(st.binary())

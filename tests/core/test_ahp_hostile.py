@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from exporter.core.ahp import errors, messages, requests
 from exporter.core.ahp.dialect import CHAT, CLASSIC, ONE, VERSIONS, dialect_of
-from exporter.core.ahp.messages import Asked, ErrorResponse, Response, Rubbish, Told, hear
+from exporter.core.ahp.messages import ErrorResponse, HostNotification, HostRequest, InvalidFrame, Response, parse_frame
 from tests.core.ahp_scripted import STEPS, ScriptedHost
 from tests.core.ahp_watching import Watching
 
@@ -29,14 +29,14 @@ WRONG: list[Any] = [None, True, -1, 10**400, 1.5, "", "\ud800", "x" * 300, [], [
 @given(st.one_of(st.text(), st.binary(), VALUE.map(json.dumps)))
 @settings(max_examples=400, deadline=None)
 def test_any_frame_is_read_or_refused(frame: str | bytes) -> None:
-    assert isinstance(hear(frame), Response | ErrorResponse | Told | Asked | Rubbish)
+    assert isinstance(parse_frame(frame), Response | ErrorResponse | HostNotification | HostRequest | InvalidFrame)
 
 
 @pytest.mark.parametrize(
     "frame", ["[" * 100_000, '{"a":' * 100_000, "\ud800", b"{}", "null", '{"id":1}', '{"id":[]}', "NaN"]
 )
 def test_a_hostile_frame_is_rubbish(frame: str | bytes) -> None:
-    assert isinstance(hear(frame), Rubbish)
+    assert isinstance(parse_frame(frame), InvalidFrame)
 
 
 def garbled(frame: Json, chance: random.Random) -> Any:
@@ -74,7 +74,7 @@ def test_a_host_that_garbles_what_it_says_stops_nothing(version: str | int, seed
         for frame in [host.told.pop(0) for _ in list(host.told)]:
             said = garbled(frame, chance) if chance.random() < 0.3 else frame
             text = json.dumps(said)
-            observed.observer.heard(
+            observed.observer.receive(
                 text[: chance.randrange(len(text))] if chance.random() < 0.1 else text, observed.now
             )
         observed._pump()
@@ -101,16 +101,16 @@ def test_memory_is_bounded_whatever_a_host_sends() -> None:
             "summary": {"resource": f"ahp-chat://{number}", "origin": {"kind": "tool"}},
         }
         params = {"channel": host.session, "action": action, "serverSeq": number + 1}
-        observed.observer.heard(json.dumps({"jsonrpc": "2.0", "method": "action", "params": params}), observed.now)
+        observed.observer.receive(json.dumps({"jsonrpc": "2.0", "method": "action", "params": params}), observed.now)
         summary = {"resource": f"ahp-session:/{number}", "status": 8}
         told = {"jsonrpc": "2.0", "method": "root/sessionAdded", "params": {"summary": summary}}
-        observed.observer.heard(json.dumps(told), observed.now)
+        observed.observer.receive(json.dumps(told), observed.now)
         observed.observer.outgoing.clear()
-    rooms = observed.observer.rooms
+    subscriptions = observed.observer.subscriptions
 
-    assert len(rooms.sessions) <= 1000
-    assert len(rooms.subscriptions()) <= 1000 + 600
-    assert len(rooms._summaries) <= 10_000
+    assert len(subscriptions.sessions) <= 1000
+    assert len(subscriptions.addresses()) <= 1000 + 600
+    assert len(subscriptions._summaries) <= 10_000
     assert sys.getsizeof(observed.observer._waiting) < 1 << 20
 
 
@@ -135,7 +135,7 @@ def test_too_much_rubbish_ends_the_connection() -> None:
     observed = Watching({})
     observed.begin()
     for _ in range(100):
-        observed.observer.heard("{", observed.now)
+        observed.observer.receive("{", observed.now)
 
     assert "is it an agent host?" in observed.observer.failure
     assert not observed.observer.is_hopeless
@@ -239,13 +239,15 @@ def test_a_session_that_may_not_be_seen_is_explained() -> None:
     )
     observed.begin()
 
-    (problem,) = observed.observer.rooms.problems.values()
+    (problem,) = observed.observer.subscriptions.problems.values()
     assert "rpc://" in problem
     assert "secret" not in problem
     assert observed.order == []
 
 
 def test_what_a_host_says_with_an_error_is_kept_nowhere() -> None:
-    message = messages.hear('{"id": 1, "error": {"code": -32000, "message": "tkn=secret", "data": {"url": "secret"}}}')
+    message = messages.parse_frame(
+        '{"id": 1, "error": {"code": -32000, "message": "tkn=secret", "data": {"url": "secret"}}}'
+    )
 
     assert "secret" not in repr(message)

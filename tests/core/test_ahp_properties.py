@@ -100,10 +100,10 @@ def test_the_mirror_is_the_hosts_state_at_any_point(version: str | int, steps: l
     for step in steps:
         STEPS[step](host)
         deliver(host, observed)
-        (session,) = observed.observer.rooms.sessions
-        mirror = session.chats[host.chat].mirror
-        assert mirror.active == (host.active or None)
-        assert [turn["id"] for turn in mirror.turns] == [turn["id"] for turn in host.turns]
+        (session,) = observed.observer.subscriptions.sessions
+        chat_state = session.chats[host.chat].chat_state
+        assert chat_state.active == (host.active or None)
+        assert [turn["id"] for turn in chat_state.turns] == [turn["id"] for turn in host.turns]
     finish(host, observed)
 
     assert told(observed) == happened(host)

@@ -57,7 +57,7 @@ class Watcher:
     def see(self, line: bytes) -> dict[str, Any] | None:
         envelope = decode(line)
         assert isinstance(envelope, Envelope)
-        self.texts.saw("s", envelope)
+        self.texts.observe("s", envelope)
         shown = self.texts.shown("s", envelope, line)
         return None if shown is None else dict(json.loads(shown))
 

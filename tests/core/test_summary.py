@@ -3,12 +3,13 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.core.events.envelope import Envelope, decode
-from exporter.core.events.summary import TELLING_TYPES, Summary
+from exporter.core.events.summary import SUMMARY_TYPES, Summary
 
 
 def event(type: str, data: Any = None, *, at: str = "2026-11-18T10:00:00.000Z", agent: str | None = None) -> Envelope:
@@ -124,13 +125,13 @@ field_names = st.sampled_from(
 odd_data = st.recursive(json_values, lambda inner: st.dictionaries(field_names, inner, max_size=4), max_leaves=12)
 
 
-@given(st.lists(st.tuples(st.sampled_from(sorted(TELLING_TYPES)), odd_data), max_size=8))
+@given(st.lists(st.tuples(st.sampled_from(sorted(SUMMARY_TYPES)), odd_data), max_size=8))
 def test_odd_data_is_passed_over_and_the_fold_can_go_on_from_its_json(odd: list[tuple[str, Any]]) -> None:
     events = [event(type, data) for type, data in odd]
 
     kept = Summary()
     for one in events:
-        kept = Summary.from_dict(json.loads(json.dumps(kept.to_dict())))
+        kept = msgspec.json.decode(msgspec.json.encode(kept), type=Summary)
         kept.add(one)
 
     assert kept == told(*events)

@@ -1,13 +1,23 @@
-"""One small request of each signal."""
+"""Records as bytes, and one small request of each signal."""
 
 from otel.encode.metrics import metric_bytes
-from otel.encode.records import log_bytes, request_bytes, resource_bytes, scope_bytes, span_bytes
+from otel.encode.records import request_bytes, resource_bytes, scope_bytes, writer
 from otel.model import Context, Kind, LogRecord, Point, Span
-from otel.name_types import Attribute, Content, Instrument
+from otel.name_types import Attribute, Content, Instrument, Semconv
 from otel.send.answer import Signal
 
 SPAN_ID = b"spanspan"
 _PLACE = Context(b"tracetracetracet", SPAN_ID)
+
+
+def span_bytes(span: Span, content: Content, semconv: Semconv) -> bytes:
+    """Return a span as a field of a request."""
+    return writer(content, semconv).span(span)
+
+
+def log_bytes(record: LogRecord, content: Content, semconv: Semconv, observed_ns: int) -> bytes:
+    """Return a log record as a field of a request."""
+    return writer(content, semconv).log(record, observed_ns)
 
 
 def body_of(signal: Signal) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any
 
 from otel import names
 from otel.event import read
-from otel.machines.traces.machine import Taken, Traces
+from otel.machines.traces.machine import TraceResult, Traces
 from otel.model import Span
 from otel.name_types import Attribute, Semconv, Value
 
@@ -23,7 +23,7 @@ class Story:
 
     def tell(
         self, kind: str, data: Any = None, *, agent: str | None = None, after: int = 10, event_id: str | None = None
-    ) -> Taken:
+    ) -> TraceResult:
         """Let something happen."""
         self._count += 1
         self.now_ms += after
@@ -42,7 +42,7 @@ class Story:
         self.spans += taken.spans
         return taken
 
-    def ask(self, interaction: str = "first", **more: Any) -> Taken:
+    def ask(self, interaction: str = "first", **more: Any) -> TraceResult:
         """A person says something, and a turn begins."""
         taken = self.tell("user.message", {"delivery": "idle", "interactionId": interaction, "content": "Hi.", **more})
         self.tell("assistant.turn_start", {"turnId": "0", "interactionId": interaction})
@@ -57,15 +57,15 @@ class Story:
         message = {"model": "model-x", "content": "Yes.", "apiCallId": response, "toolRequests": requests}
         self.tell("assistant.message", message, agent=agent)
 
-    def start(self, call: str, name: str = "bash", *, agent: str | None = None, **more: Any) -> Taken:
+    def start(self, call: str, name: str = "bash", *, agent: str | None = None, **more: Any) -> TraceResult:
         """A tool begins."""
         return self.tell("tool.execution_start", {"toolCallId": call, "toolName": name, **more}, agent=agent)
 
-    def complete(self, call: str, *, agent: str | None = None, **more: Any) -> Taken:
+    def complete(self, call: str, *, agent: str | None = None, **more: Any) -> TraceResult:
         """A tool ends."""
         return self.tell("tool.execution_complete", {"toolCallId": call, "success": True, **more}, agent=agent)
 
-    def end_turn(self, *, agent: str | None = None) -> Taken:
+    def end_turn(self, *, agent: str | None = None) -> TraceResult:
         """The turn ends."""
         return self.tell("assistant.turn_end", {"turnId": "0"}, agent=agent)
 

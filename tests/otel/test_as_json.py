@@ -8,9 +8,10 @@ from typing import Any, Final
 from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]  # comes without types
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from otel.encode.records import request_bytes, resource_bytes, scope_bytes, span_bytes
+from otel.encode.records import request_bytes, resource_bytes, scope_bytes
 from otel.encode.trace_json import spans_of, trace_json
 from otel.name_types import Content
+from tests.otel.bodies import span_bytes
 
 _DEMO: Final = files("exporter.demo").joinpath("session.jsonl").read_bytes().splitlines()
 

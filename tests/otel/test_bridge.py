@@ -92,7 +92,7 @@ def test_an_error_in_one_event_costs_what_it_would_have_told(monkeypatch: pytest
 
 
 def test_a_log_record_that_cannot_be_made_is_one_of_the_envelope(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "_TOLD", {**logs._TOLD, "skill.invoked": _broken})
+    monkeypatch.setattr(logs, "_ATTRIBUTES", {**logs._ATTRIBUTES, "skill.invoked": _broken})
     tally = Tally()
 
     records = Bridge(SESSION, SignalOptions(content=Content.REDACTED), tally).take(LINES, 1)
@@ -110,7 +110,7 @@ def test_events_that_are_passed_over_leave_the_same_behind_although_one_fails(mo
     taken, passed = Bridge(SESSION, SignalOptions()), Bridge(SESSION, SignalOptions(), tally)
 
     taken.take(LINES[:6], 1)
-    passed.pass_over(LINES[:6])
+    passed.skip(LINES[:6])
 
     assert list(tally.defects.values()) == [1]
     assert passed.take(LINES[6:], 1) == taken.take(LINES[6:], 1)

@@ -72,5 +72,5 @@ def test_memory_is_bounded() -> None:
     for number in range(5000):
         measured(metering, "user_input.requested", requestId=str(number))
 
-    assert len(metering._asked) <= 1024
+    assert len(metering._pending) <= 1024
     assert measured(metering, "user_input.completed", LATER, requestId="4999")["wait.duration"][0] == 2.5

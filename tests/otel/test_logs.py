@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from otel import names
-from otel.encode.records import log_bytes, request_bytes, resource_bytes, scope_bytes
+from otel.encode.records import request_bytes, resource_bytes, scope_bytes
 from otel.event import read
 from otel.machines.logs import BODY_BYTES_MAX, record
 from otel.machines.traces.machine import Traces
 from otel.model import LogRecord
 from otel.name_types import Attribute, Content, Value
 from otel.projection import TABLE, project
+from tests.otel.bodies import log_bytes
 from tests.otel.captures import captures
 from tests.otel.metered import SESSION, lines
 

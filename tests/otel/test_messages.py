@@ -42,8 +42,8 @@ def test_what_was_said_is_a_message_with_a_role_and_parts() -> None:
 
 @pytest.mark.parametrize("said", [{}, {"content": ""}, {"content": 7}])
 def test_nothing_said_is_no_message(said: dict[str, Any]) -> None:
-    assert messages.asked(_event("user.message", **said)) is None
-    assert messages.instructed(_event("system.message", **said)) is None
+    assert messages.input_messages(_event("user.message", **said)) is None
+    assert messages.system_instructions(_event("system.message", **said)) is None
 
 
 _LONG = st.sampled_from(["", "x", '"', "\n", "\0", "é", "\ud800", "🎈"])
@@ -57,9 +57,9 @@ def test_what_is_too_long_is_cut_and_can_still_be_parsed(text: str, long: int, m
     answer = _event("assistant.message", content=text * long, toolRequests=requests)
 
     told = [
-        messages.asked(_event("user.message", content=text * long)) or "[]",
-        messages.instructed(_event("system.message", content=text * long)) or "[]",
-        messages.answered(answer),
+        messages.input_messages(_event("user.message", content=text * long)) or "[]",
+        messages.system_instructions(_event("system.message", content=text * long)) or "[]",
+        messages.output_messages(answer),
     ]
 
     for one in told:
@@ -83,7 +83,7 @@ def test_answers_are_written_as_the_cli_writes_them(directory: Path) -> None:
     for line in (directory / "events.jsonl").read_bytes().splitlines():
         event = read(line)
         if event is not None and event.type == "assistant.message":
-            [message] = json.loads(messages.answered(event))
+            [message] = json.loads(messages.output_messages(event))
             call = _first_call(message)
             if call is not None and call in by_call and len(message["parts"]) == 1:
                 assert message == by_call[call]

@@ -12,9 +12,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from otel.encode.keyvalues import KEPT_ENTRIES_MAX, KeyValues
-from otel.encode.records import log_bytes, request_bytes, resource_bytes, scope_bytes, span_bytes
+from otel.encode.records import request_bytes, resource_bytes, scope_bytes
 from otel.model import Attributes, Context, Kind, Link, LogRecord, Span, SpanEvent
 from otel.name_types import Attribute, Content, EventName, Semconv
+from tests.otel.bodies import log_bytes, span_bytes
 from tests.otel.written import CONTENTS, RECORDS, SEMCONVS, SPANS, TIMES, expected, read, readable
 
 SECRET = "planted-secret"
@@ -99,7 +100,7 @@ def test_nothing_of_a_higher_content_level_is_in_the_bytes(
         place, None, "chat", SECRET, level, Kind.CLIENT, 1, 2, "e", hidden,
         [SpanEvent(1, happened, hidden)], [Link(place, hidden)],
     )  # fmt: skip
-    record = LogRecord(1, "e", "user.message", 9, place, "s", said=hidden, body=SECRET.encode())
+    record = LogRecord(1, "e", "user.message", 9, place, "s", details=hidden, body=SECRET.encode())
 
     written = span_bytes(span, content, semconv) + log_bytes(record, content, semconv, 1)
     written += resource_bytes(hidden, content, semconv)
@@ -159,7 +160,7 @@ def test_a_time_that_otlp_cannot_tell_becomes_the_nearest_that_it_can(start_ns: 
 def test_values_that_are_no_values_of_ours_cost_no_more_than_themselves() -> None:
     name = Attribute("name", str, Content.NONE, "1")
     strange: Any = {name: ["a", {"b": 1}], Attribute("none", str, Content.NONE, "1"): None}
-    record = LogRecord(1, "e", "x", 9, None, "s", said=strange)
+    record = LogRecord(1, "e", "x", 9, None, "s", details=strange)
 
     message = read_log(log_bytes(record, Content.NONE, "latest", 1))
 

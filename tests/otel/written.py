@@ -54,7 +54,7 @@ RECORDS: Final = st.builds(
     session=TEXTS,
     parent_id=st.none() | TEXTS,
     agent_id=st.none() | TEXTS,
-    said=ATTRIBUTES,
+    details=ATTRIBUTES,
     body=st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace")),
 )
 

@@ -108,7 +108,7 @@ def test_a_session_that_is_watched_is_as_in_copilots_own_log(version: str, host_
         said = [e["data"]["content"] for e in events if e["type"] == "assistant.message" and e.get("agentId")]
         assert said == ["The agent has spoken."]
         assert "assistant.message_delta" in {event["type"] for event in observer.ephemeral}
-        assert observer.status.heard.rubbish == 0
+        assert observer.status.heard.invalid == 0
         assert bool(observer.telemetry) == (version == CHAT)
         for method, frame in observer.telemetry:
             assert method == "otlp/exportLogs"

@@ -81,7 +81,7 @@ def test_the_journal_is_the_file_and_ephemeral_events_are_seen_live(
     assert {"assistant.message_delta", "assistant.idle", "session.idle"} <= types
     assert len(ids) == len(set(ids))
     assert all(event.get("ephemeral") for event in observer.ephemeral)
-    assert (status.protocol, status.version, status.asked_of_us) == (3, install.NEW, 0)
+    assert (status.protocol, status.version, status.server_requests) == (3, install.NEW, 0)
     assert status.counts.durable == len(observer.lines(session_id))
     assert {place.root for place in observer.places} == {session_id}
     assert {len(place.path) for place in observer.places} == {0, 1, 2}
@@ -127,7 +127,7 @@ def test_the_owner_still_decides(push: bool, make_copilot: MakeCopilot, tmp_path
             )
         wait_until(lambda: bool(asked("session.idle")), "the turn to end", 30)
 
-        assert observer.status.asked_of_us == 0
+        assert observer.status.server_requests == 0
         done = [event for event in observer.lines(session_id) if event["type"] == "tool.execution_complete"]
         assert [event["data"]["success"] for event in done] == [True, True]
         assert "session.resume" not in [event["type"] for event in recorded(server, session_id)]

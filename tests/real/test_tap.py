@@ -290,7 +290,7 @@ def test_the_tap_of_a_project_shows_every_event_once(
     assert code == 0
     ids = [event["id"] for session, event in listener.events if session == directory.name]
     assert ids and len(ids) == len(set(ids))
-    assert listener.source.status.turned_away == 0
+    assert listener.source.status.refused_taps == 0
 
 
 @pytest.fixture

@@ -103,7 +103,7 @@ def test_after_clear_the_tap_of_the_new_session_is_heard(make_copilot: MakeCopil
     ids = [event["id"] for _, event in listener.events]
     assert (code, taps) == (0, 1)  # the tap of the session before is gone
     assert len(ids) == len(set(ids))
-    assert status.dropped_by_taps == status.unreadable == status.turned_away == 0
+    assert status.dropped_by_taps == status.unreadable == status.refused_taps == 0
     assert all(event["ephemeral"] for _, event in listener.events)
     assert {session for session, _ in listener.events} <= {path.name for path in copilot.sessions().iterdir()}
 

@@ -188,9 +188,9 @@ def test_a_host_that_talks_rubbish_is_left_and_tried_again(said: str, tmp_path: 
         await connection.close()
 
     words = {
-        "rubbish": "cannot be read",
-        "binary": "cannot be read",
-        "huge": "larger than can be read",
+        "rubbish": "invalid message",
+        "binary": "invalid message",
+        "huge": "above the size limit",
         "closed": "closed",
     }
 

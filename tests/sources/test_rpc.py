@@ -215,7 +215,7 @@ def test_a_request_to_us_is_answered_and_nothing_is_decided(method: str, code: i
                 assert answer["result"]["result"]["resultType"] == "failure"
             else:
                 assert answer["error"]["code"] == code and "result" not in answer
-            assert source.status.asked_of_us == 1
+            assert source.status.server_requests == 1
 
     play(scenario)
 
@@ -429,7 +429,7 @@ def test_types_that_are_in_no_list_are_counted() -> None:
 
 def test_every_method_that_is_called_is_listed() -> None:
     called = set()
-    for path in Path(module.__file__).parent.glob("rpc*.py"):
+    for path in Path(module.__file__).parent.glob("*.py"):
         called |= set(re.findall(r'(?:call|_paged|_call)\(\s*"([A-Za-z.]+)"', path.read_text(encoding="utf-8")))
 
     assert called == set(METHODS)

@@ -220,7 +220,7 @@ def test_live_events_are_passed_on_and_durable_ones_left_to_the_file(own_home: P
             await until(lambda: len(taker.taken) == 2)
 
             assert [(session, event["id"]) for session, event in taker.taken] == [(SESSION, "e1"), (SESSION, "e3")]
-            assert source.status.durable_left == 1
+            assert source.status.durable_ignored == 1
             assert (source.status.taps, source.status.sessions) == (1, {SESSION})
             assert stat.S_IMODE(socket_path(own_home / "state").stat().st_mode) == 0o600
         assert not socket_path(own_home / "state").exists()
@@ -311,7 +311,7 @@ def test_there_is_a_limit_to_taps(own_home: Path, monkeypatch: pytest.MonkeyPatc
             await until(lambda: source.status.taps == 1)
             reader, writer = await asyncio.open_unix_connection(str(socket_path(own_home / "state")))
             assert await reader.read() == b""
-            assert source.status.turned_away == 1
+            assert source.status.refused_taps == 1
             writer.close()
 
     asyncio.run(scenario())

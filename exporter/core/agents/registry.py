@@ -1,15 +1,15 @@
 """Which session and which agent an event belongs to, whatever source it came by.
 
-The rules are those of SDKs for dispatching to sub-agents, as they apply to somebody who only watches:
+The rules are those of SDKs for dispatching to sub-agents, as they apply to an observer:
 
 - A child is known from its `subagent.started` on, as a child of the session on whose stream that came.
 - An id is resolved directly if it is a session's, else as a child's, else there is an error with a fixed text.
-- What is known of a child stays when it completes or fails, because events of it may still be on their way; only
-  the running instance goes. Everything of a session goes with the session.
-- An event is never without a place: what names a child before its `started` makes a placeholder, which `started`
-  fills in, and what no known session owns is attributed to `UNATTRIBUTED`, with the error beside it.
+- A child stays registered when it completes or fails, because more of its events may follow; only its running
+  instance is removed. A session is removed with all its children.
+- Every event has an owner: an event that names a child before its `started` makes a placeholder, and an event of no
+  known session is attributed to `UNATTRIBUTED`, with an error.
 
-Nothing here calls back, waits or locks: a caller gets a value and dispatches with no state of ours held.
+Nothing here calls back, waits or locks.
 """
 
 from collections import OrderedDict
@@ -31,7 +31,7 @@ _PARENT_TOOL_CALL: Final = b'"parentToolCallId"'
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an event says; everything is None where it says nothing, or nothing that could be an id."""
+    """What an event says about its agent; a field is None if it is absent or no valid id."""
 
     agent: str | None = None  # the child it comes from, by its own word
     session: str | None = None  # a session id in its data: a child's, or the root's
@@ -108,7 +108,7 @@ HOOKS_MAX: Final = 1024
 TOOL_CALLS_MAX: Final = 4096
 DEPTH_MAX: Final = 32
 _SHUTDOWN: Final = "session.shutdown"
-_Kept = TypeVar("_Kept")
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class EventOwner:
 
 @dataclass(frozen=True, slots=True)
 class AgentSnapshot:
-    """What is known of a session's children between two runs: plain values, for `AgentRegistry.recall`."""
+    """What is known of a session's children between two runs: plain values, for `AgentRegistry.restore`."""
 
     agents: list[Agent] = field(default_factory=list)
     by_tool_call: dict[str, str] = field(default_factory=dict)
@@ -194,10 +194,10 @@ class _Family:
 
 
 class AgentRegistry:
-    """The registry. `forgotten` counts what was dropped because a table was full."""
+    """The registry. `dropped` counts what was dropped because a table was full."""
 
     def __init__(self) -> None:
-        self.forgotten = 0
+        self.dropped = 0
         self._sessions: set[str] = set()
         self._families: dict[str, _Family] = {}
         self._child_to_parent: dict[str, str] = {}
@@ -239,21 +239,21 @@ class AgentRegistry:
         family = self._families.get(root)
         return None if family is None else family.agents.get(id)
 
-    def keep(self, root: str) -> AgentSnapshot:
-        """Return what is known of a session's children, to go on from later; running instances are not part of it."""
+    def snapshot(self, root: str) -> AgentSnapshot:
+        """Return what is known of a session's children, for `restore`; running instances are left out."""
         family = self._families.get(root) or _Family()
         return AgentSnapshot(
             list(family.agents.values()), dict(family.by_tool_call), dict(family.callers), dict(family.hooks)
         )
 
-    def recall(self, root: str, kept: AgentSnapshot) -> None:
-        """Know again what `keep` returned of a session of which nothing is known yet."""
+    def restore(self, root: str, snapshot: AgentSnapshot) -> None:
+        """Register the children of a snapshot; nothing may be known of the session yet."""
         family = self._families.setdefault(root, _Family())
-        for agent in kept.agents:
-            self._know(family, root, agent)
-        family.by_tool_call.update(kept.by_tool_call)
-        family.callers.update(kept.callers)
-        family.hooks.update(kept.hooks)
+        for agent in snapshot.agents:
+            self._set_agent(family, root, agent)
+        family.by_tool_call.update(snapshot.by_tool_call)
+        family.callers.update(snapshot.callers)
+        family.hooks.update(snapshot.hooks)
 
     def instances(self, root: str) -> Mapping[str, Instance]:
         """Return the sub-agents of a session that run, by tool call."""
@@ -287,23 +287,23 @@ class AgentRegistry:
         if envelope.type == STARTED:
             self._start(family, root, child, envelope, claim)
         else:
-            self._met(family, root, child, claim)
+            self._update_placeholder(family, root, child, claim)
         if claim.hook is not None and not claim.ends_hook:
-            self._keep(family.hooks, claim.hook, child, HOOKS_MAX)
+            self._insert(family.hooks, claim.hook, child, HOOKS_MAX)
         if claim.own_tool_call is not None:
-            self._keep(family.callers, claim.own_tool_call, child, TOOL_CALLS_MAX)
+            self._insert(family.callers, claim.own_tool_call, child, TOOL_CALLS_MAX)
         if envelope.type in ENDED:
             family.instances.pop(claim.tool_call or family.agents[child].tool_call or "", None)
         return child
 
-    def _met(self, family: _Family, root: str, child: str, claim: Claim) -> None:
+    def _update_placeholder(self, family: _Family, root: str, child: str, claim: Claim) -> None:
         """Make a placeholder for a child that is not known, or sure that one is a child that was only hinted at."""
         known = family.agents.get(child)
         is_hint = claim.agent is None and claim.tool_call is None
         if known is None:
-            self._know(family, root, Agent(child, hinted=is_hint))
+            self._set_agent(family, root, Agent(child, hinted=is_hint))
         elif known.hinted and not is_hint:
-            self._know(family, root, replace(known, hinted=False))
+            self._set_agent(family, root, replace(known, hinted=False))
 
     def _child_of(self, family: _Family, root: str, claim: Claim) -> str | None:
         """Return the child that an event comes from, known or not; None when it comes from the root."""
@@ -326,13 +326,15 @@ class AgentRegistry:
         if parent in (child, root):
             parent = None
         if parent is not None and parent not in family.agents:
-            self._know(family, root, Agent(parent, hinted=True))
+            self._set_agent(family, root, Agent(parent, hinted=True))
         if call is not None:
             self._merge(family, root, call, child)
-        self._know(family, root, Agent(child, parent, claim.name, claim.display_name, claim.kind, call, started_at))
+        self._set_agent(
+            family, root, Agent(child, parent, claim.name, claim.display_name, claim.kind, call, started_at)
+        )
         if call is not None:
-            self._keep(family.by_tool_call, call, child, AGENTS_MAX)
-            self._keep(family.instances, call, Instance(claim.name, call, child, started_at), AGENTS_MAX)
+            self._insert(family.by_tool_call, call, child, AGENTS_MAX)
+            self._insert(family.instances, call, Instance(claim.name, call, child, started_at), AGENTS_MAX)
 
     def _merge(self, family: _Family, root: str, call: str, child: str) -> None:
         """Make the child of what was taken for a child of its own while only the tool call was known."""
@@ -347,24 +349,24 @@ class AgentRegistry:
         for agent in [agent for agent in family.agents.values() if agent.parent == call]:
             family.agents[agent.id] = replace(agent, parent=child)
 
-    def _know(self, family: _Family, root: str, agent: Agent) -> None:
+    def _set_agent(self, family: _Family, root: str, agent: Agent) -> None:
         if len(family.agents) >= AGENTS_MAX and agent.id not in family.agents:
             oldest, _ = family.agents.popitem(last=False)
-            self.forgotten += 1
+            self.dropped += 1
             if self._child_to_parent.get(oldest) == root:
                 del self._child_to_parent[oldest]
         family.agents[agent.id] = agent
         # A fork repeats the children of another session: the one that had them first keeps them.
         self._child_to_parent.setdefault(agent.id, root)
         if len(self._child_to_parent) > AGENTS_IN_ALL_MAX:
-            self.forgotten += 1
+            self.dropped += 1
             self.end(next(one for one in self._families if one != root))
 
-    def _keep(self, table: OrderedDict[str, _Kept], key: str, value: _Kept, count_max: int) -> None:
+    def _insert(self, table: OrderedDict[str, _Value], key: str, value: _Value, count_max: int) -> None:
         table[key] = value
         if len(table) > count_max:
             table.popitem(last=False)
-            self.forgotten += 1
+            self.dropped += 1
 
 
 def path_of(agents: Mapping[str, Agent], child: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""The Agent Host Protocol for somebody who only watches: what is said, what it means, and which events that makes.
+"""The Agent Host Protocol for an observer: parses frames, tracks the state of a host, and makes events from it.
 
 messages, requests, dialect, values, errors   frames in, frames out, in three dialects
 observer, subscriptions, session, chat        one host, its sessions, their conversations
-chat_state, tools, fetching                   what a host knows, kept in step, and what is fetched for it
-turn, drafts, ephemeral, checkpoint           events of a turn, and how far they have been told
+chat_state, tools, fetching                   a copy of the host's state, and the content fetched for it
+turn, drafts, ephemeral, checkpoint           events of a turn, and which of them have been recorded
 """

@@ -1,7 +1,7 @@
-"""What a host knows of one conversation, kept in step by the actions that it tells of.
+"""A copy of the state of one conversation, updated by the actions that the host sends.
 
-A finished turn whose events are told is reduced to its id (`forget`), so that a mirror is as large as the turn that
-runs. What an action cannot be applied to is never guessed: `Applied.LOST` asks for the state itself.
+A finished turn whose events are recorded is reduced to its id (`forget`), so the copy is about as large as the active
+turn. An action that cannot be applied returns `Applied.LOST`: the caller then requests the state again.
 """
 
 from collections.abc import Callable
@@ -15,24 +15,24 @@ TURN_CHARACTERS_MAX: Final = 32 << 20
 PARTS_MAX: Final = 20_000
 TURNS_MAX: Final = 4096
 PENDING_MAX: Final = 256
-PIECES: Final = {"chat/delta": "markdown", "chat/reasoning": "reasoning"}
-"""The actions that add to a text, and the kind of part that is."""
+TEXT_ACTIONS: Final = {"chat/delta": "markdown", "chat/reasoning": "reasoning"}
+"""The actions that append to a text, and the kind of part that each changes."""
 _ENDS: Final = {"turnComplete": "complete", "turnCancelled": "cancelled", "error": "error"}
 
 
 class Applied(Enum):
-    """What an action did to a mirror."""
+    """The effect of an action on the state."""
 
     NOTHING = "nothing"
-    TEXT = "text"  # more of a text that is being written
+    TEXT = "text"  # a text grew; it is not complete
     CHANGED = "changed"
     LOST = "lost"
 
 
 class ChatState:
-    """One conversation. `base` is the number of turns before the first that is held.
+    """The state of one conversation. `base` is the number of turns before the first one held.
 
-    `touched` is the first part of the turn that runs that has changed, or come to an end, since the caller set it.
+    `touched` is the index of the first part of the active turn that changed or ended since the caller last set it.
     """
 
     def __init__(self) -> None:
@@ -41,10 +41,10 @@ class ChatState:
         self.has_overflowed = False
         self._state: Json = {"turns": []}
         self._size = 0
-        self._open: tuple[str, str, Json, list[str]] | None = None  # turn, part, the part itself, what was added
+        self._open: tuple[str, str, Json, list[str]] | None = None  # turn id, part id, the part, the pieces added
 
     def replace(self, state: Json) -> None:
-        """Take over the state as the host has it."""
+        """Replace the state by the host's."""
         self._open, self.touched = None, 0
         self._state = {**state, "turns": objects(state, "turns")}
         active = state.get("activeTurn")
@@ -57,31 +57,31 @@ class ChatState:
 
     @property
     def state(self) -> Json:
-        """Return all of it; not to be changed by the caller."""
+        """Return the whole state; the caller must not change it."""
         self._settle()
         return self._state
 
     @property
     def turns(self) -> list[Json]:
-        """Return the finished turns that are held, the oldest first."""
+        """Return the held finished turns, oldest first."""
         turns: list[Json] = self._state["turns"]
         return turns
 
     @property
     def active(self) -> Json | None:
-        """Return the turn that runs."""
+        """Return the active turn."""
         self._settle()
         return self._state.get("activeTurn") or None
 
     @property
     def parts(self) -> list[Json]:
-        """Return what the turn that runs has come to, its last text perhaps without what was added just now."""
+        """Return the parts of the active turn; its last text may lack the latest additions."""
         active: Json | None = self._state.get("activeTurn")
         parts: list[Json] = active["responseParts"] if active else []
         return parts
 
     def prepend(self, turns: list[Json]) -> int:
-        """Put older turns before those that are held; return how many were not held yet."""
+        """Insert older turns; return how many of them are new."""
         held = {text(turn, "id") for turn in self.turns}
         older = [turn for turn in turns if text(turn, "id") not in held]
         self._state["turns"] = [*older, *self.turns]
@@ -92,17 +92,17 @@ class ChatState:
         self.turns[index] = {"id": text(self.turns[index], "id")}
 
     def trim(self) -> None:
-        """Let go of the oldest turns if there are many and all of them are forgotten."""
+        """Drop the oldest turns if there are many and all of them are reduced to ids."""
         surplus = len(self.turns) - TURNS_MAX // 2
         if len(self.turns) > TURNS_MAX and all(len(turn) == 1 for turn in self.turns[:surplus]):
             del self.turns[:surplus]
             self.base += surplus
 
     def apply(self, action: Json) -> Applied:
-        """Do what an action says, if it may: one for another turn, or another state of a tool call, does nothing."""
+        """Apply an action. An action for another turn, or for a tool call in another status, has no effect."""
         type = text(action, "type")
-        if type in PIECES:
-            return self._add_text(action, PIECES[type])
+        if type in TEXT_ACTIONS:
+            return self._add_text(action, TEXT_ACTIONS[type])
         kind = type.removeprefix("chat/")
         self._settle()
         if kind.startswith("toolCall") and kind != "toolCallStart":
@@ -172,7 +172,7 @@ class ChatState:
                 if changed is not call:
                     part["toolCall"] = changed
                     self.touched = min(self.touched, index)
-                    # What is put into a call that is not ready yet is no event.
+                    # Input of a call that is not ready yet makes no durable event.
                     applied = Applied.TEXT if kind == "toolCallDelta" else Applied.CHANGED
         return applied
 

@@ -1,25 +1,24 @@
-"""How much of a conversation has been told: what the same history, read again, is compared with.
+"""How far the events of a conversation have been recorded; the history is compared with it when it is read again.
 
-Turn and part ids are minted anew when a host restarts, and texts may be cut into other parts. So a turn is known
-again by its id or else by its place, its prompt and its tool calls; and what was told of a text is known by its
-length and hash, not by its part. The whole of it is a value that can be written down and read back.
+A restarted host assigns new turn and part ids and may split texts differently. So a turn is recognised by its id, or
+else by its position, prompt and tool calls. A recorded text is recognised by length and hash, not by its part. The
+checkpoint is a plain value that is stored on disk.
 """
 
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from exporter.core.ahp.tools import STARTED
 from exporter.core.ahp.values import Json, mapping, objects, text
-from exporter.core.events.envelope import REFUSALS
 
 FINISHED_MAX: Final = 1024
 TEXT_KINDS: Final = ("markdown", "reasoning")
 
 
-class Finished(msgspec.Struct, array_like=True):
-    """A turn that was told to its end."""
+class FinishedTurn(msgspec.Struct, array_like=True):
+    """A turn that was recorded to its end."""
 
     id: str
     prompt: str
@@ -27,70 +26,70 @@ class Finished(msgspec.Struct, array_like=True):
     text: str
 
 
-class ToldText(msgspec.Struct, array_like=True):
-    """A stretch of text that was told, in the order of telling."""
+class RecordedText(msgspec.Struct, array_like=True):
+    """A recorded piece of text; pieces are in the order in which they were recorded."""
 
     kind: str
     length: int
     digest: str
 
 
-class Open(msgspec.Struct):
-    """A turn that was told in part. `parts` says how much of each part, as they are numbered at present."""
+class OpenTurn(msgspec.Struct):
+    """A turn that was recorded in part. `parts` has the recorded length of each part, by its present index."""
 
     id: str = ""
     prompt: str = ""
     begun: bool = False
     tools: dict[str, int] = {}
-    pieces: list[ToldText] = []
+    pieces: list[RecordedText] = []
     parts: dict[int, int] = {}
     notes: list[str] = []
 
     def count(self, kind: str) -> int:
-        """Return how many pieces of a kind were told."""
+        """Return how many pieces of a kind were recorded."""
         return sum(piece.kind == kind for piece in self.pieces)
 
 
 class Checkpoint(msgspec.Struct):
-    """How far one conversation is told. `count` turns are finished; of the last ones of them it is known which."""
+    """How far one conversation is recorded. `count` turns are finished; `finished` describes the last of them."""
 
     count: int = 0
-    finished: list[Finished] = []
-    open: Open = msgspec.field(default_factory=Open)
-    last: Open = msgspec.field(default_factory=Open)  # the last finished turn, which a host may resume
+    finished: list[FinishedTurn] = []
+    open: OpenTurn = msgspec.field(default_factory=OpenTurn)
+    last: OpenTurn = msgspec.field(default_factory=OpenTurn)  # the last finished turn, which a host may resume
     rewinds: int = 0
     model: str = ""
 
     @property
     def first(self) -> int:
-        """Return the place of the first finished turn that is known."""
+        """Return the position of the first turn in `finished`."""
         return self.count - len(self.finished)
 
     def finish(self, turn: Json) -> None:
-        """Take the open turn as told to its end."""
+        """Record the open turn as finished."""
         self.finished.append(summary(turn))
         self.count += 1
-        self.last, self.open = self.open, Open()
+        self.last, self.open = self.open, OpenTurn()
         if len(self.finished) > FINISHED_MAX:
             del self.finished[: FINISHED_MAX // 2]
 
     def rewind(self, count: int) -> None:
-        """Forget what was told from a place on: it is no longer part of the history."""
+        """Drop the recorded turns from a position on: they are no longer part of the history."""
         del self.finished[max(0, count - self.first) :]
         self.count = count
-        self.open, self.last = Open(), Open()
+        self.open, self.last = OpenTurn(), OpenTurn()
         self.rewinds += 1
 
     def resume(self) -> None:
-        """Take the last finished turn as running again."""
+        """Reopen the last finished turn."""
         self.finished.pop()
         self.count -= 1
-        self.open, self.last = self.last, Open()
+        self.open, self.last = self.last, OpenTurn()
         self.open.notes.append("resumed")
 
 
 def prompt(turn: Json) -> str:
-    """Return what a turn was asked."""
+    """Return the prompt of a turn."""
     return text(mapping(turn, "message") or mapping(turn, "userMessage"), "text")
 
 
@@ -99,10 +98,12 @@ def calls(turn: Json) -> list[Json]:
     return [mapping(part, "toolCall") for part in objects(turn, "responseParts") if part.get("kind") == "toolCall"]
 
 
-def summary(turn: Json) -> Finished:
-    """Return what a finished turn is known by."""
+def summary(turn: Json) -> FinishedTurn:
+    """Return what a finished turn is recognised by."""
     names = "\n".join(text(call, "toolCallId") for call in calls(turn))
-    return Finished(text(turn, "id"), _of(prompt(turn)), _of(names), _of(joined(turn, "markdown").strip()))
+    return FinishedTurn(
+        text(turn, "id"), digest_of(prompt(turn)), digest_of(names), digest_of(joined(turn, "markdown").strip())
+    )
 
 
 def joined(turn: Json, kind: str) -> str:
@@ -110,64 +111,47 @@ def joined(turn: Json, kind: str) -> str:
     return "".join(text(part, "content") for part in objects(turn, "responseParts") if part.get("kind") == kind)
 
 
-def is_same(told: Finished, turn: Json) -> bool:
-    """Tell whether a turn is the one that was told; a prompt that a host has lost proves nothing against it."""
-    if told.id == text(turn, "id"):
+def is_same(recorded: FinishedTurn, turn: Json) -> bool:
+    """Tell whether a turn is the recorded one; an empty prompt does not count, because hosts lose prompts."""
+    if recorded.id == text(turn, "id"):
         return True
     now = summary(turn)
-    if now.prompt not in (told.prompt, "") or now.tools != told.tools:
+    if now.prompt not in (recorded.prompt, "") or now.tools != recorded.tools:
         return False
-    return bool(now.tools) or now.text == told.text
+    return bool(now.tools) or now.text == recorded.text
 
 
-def continues(told: Open, turn: Json) -> bool:
-    """Tell whether a turn is the one that was told in part."""
-    if not told.begun or told.id == text(turn, "id"):
+def continues(recorded: OpenTurn, turn: Json) -> bool:
+    """Tell whether a turn is the one that was recorded in part."""
+    if not recorded.begun or recorded.id == text(turn, "id"):
         return True
     names = {text(call, "toolCallId") for call in calls(turn) if text(call, "status") in STARTED}
-    return _of(prompt(turn)) in (told.prompt, "") and told.tools.keys() <= names
+    return digest_of(prompt(turn)) in (recorded.prompt, "") and recorded.tools.keys() <= names
 
 
-def renumber(told: Open, turn: Json) -> bool:
-    """Find what was told in the parts as they are numbered now; False if the texts are others."""
-    told.id = text(turn, "id")
-    told.parts = {}
+def renumber(recorded: OpenTurn, turn: Json) -> bool:
+    """Map the recorded text to the present parts; return False if the texts differ."""
+    recorded.id = text(turn, "id")
+    recorded.parts = {}
     for kind in TEXT_KINDS:
         whole, start = joined(turn, kind), 0
-        for piece in told.pieces:
+        for piece in recorded.pieces:
             if piece.kind == kind:
-                if _of(whole[start : start + piece.length]) != piece.digest:
+                if digest_of(whole[start : start + piece.length]) != piece.digest:
                     return False
                 start += piece.length
         for index, part in enumerate(objects(turn, "responseParts")):
             if part.get("kind") == kind and start > 0:
-                told.parts[index] = min(start, len(text(part, "content")))
-                start -= told.parts[index]
+                recorded.parts[index] = min(start, len(text(part, "content")))
+                start -= recorded.parts[index]
     return True
 
 
-def piece_of(kind: str, content: str) -> ToldText:
-    """Return what a stretch of text is known by."""
-    return ToldText(kind, len(content), _of(content))
+def piece_of(kind: str, content: str) -> RecordedText:
+    """Return what a piece of text is recognised by."""
+    return RecordedText(kind, len(content), digest_of(content))
 
 
 def digest_of(content: str) -> str:
-    """Return what a prompt is known by."""
-    return _of(content)
-
-
-def write(frontiers: dict[str, Any]) -> bytes:
-    """Return what `read` reads."""
-    return msgspec.json.encode(frontiers)
-
-
-def read(written: bytes, type: Any) -> Any:
-    """Return what was written, or None if that is not what it is."""
-    try:
-        return msgspec.json.decode(written, type=type)
-    except REFUSALS:
-        return None
-
-
-def _of(content: str) -> str:
+    """Return the hash that a text is recognised by, empty for an empty text."""
     return blake2b(content.encode("utf-8", "replace"), digest_size=12).hexdigest() if content else ""

@@ -74,7 +74,6 @@ CLASSIC_WITH_CHANNELS: Final = Dialect("classic with channels", has_channels=Tru
 CHAT: Final = Dialect("chat", has_channels=True, has_chats=True, has_cursors=False)
 CHAT_WITH_CURSORS: Final = Dialect("chat with cursors", has_channels=True, has_chats=True, has_cursors=True)
 ONE: Final = Dialect("1.x", has_channels=True, has_chats=True, has_cursors=True)
-DIALECTS: Final = {each.name: each for each in (CLASSIC, CLASSIC_WITH_CHANNELS, CHAT, CHAT_WITH_CURSORS, ONE)}
 
 
 def dialect_of(version: Any) -> Dialect | None:

@@ -1,4 +1,4 @@
-"""An event before it is a line: with an id that is the same whenever the same history is read."""
+"""An event before it is encoded as a line; the same history always gives the same event id."""
 
 import json
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ SECONDS_MAX: Final = 253_402_300_799.0
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An event of a session; `agent` is the address of the child chat it came from, None for the session's own."""
+    """An event of a session. `agent` is the address of the child chat it comes from, None for the main chat."""
 
     id: str
     type: str
@@ -29,7 +29,7 @@ class Draft:
 
 
 def id_of(*parts: Any) -> str:
-    """Return an id made from what an event is, and from nothing else: the `uuid5` of it, made with less ado."""
+    """Return an id derived from the identity of an event only. It equals `uuid5` and is computed faster."""
     name = "|".join([str(part) for part in parts])
     try:
         known = name.encode()
@@ -42,7 +42,7 @@ def id_of(*parts: Any) -> str:
 
 
 def is_made(id: str) -> bool:
-    """Tell whether an id was made by `id_of`; the CLI's own are random ones."""
+    """Tell whether an id was made by `id_of`; the CLI's own ids are random."""
     try:
         return UUID(id).version == 5
     except ValueError:
@@ -58,13 +58,13 @@ def write(draft: Draft, parent: str | None) -> bytes:
         event["ephemeral"] = True
     try:
         return msgspec.json.encode(event)
-    except (OverflowError, UnicodeEncodeError):  # numbers and characters that only a hostile host sends
+    except (OverflowError, UnicodeEncodeError):  # numbers and characters that msgspec refuses
         return json.dumps(event).encode()
 
 
 @lru_cache(maxsize=64)
 def moment(seconds: float) -> str:
-    """Return a time as events have it."""
+    """Return a time in the format of events."""
     return (
         datetime.fromtimestamp(min(max(seconds, 0.0), SECONDS_MAX), UTC)
         .isoformat(timespec="milliseconds")
@@ -72,11 +72,11 @@ def moment(seconds: float) -> str:
     )
 
 
-def seconds_of(told: Any) -> float | None:
-    """Return a time that a host gave, in milliseconds or as a text."""
-    if isinstance(told, int | float) and not isinstance(told, bool):
-        return told / 1000 if 0 <= told <= SECONDS_MAX * 1000 else None
+def seconds_of(value: Any) -> float | None:
+    """Return a host's time, given in milliseconds or as text, in seconds; None if it is invalid."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value / 1000 if 0 <= value <= SECONDS_MAX * 1000 else None
     try:
-        return datetime.fromisoformat(told).timestamp() if isinstance(told, str) else None
+        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else None
     except (ValueError, OverflowError):
         return None

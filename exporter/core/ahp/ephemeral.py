@@ -1,9 +1,9 @@
-"""The passing events of a conversation and of a session: what is shown while it happens, and never kept."""
+"""Ephemeral events of a conversation and of a session: shown live, never stored."""
 
 from typing import Any, Final
 
 from exporter.core.ahp.chat import Chat
-from exporter.core.ahp.chat_state import PIECES, Applied
+from exporter.core.ahp.chat_state import TEXT_ACTIONS, Applied
 from exporter.core.ahp.drafts import Draft, id_of, moment
 from exporter.core.ahp.tools import PENDING
 from exporter.core.ahp.values import Json, mapping, objects, text
@@ -12,33 +12,33 @@ _IDLE: Final = 1
 _ACTIVITY: Final = 31
 
 
-class Writing:
-    """The pieces of one text that came one right after the other."""
+class TextBatch:
+    """Consecutive pieces of one text, sent as one event."""
 
     def __init__(self, chat: Chat, action: Json, seq: int, now: float) -> None:
         self._chat = chat
         self._kind = text(action, "type")
         self._part = text(action, "partId")
         self._seq, self._now = seq, now
-        self._identity = _text_id(chat, PIECES[self._kind])  # now, because it changes once the text has been told
+        self._identity = _text_id(chat, TEXT_ACTIONS[self._kind])  # computed now: it changes when the text is recorded
         self._pieces = [text(action, "content")]
 
     def add(self, chat: Chat, action: Json) -> bool:
-        """Take another piece; False if it is of another text."""
+        """Add a piece; return False if it belongs to another text."""
         is_same = chat is self._chat and action.get("type") == self._kind and action.get("partId") == self._part
         if is_same:
             self._pieces.append(text(action, "content"))
         return is_same
 
     def draft(self) -> Draft:
-        """Return the event that shows all pieces."""
-        shown = [_delta(PIECES[self._kind], self._identity, "".join(self._pieces))]
-        place = self._chat.place
+        """Return the event with all pieces."""
+        shown = [_delta(TEXT_ACTIONS[self._kind], self._identity, "".join(self._pieces))]
+        place = self._chat.owner
         return _drafts(place.chat, shown, self._seq, self._now, place.agent)[0]
 
 
 def of_chat(chat: Chat, action: Json, applied: Applied, seq: int, now: float) -> list[Draft]:
-    """Return what an action shows, after it was applied; one that did nothing shows nothing."""
+    """Return the events of an action that was applied; an action without effect gives none."""
     kind = text(action, "type")
     if applied is Applied.NOTHING and kind not in (
         "chat/activityChanged",
@@ -51,7 +51,7 @@ def of_chat(chat: Chat, action: Json, applied: Applied, seq: int, now: float) ->
         part = mapping(action, "part")
         if part.get("kind") == "markdown":
             shown.append(("assistant.message_start", {"messageId": _text_id(chat, "markdown")}))
-        if part.get("kind") in PIECES.values() and text(part, "content"):
+        if part.get("kind") in TEXT_ACTIONS.values() and text(part, "content"):
             shown.append(_delta(text(part, "kind"), _text_id(chat, text(part, "kind")), text(part, "content")))
     elif kind.startswith("chat/toolCall"):
         shown = _tool(chat, kind, action)
@@ -67,11 +67,11 @@ def of_chat(chat: Chat, action: Json, applied: Applied, seq: int, now: float) ->
     elif kind == "chat/inputCompleted":
         data = {"requestId": text(action, "requestId"), "action": text(action, "response")}
         shown.append(("elicitation.completed", data))
-    return _drafts(chat.place.chat, shown, seq, now, chat.place.agent)
+    return _drafts(chat.owner.chat, shown, seq, now, chat.owner.agent)
 
 
 def of_session(session: str, action: Json, default_chat: str, seq: int, now: float) -> list[Draft]:
-    """Return what an action on a session shows."""
+    """Return the events of an action on a session."""
     kind = text(action, "type")
     shown: list[tuple[str, Json]] = []
     if kind == "session/titleChanged":
@@ -95,7 +95,7 @@ def of_session(session: str, action: Json, default_chat: str, seq: int, now: flo
 
 
 def usage_key(action: Json) -> str:
-    """Return what a report of usage is known by: it is told several times, and on parent and child."""
+    """Return the key of a usage report: hosts send it several times, and on parent and child."""
     call = mapping(mapping(mapping(action, "usage"), "_meta"), "vscode.modelCall")
     return text(call, "eventId") or text(call, "apiCallId")
 
@@ -114,8 +114,8 @@ def _drafts(place: str, shown: list[tuple[str, Json]], seq: int, now: float, age
 
 
 def _text_id(chat: Chat, kind: str) -> str:
-    frontier = chat.frontier
-    return id_of(chat.place.chat, frontier.count, frontier.rewinds, "text", kind, frontier.open.count(kind))
+    checkpoint = chat.checkpoint
+    return id_of(chat.owner.chat, checkpoint.count, checkpoint.rewinds, "text", kind, checkpoint.open.count(kind))
 
 
 def _delta(kind: str, identity: str, content: str) -> tuple[str, Json]:
@@ -127,14 +127,14 @@ def _delta(kind: str, identity: str, content: str) -> tuple[str, Json]:
 def _tool(chat: Chat, kind: str, action: Json) -> list[tuple[str, Json]]:
     identity = text(action, "toolCallId")
     if kind == "chat/toolCallDelta":
-        added = text(action, "content")  # VS Code's host gives none, and tells only that something comes
+        added = text(action, "content")  # VS Code's host sends empty deltas
         return [("assistant.tool_call_delta", {"toolCallId": identity, "inputDelta": added})] if added else []
     if kind == "chat/toolCallConfirmed":
         approved = bool(action.get("approved"))
         result = {"kind": "approved" if approved else "denied-interactively-by-user"}
         return [("permission.completed", {"requestId": identity, "toolCallId": identity, "result": result})]
     if kind == "chat/toolCallReady":
-        calls = [mapping(part, "toolCall") for part in chat.mirror.parts if part.get("kind") == "toolCall"]
+        calls = [mapping(part, "toolCall") for part in chat.chat_state.parts if part.get("kind") == "toolCall"]
         for call in calls:
             if text(call, "toolCallId") == identity and text(call, "status") == PENDING:
                 return [("permission.requested", {"requestId": identity, "permissionRequest": _permission(call)})]
@@ -146,12 +146,12 @@ def _tool(chat: Chat, kind: str, action: Json) -> list[tuple[str, Json]]:
 
 
 def _permission(call: Json) -> Json:
-    asked: Any = call.get("toolInput")
+    requested: Any = call.get("toolInput")
     kind = text(mapping(call, "_meta"), "toolKind") or text(call, "toolName")
     return {
         "kind": kind,
         "toolCallId": text(call, "toolCallId"),
-        "fullCommandText": asked if isinstance(asked, str) else "",
+        "fullCommandText": requested if isinstance(requested, str) else "",
     }
 
 

@@ -1,4 +1,4 @@
-"""What the errors of a host mean to the person who set the observer up, and what to do."""
+"""What the errors of a host mean for the operator, and the remedy."""
 
 from typing import Final
 
@@ -28,7 +28,7 @@ _MEANING: Final = {
 
 
 def explain(code: int, versions: tuple[str, ...] = ()) -> str:
-    """Return what an error means and what to do about it, with nothing that the host said but versions."""
+    """Return what an error means and the remedy. Of the host's own words only versions are used."""
     if code == UNSUPPORTED_VERSION:
         spoken = ", ".join(versions) or "none that it names"
         return (
@@ -41,7 +41,7 @@ def explain(code: int, versions: tuple[str, ...] = ()) -> str:
 
 
 def explain_handshake(status: int) -> str:
-    """Return what an HTTP status means that came instead of a WebSocket."""
+    """Return what an HTTP status means that was received instead of a WebSocket."""
     if status in (401, 403):
         return f"the host refused the token (HTTP {status}): put the one it was started with into the token file"
     if status == 404:

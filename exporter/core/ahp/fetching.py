@@ -1,4 +1,4 @@
-"""Asking for what a state only refers to: pages of older turns, and content that is held beside it."""
+"""Requests for what a state only refers to: pages of older turns, and referenced content."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,13 +17,13 @@ REFERENCES_MAX: Final = 256
 
 
 class Resources:
-    """The references found in a session's state, each to be read once."""
+    """The references in a session's state; each is read once."""
 
     def __init__(self) -> None:
         self._found: dict[str, Json] = {}
 
     def find(self, turns: list[Json]) -> list[str]:
-        """Return the references in the answers of turns that are new and not too large."""
+        """Return the references in turns that are new and not too large."""
         new = []
         for turn in turns:
             for part in objects(turn, "responseParts"):
@@ -36,7 +36,7 @@ class Resources:
 
     def _is_new(self, reference: Json) -> bool:
         uri = text(reference, "uri")
-        # A file is no content of the host's, and whatever names one could name any.
+        # A file: address could name any file of this machine.
         if not uri or uri in self._found or uri.lower().startswith("file:") or len(self._found) >= REFERENCES_MAX:
             return False
         if (number(reference, "sizeHint") or 0) > BYTES_MAX:
@@ -45,11 +45,11 @@ class Resources:
         return True
 
     def is_found(self, uri: str) -> bool:
-        """Tell whether a state referred to it: nothing else may be read, whatever a host would give."""
+        """Tell whether a state referred to the address; no other content may be read."""
         return uri in self._found
 
     def read(self, uri: str, result: Any) -> tuple[str, Json]:
-        """Return the id and the data of the event that holds what was read."""
+        """Return the id and the data of the event for fetched content."""
         given = result if isinstance(result, dict) else {}
         content = text(given, "data")
         data: Json = {
@@ -67,7 +67,7 @@ class Resources:
 
 
 def turns_in(action: Json) -> list[Json]:
-    """Return what an action holds that may refer to something, as turns."""
+    """Return the parts of an action that may hold references, as turns."""
     kind = text(action, "type")
     if kind == "chat/turnsLoaded":
         return objects(action, "turns")
@@ -83,65 +83,65 @@ PAGE_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A message to the host, and what is done with its answer; a notification has none."""
+class PendingRequest:
+    """A message to the host and the callbacks for its response; a notification has no response."""
 
     write: Callable[[int], str]
-    then: Callable[[Any, float], None]
-    otherwise: Callable[[ErrorResponse, float], None]
+    on_result: Callable[[Any, float], None]
+    on_error: Callable[[ErrorResponse, float], None]
     is_notification: bool = False
 
 
 @dataclass(slots=True)
-class Fetching:
-    """Puts what is to be asked into `asks`; calls `touched` for a session that was told more of by an answer."""
+class Fetcher:
+    """Adds requests to `pending`; calls `on_change` for a session that a response changed."""
 
-    touched: Callable[[Session, float], None]
-    asks: list[Ask] = field(default_factory=list)
+    on_change: Callable[[Session, float], None]
+    pending: list[PendingRequest] = field(default_factory=list)
     dialect: Dialect = CLASSIC
     reads_resources: bool = True
-    _since: dict[str, float] = field(default_factory=dict)
+    _requested_at: dict[str, float] = field(default_factory=dict)
 
     def stop(self) -> None:
-        """Forget what was asked: the connection is gone."""
-        self.asks.clear()
-        self._since.clear()
+        """Drop all requests: the connection is closed."""
+        self.pending.clear()
+        self._requested_at.clear()
 
-    def page(self, session: Session, chat: Chat, now: float) -> None:
-        """Ask for the next page of a conversation's history, if it wants one."""
-        uri = chat.place.chat
+    def fetch_page(self, session: Session, chat: Chat, now: float) -> None:
+        """Request the next page of a conversation's history, if one is needed."""
+        uri = chat.owner.chat
         if chat.history is None:
-            self._since.pop(uri, None)
-        if not chat.asks or chat.history is None:
+            self._requested_at.pop(uri, None)
+        if not chat.wants_page or chat.history is None:
             return
-        chat.asks = False
-        self._since[uri] = now
+        chat.wants_page = False
+        self._requested_at[uri] = now
         dialect, before, cursor = self.dialect, chat.history.before, chat.history.cursor
 
-        def then(result: Any, at: float) -> None:
+        def on_result(result: Any, at: float) -> None:
             if chat.is_known:
-                session.told(chat, chat.fetched(result, at), at)
-                self.touched(session, at)
-                self.page(session, chat, at)
+                session.add_drafts(chat, chat.add_page(result, at), at)
+                self.on_change(session, at)
+                self.fetch_page(session, chat, at)
 
-        def otherwise(failure: ErrorResponse, at: float) -> None:
+        def on_error(failure: ErrorResponse, at: float) -> None:
             if chat.is_known:
                 reason = "the host does not give older turns: " + errors.explain(failure.code)
-                session.told(chat, chat.broke(reason, at), at)
-                self.touched(session, at)
+                session.add_drafts(chat, chat.abandon_history(reason, at), at)
+                self.on_change(session, at)
 
         write = lambda id: requests.fetch_turns(id, dialect, uri, before=before, cursor=cursor)  # noqa: E731
-        self.asks.append(Ask(write, then, otherwise))
+        self.pending.append(PendingRequest(write, on_result, on_error))
 
-    def is_late(self, uri: str, now: float) -> bool:
-        """Tell whether a page has been waited for too long; it is not waited for any more."""
-        if now - self._since.get(uri, now) <= PAGE_SECONDS:
+    def has_timed_out(self, uri: str, now: float) -> bool:
+        """Tell whether a page request has timed out; if so, stop waiting for it."""
+        if now - self._requested_at.get(uri, now) <= PAGE_SECONDS:
             return False
-        del self._since[uri]
+        del self._requested_at[uri]
         return True
 
-    def refer(self, session: Session, resources: Resources, turns: list[Json]) -> None:
-        """Ask for what turns refer to."""
+    def fetch_references(self, session: Session, resources: Resources, turns: list[Json]) -> None:
+        """Request the content that turns refer to."""
         if not self.reads_resources or session.is_live_only:
             return
         for uri in resources.find(turns):
@@ -151,31 +151,33 @@ class Fetching:
         assert resources.is_found(uri)
         dialect = self.dialect
 
-        def then(result: Any, at: float) -> None:
+        def on_result(result: Any, at: float) -> None:
             identity, data = resources.read(uri, result)
             session.emit([Draft(identity, "exporter.content", moment(at), data)])
-            self.touched(session, at)
+            self.on_change(session, at)
 
-        def otherwise(failure: ErrorResponse, at: float) -> None:
+        def on_error(failure: ErrorResponse, at: float) -> None:
             data: Json = {"uri": uri, "error": errors.explain(failure.code)}
             session.emit([Draft(resources.id_of(uri), "exporter.content", moment(at), data)])
-            self.touched(session, at)
+            self.on_change(session, at)
 
         write = lambda id: requests.read_resource(id, dialect, session.uri, uri)  # noqa: E731
-        self.asks.append(Ask(write, then, otherwise))
+        self.pending.append(PendingRequest(write, on_result, on_error))
 
-    def leave(self, uri: str) -> None:
-        """Ask not to be told of something any more."""
+    def unsubscribe(self, uri: str) -> None:
+        """Unsubscribe from an address."""
         dialect = self.dialect
-        self.asks.append(Ask(lambda _: requests.unsubscribe(dialect, uri), ignore, ignore, is_notification=True))
+        self.pending.append(
+            PendingRequest(lambda _: requests.unsubscribe(dialect, uri), ignore, ignore, is_notification=True)
+        )
 
     def subscribe(
-        self, uri: str, then: Callable[[Any, float], None], otherwise: Callable[[ErrorResponse, float], None]
+        self, uri: str, on_result: Callable[[Any, float], None], on_error: Callable[[ErrorResponse, float], None]
     ) -> None:
-        """Ask for a state."""
+        """Subscribe to an address; the response holds its state."""
         dialect = self.dialect
-        self.asks.append(Ask(lambda id: requests.subscribe(id, dialect, uri), then, otherwise))
+        self.pending.append(PendingRequest(lambda id: requests.subscribe(id, dialect, uri), on_result, on_error))
 
 
 def ignore(answer: Any, now: float) -> None:
-    """Do nothing with an answer."""
+    """Ignore a response."""

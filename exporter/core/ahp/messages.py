@@ -1,4 +1,4 @@
-"""Reading one frame: what a host may send, and everything else. Never raises, and holds nothing back."""
+"""Parses one frame into a message. Never raises; what is no valid message becomes an `InvalidFrame`."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -14,7 +14,7 @@ _NUMBER_MAX: Final = 1 << 53
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A request of ours was answered."""
+    """The result of a request of ours."""
 
     id: int
     result: Any = field(repr=False)
@@ -22,7 +22,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """A request of ours was refused. What the host says with it is not kept: it may say a token."""
+    """The error of a request of ours. The host's message is dropped: it may contain a token."""
 
     id: int
     code: int
@@ -30,8 +30,8 @@ class ErrorResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A notification, an action being one; `raw` are the bytes of it."""
+class HostNotification:
+    """A notification, such as an action; `raw` is the whole frame."""
 
     method: str
     params: Json = field(repr=False)
@@ -39,7 +39,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HostRequest:
     """A request of the host."""
 
     id: int | str
@@ -47,39 +47,39 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Rubbish:
-    """What is none of these. Says why, never what came."""
+class InvalidFrame:
+    """A frame that is no valid message. `reason` never quotes the frame."""
 
     reason: str
 
 
-Message: TypeAlias = Response | ErrorResponse | Told | Asked | Rubbish
+Message: TypeAlias = Response | ErrorResponse | HostNotification | HostRequest | InvalidFrame
 
 
-def hear(frame: str | bytes) -> Message:
-    """Return what a frame says."""
+def parse_frame(frame: str | bytes) -> Message:
+    """Return the message of a frame."""
     if not isinstance(frame, str):
-        return Rubbish("a binary frame")
+        return InvalidFrame("a binary frame")
     try:
         raw = frame.encode()
         message = msgspec.json.decode(raw)
     except REFUSALS:
-        return Rubbish("no JSON, or too deep")
+        return InvalidFrame("no JSON, or too deep")
     except UnicodeEncodeError:
-        return Rubbish("no Unicode")
+        return InvalidFrame("no Unicode")
     if not isinstance(message, dict):
-        return Rubbish("no object")
+        return InvalidFrame("no object")
     method, id = message.get("method"), message.get("id")
     if isinstance(method, str):
         if "id" not in message:
-            return Told(method, mapping(message, "params"), raw)
+            return HostNotification(method, mapping(message, "params"), raw)
         usable = _usable(id)
-        return Rubbish("a request with no usable id") if usable is None else Asked(usable, method)
+        return InvalidFrame("a request with no usable id") if usable is None else HostRequest(usable, method)
     if not isinstance(id, int) or isinstance(id, bool) or abs(id) > _NUMBER_MAX:
-        return Rubbish("neither a request nor an answer")
+        return InvalidFrame("neither a request nor an answer")
     if "error" in message:
         return _failure(id, mapping(message, "error"))
-    return Response(id, message.get("result")) if "result" in message else Rubbish("an answer with nothing in it")
+    return Response(id, message.get("result")) if "result" in message else InvalidFrame("an answer with nothing in it")
 
 
 def _usable(id: Any) -> int | str | None:
@@ -89,8 +89,8 @@ def _usable(id: Any) -> int | str | None:
 
 
 def _failure(id: int, error: Json) -> ErrorResponse:
-    told = mapping(error, "data").get("supportedVersions")
-    versions = told[:16] if isinstance(told, list) else []
+    offered = mapping(error, "data").get("supportedVersions")
+    versions = offered[:16] if isinstance(offered, list) else []
     usable = tuple(str(each) for each in versions if isinstance(each, str | int) and _is_version(str(each)))
     return ErrorResponse(id, number(error, "code") or 0, usable)
 

@@ -1,9 +1,9 @@
 """The observer of one host, without a connection: frames in, frames and events out.
 
-After a connection is made the host is asked to reconnect us if it knew us before, else to begin. Whatever it answers,
-every conversation is asked for its state again, and that is compared with what was told: a host that was restarted
-answers a marker of its former life with nothing at all, which proves nothing. Actions between losing a connection and
-the new state are not applied. Nothing here waits: a request carries what is to be done with its answer.
+On a new connection the observer sends `reconnect` if the host knew it before, else `initialize`. In both cases it
+requests the state of every conversation again and compares it with the checkpoints, because a restarted host answers
+an old `lastSeenServerSeq` with an empty replay. Actions that arrive before the new state are not applied. Nothing here
+waits: each request carries the callbacks for its response.
 """
 
 from collections import deque
@@ -13,8 +13,16 @@ from typing import Any, Final
 
 from exporter.core.ahp import errors, requests
 from exporter.core.ahp.dialect import Dialect, dialect_of
-from exporter.core.ahp.fetching import Ask, ignore
-from exporter.core.ahp.messages import Asked, ErrorResponse, Response, Rubbish, Told, hear, uri_of
+from exporter.core.ahp.fetching import PendingRequest, ignore
+from exporter.core.ahp.messages import (
+    ErrorResponse,
+    HostNotification,
+    HostRequest,
+    InvalidFrame,
+    Response,
+    parse_frame,
+    uri_of,
+)
 from exporter.core.ahp.session import Line
 from exporter.core.ahp.subscriptions import Subscriptions
 from exporter.core.ahp.values import Json, mapping, number, objects, strings, text
@@ -22,7 +30,7 @@ from exporter.core.ahp.values import Json, mapping, number, objects, strings, te
 IN_FLIGHT_MAX: Final = 8
 WAITING_MAX: Final = 20_000
 ANSWER_SECONDS: Final = 30.0
-RUBBISH_MAX: Final = 100
+INVALID_FRAMES_MAX: Final = 100
 PING_SECONDS: Final = 60.0
 AGAIN_SECONDS: Final = 5.0
 TELEMETRY: Final = "logs"
@@ -31,26 +39,26 @@ TELEMETRY_LEVEL: Final = "info"
 
 @dataclass(slots=True)
 class HostCounts:
-    """What was heard, for the status."""
+    """Counts of received messages, for the status."""
 
     actions: int = 0
-    rubbish: int = 0
-    asked_of_us: int = 0
+    invalid: int = 0
+    host_requests: int = 0
     restarts: int = 0
     reconnected: int = 0
-    forgotten: int = 0
+    dropped: int = 0
 
 
 @dataclass(slots=True)
 class HostObserver:
-    """Everything about one host. The caller sends `outgoing`, stores `take()`, and connects again after `failure`.
+    """The protocol state of one host. The caller sends `outgoing`, stores `take()`, and reconnects after `failure`.
 
-    `is_hopeless` says that connecting again would change nothing. What the host tells of itself is asked for only
-    where somebody wants it (`on_telemetry`).
+    `is_hopeless` says that a new connection would fail in the same way. The host's own telemetry is requested only if
+    `on_telemetry` is set.
     """
 
     client: str
-    rooms: Subscriptions
+    subscriptions: Subscriptions
     on_telemetry: Callable[[str, bytes], None] | None = None
     outgoing: list[str] = field(default_factory=list)
     dialect: Dialect | None = None
@@ -60,79 +68,81 @@ class HostObserver:
     is_ready: bool = False
     notice: str = ""
     counts: HostCounts = field(default_factory=HostCounts)
-    _seen: int = 0
-    _seen_before: int | None = None
+    _last_seq: int = 0
+    _previous_seq: int | None = None
     _number: int = 0
-    _waiting: deque[Ask] = field(default_factory=deque)
-    _in_flight: dict[int, tuple[Ask, float]] = field(default_factory=dict)
-    _heard_at: float = 0.0
+    _waiting: deque[PendingRequest] = field(default_factory=deque)
+    _in_flight: dict[int, tuple[PendingRequest, float]] = field(default_factory=dict)
+    _received_at: float = 0.0
     _list_at: float | None = None
     _telemetry: str = ""
 
     @property
-    def is_asking(self) -> bool:
-        """Tell whether answers are awaited, so that there may be more to tell of what was there before."""
+    def has_pending_requests(self) -> bool:
+        """Tell whether responses are pending, so more history may follow."""
         return bool(self._in_flight or self._waiting or self.outgoing)
 
     def connected(self, now: float) -> None:
-        """A connection has been made."""
+        """Start the protocol on a new connection."""
         self.failure, self.is_ready, self.is_hopeless = "", False, False
         self.outgoing.clear()
         self._waiting.clear()
         self._in_flight.clear()
-        self._heard_at = now
-        self._seen_before = self._seen
-        self.rooms.disconnected()
-        if self.dialect is not None and self._seen > 0:
-            dialect, subscriptions = self.dialect, self.rooms.subscriptions()
-            write = lambda id: requests.reconnect(id, dialect, self.client, self._seen, subscriptions)  # noqa: E731
-            self._ask(Ask(write, self._reconnected, lambda _, at: self._initialize(at)), now)
+        self._received_at = now
+        self._previous_seq = self._last_seq
+        self.subscriptions.disconnected()
+        if self.dialect is not None and self._last_seq > 0:
+            dialect, subscriptions = self.dialect, self.subscriptions.addresses()
+            write = lambda id: requests.reconnect(id, dialect, self.client, self._last_seq, subscriptions)  # noqa: E731
+            self._request(PendingRequest(write, self._reconnected, lambda _, at: self._initialize(at)), now)
         else:
             self._initialize(now)
 
-    def heard(self, frame: str | bytes, now: float) -> None:
-        """Take a frame."""
-        self._heard_at = now
-        message = hear(frame)
-        if isinstance(message, Told):
-            self._told(message, now)
+    def receive(self, frame: str | bytes, now: float) -> None:
+        """Process a frame."""
+        self._received_at = now
+        message = parse_frame(frame)
+        if isinstance(message, HostNotification):
+            self._on_notification(message, now)
         elif isinstance(message, Response | ErrorResponse):
-            ask, _ = self._in_flight.pop(message.id, (None, 0.0))
-            if ask is None:
-                self._rubbish("an answer to nothing that was asked")
+            request, _ = self._in_flight.pop(message.id, (None, 0.0))
+            if request is None:
+                self._count_invalid("an answer to nothing that was asked")
             elif isinstance(message, Response):
-                ask.then(message.result, now)
+                request.on_result(message.result, now)
             else:
-                ask.otherwise(message, now)
-        elif isinstance(message, Asked):
-            self.counts.asked_of_us += 1
+                request.on_error(message, now)
+        elif isinstance(message, HostRequest):
+            self.counts.host_requests += 1
             self.outgoing.append(requests.refuse(message.id, message.method))
         else:
-            assert isinstance(message, Rubbish)
-            self._rubbish(message.reason)
+            assert isinstance(message, InvalidFrame)
+            self._count_invalid(message.reason)
         self._send(now)
 
     def tick(self, now: float) -> None:
-        """Give up on answers that do not come, and let go of sessions that rest."""
+        """Time out requests, and unsubscribe from idle sessions."""
         late = [id for id, (_, since) in self._in_flight.items() if now - since > ANSWER_SECONDS]
         for id in late:
-            ask, _ = self._in_flight.pop(id)
-            ask.otherwise(ErrorResponse(id, 0), now)
+            request, _ = self._in_flight.pop(id)
+            request.on_error(ErrorResponse(id, 0), now)
         if self.is_ready:
-            self.rooms.tick(now)
+            self.subscriptions.tick(now)
             if self.dialect is not None and self._list_at is not None and now >= self._list_at:
                 self._list(self.dialect)
-            if self.dialect is not None and now - self._heard_at > PING_SECONDS and not self._in_flight:
+            if self.dialect is not None and now - self._received_at > PING_SECONDS and not self._in_flight:
                 dialect = self.dialect
-                self._ask(Ask(lambda id: requests.ping(id, dialect), ignore, ignore), now)
+                self._request(PendingRequest(lambda id: requests.ping(id, dialect), ignore, ignore), now)
         self._send(now)
 
     def take(self, now: float) -> list[tuple[str, list[Line]]]:
         """Return the events so far, by session."""
-        return self.rooms.take(now)
+        return self.subscriptions.take(now)
 
     def _initialize(self, now: float) -> None:
-        self._ask(Ask(lambda id: requests.initialize(id, self.client), self._initialized, self._refused), now)
+        self._request(
+            PendingRequest(lambda id: requests.initialize(id, self.client), self._initialized, self._refused), now
+        )
 
     def _initialized(self, result: Any, now: float) -> None:
         given = result if isinstance(result, dict) else {}
@@ -145,7 +155,7 @@ class HostObserver:
             return
         channel = text(mapping(given, "telemetry"), TELEMETRY).replace("{level}", TELEMETRY_LEVEL)
         self._telemetry = channel if channel.startswith("ahp-otlp:") else ""
-        self._began(number(given, "serverSeq") or 0, now)
+        self._subscribe_all(number(given, "serverSeq") or 0, now)
 
     def _refused(self, failure: ErrorResponse, now: float) -> None:
         self.failure = errors.explain(failure.code, failure.versions)
@@ -155,48 +165,48 @@ class HostObserver:
         given = result if isinstance(result, dict) else {}
         self.counts.reconnected += 1
         for uri in strings(given, "missing"):
-            self.rooms.missing(uri, now)
-        self._began(None, now)
+            self.subscriptions.mark_missing(uri, now)
+        self._subscribe_all(None, now)
 
-    def _began(self, seq: int | None, now: float) -> None:
-        """The host knows us: ask for the sessions, and for the state of every conversation, to compare."""
+    def _subscribe_all(self, seq: int | None, now: float) -> None:
+        """Request the list of sessions and the state of every conversation."""
         assert self.dialect is not None
         self.is_ready = True
-        self.rooms.speak(self.dialect)
-        self.rooms.on_snapshot = self._compare
+        self.subscriptions.set_dialect(self.dialect)
+        self.subscriptions.on_snapshot = self._check_restart
         if seq is not None:
-            self._compare(seq)
+            self._check_restart(seq)
         dialect = self.dialect
-        root = Ask(lambda id: requests.subscribe(id, dialect, dialect.root), self._root_known, ignore)
+        root = PendingRequest(lambda id: requests.subscribe(id, dialect, dialect.root), self._root_known, ignore)
         self._queue([root])
         self._list(dialect)
-        self.rooms.again()
+        self.subscriptions.resubscribe_all()
         if self._telemetry and self.on_telemetry is not None:
             uri = self._telemetry
-            self._queue([Ask(lambda id: requests.subscribe(id, dialect, uri), ignore, ignore)])
+            self._queue([PendingRequest(lambda id: requests.subscribe(id, dialect, uri), ignore, ignore)])
 
     def _list(self, dialect: Dialect) -> None:
         self._list_at = None
-        self._queue([Ask(lambda id: requests.list_sessions(id, dialect), self._listed, self._not_listed)])
+        self._queue([PendingRequest(lambda id: requests.list_sessions(id, dialect), self._listed, self._not_listed)])
 
-    def _compare(self, seq: int) -> None:
-        """Compare the first number of a state on a connection with the last one of the connection before."""
-        if self._seen_before is not None and seq < self._seen_before:
+    def _check_restart(self, seq: int) -> None:
+        """Detect a restart: the first serverSeq of a connection is lower than the last of the connection before."""
+        if self._previous_seq is not None and seq < self._previous_seq:
             self.counts.restarts += 1
-            self._seen = seq
-        self._seen_before = None
-        self._seen = max(self._seen, seq)
+            self._last_seq = seq
+        self._previous_seq = None
+        self._last_seq = max(self._last_seq, seq)
 
     def _listed(self, result: Any, now: float) -> None:
         self.notice = ""
         for summary in objects(result if isinstance(result, dict) else {}, "items"):
-            self.rooms.consider(summary, now)
+            self.subscriptions.consider(summary, now)
 
     def _not_listed(self, failure: ErrorResponse, now: float) -> None:
         self.notice = errors.explain(failure.code, failure.versions)
         self._list_at = now + AGAIN_SECONDS
 
-    def _told(self, message: Told, now: float) -> None:
+    def _on_notification(self, message: HostNotification, now: float) -> None:
         if self.dialect is None:
             return
         if message.method.startswith("otlp/"):
@@ -205,50 +215,50 @@ class HostObserver:
         elif message.method == "action":
             self.counts.actions += 1
             seq = number(message.params, "serverSeq") or 0
-            self._seen = max(self._seen, seq)
+            self._last_seq = max(self._last_seq, seq)
             if message.params.get("rejectionReason") is None:
                 uri, action = self.dialect.action(message.params)
-                self.rooms.act(uri, action, seq, now)
+                self.subscriptions.apply(uri, action, seq, now)
         else:
             method, params = self.dialect.notice(message.method, message.params)
             if method == "root/sessionAdded":
-                self.rooms.consider(mapping(params, "summary"), now)
+                self.subscriptions.consider(mapping(params, "summary"), now)
             elif method == "root/sessionSummaryChanged":
                 changed: Json = {**mapping(params, "changes"), "resource": text(params, "session") or uri_of(params)}
-                self.rooms.consider(changed, now)
+                self.subscriptions.consider(changed, now)
             elif method == "root/sessionRemoved":
-                self.rooms.removed(text(params, "session") or uri_of(params), now)
+                self.subscriptions.mark_removed(text(params, "session") or uri_of(params), now)
 
     def _root_known(self, result: Any, now: float) -> None:
         seq = number(mapping(result if isinstance(result, dict) else {}, "snapshot"), "fromSeq")
         if seq is not None:
-            self._compare(seq)
+            self._check_restart(seq)
 
-    def _queue(self, asks: list[Ask]) -> None:
-        room = WAITING_MAX - len(self._waiting)
-        self.counts.forgotten += max(0, len(asks) - room)
-        self._waiting.extend(asks[:room])
+    def _queue(self, added: list[PendingRequest]) -> None:
+        free = WAITING_MAX - len(self._waiting)
+        self.counts.dropped += max(0, len(added) - free)
+        self._waiting.extend(added[:free])
 
-    def _ask(self, ask: Ask, now: float) -> None:
-        self._queue([ask])
+    def _request(self, request: PendingRequest, now: float) -> None:
+        self._queue([request])
         self._send(now)
 
     def _send(self, now: float) -> None:
-        if not (self.rooms.asks or self._waiting):
+        if not (self.subscriptions.pending or self._waiting):
             return
-        self._queue(self.rooms.asks)
-        self.rooms.asks.clear()
+        self._queue(self.subscriptions.pending)
+        self.subscriptions.pending.clear()
         while self._waiting and len(self._in_flight) < IN_FLIGHT_MAX and not self.failure:
-            ask = self._waiting.popleft()
-            if ask.is_notification:
-                self.outgoing.append(ask.write(0))
+            request = self._waiting.popleft()
+            if request.is_notification:
+                self.outgoing.append(request.write(0))
                 continue
             self._number += 1
-            self._in_flight[self._number] = (ask, now)
-            self.outgoing.append(ask.write(self._number))
+            self._in_flight[self._number] = (request, now)
+            self.outgoing.append(request.write(self._number))
 
-    def _rubbish(self, reason: str) -> None:
-        self.counts.rubbish += 1
-        self.notice = f"the host sent what cannot be read: {reason}"
-        if self.counts.rubbish % RUBBISH_MAX == 0:
-            self.failure = "too much of what the host sends cannot be read: is it an agent host?"
+    def _count_invalid(self, reason: str) -> None:
+        self.counts.invalid += 1
+        self.notice = f"the host sent an invalid message: {reason}"
+        if self.counts.invalid % INVALID_FRAMES_MAX == 0:
+            self.failure = "the host sends too many invalid messages: is it an agent host?"

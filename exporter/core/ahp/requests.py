@@ -1,4 +1,4 @@
-"""Everything that is ever written to a host. There is no function here for a message that changes anything."""
+"""Every message that is sent to a host. No function here writes a message that changes anything."""
 
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ TURNS_PER_PAGE: Final = 50
 
 
 def initialize(id: int, client: str) -> str:
-    """Offer every version, in both forms, and subscribe to nothing yet."""
+    """Offer every version, in both forms, without subscriptions."""
     params = {
         "channel": ROOT,
         "protocolVersion": CLASSIC_VERSION,
@@ -26,34 +26,34 @@ def initialize(id: int, client: str) -> str:
     return _request(id, "initialize", params)
 
 
-def reconnect(id: int, dialect: Dialect, client: str, seen: int, subscriptions: list[str]) -> str:
-    """Ask for what was missed since the last message that was seen."""
-    params = {"clientId": client, "lastSeenServerSeq": seen, "subscriptions": subscriptions}
+def reconnect(id: int, dialect: Dialect, client: str, last_seq: int, subscriptions: list[str]) -> str:
+    """Request the messages after the last one received."""
+    params = {"clientId": client, "lastSeenServerSeq": last_seq, "subscriptions": subscriptions}
     return _request(id, "reconnect", {**dialect.to_host(), **params})
 
 
 def ping(id: int, dialect: Dialect) -> str:
-    """Ask whether the host is still there."""
+    """Check that the host is alive."""
     return _request(id, "ping", dialect.to_host())
 
 
 def list_sessions(id: int, dialect: Dialect) -> str:
-    """Ask which sessions there are."""
+    """Request the list of sessions."""
     return _request(id, "listSessions", dialect.to_host())
 
 
 def subscribe(id: int, dialect: Dialect, uri: str) -> str:
-    """Ask for a resource's state, and to be told of what changes it."""
+    """Subscribe to a resource; the response holds its state."""
     return _request(id, "subscribe", dialect.about(uri))
 
 
 def unsubscribe(dialect: Dialect, uri: str) -> str:
-    """Ask not to be told any more."""
+    """Unsubscribe from a resource."""
     return _write({"jsonrpc": "2.0", "method": "unsubscribe", "params": dialect.about(uri)})
 
 
 def fetch_turns(id: int, dialect: Dialect, chat: str, *, before: str = "", cursor: Any = None) -> str:
-    """Ask for turns before one, or, where the dialect has cursors, for those that a cursor stands for."""
+    """Request the turns before a turn or, where the dialect has cursors, the page of a cursor."""
     if dialect.has_cursors:
         return _request(id, "fetchTurns", {"channel": chat, "cursor": cursor})
     params: Json = {"channel": chat} if dialect.has_channels else {"session": chat}
@@ -63,13 +63,13 @@ def fetch_turns(id: int, dialect: Dialect, chat: str, *, before: str = "", curso
 
 
 def read_resource(id: int, dialect: Dialect, session: str, uri: str) -> str:
-    """Ask for the content of a reference; only `resources.Resources` says which."""
+    """Request the content of a reference that `Resources` has found."""
     where = {"channel": session} if dialect.has_channels else {}
     return _request(id, "resourceRead", {**where, "uri": uri})
 
 
 def refuse(id: int | str, method: str) -> str:
-    """Answer a request of the host: nothing of ours may be touched, and nothing else is done for it."""
+    """Refuse a request of the host."""
     denied = method == "resourceRequest"
     error = {
         "code": PERMISSION_DENIED if denied else METHOD_NOT_FOUND,

@@ -1,4 +1,4 @@
-"""One session of a host: its conversations, how its events become lines, and whether another source has it."""
+"""One session of a host: its conversations, the lines of its events, and whether another source delivers it."""
 
 import re
 from collections import OrderedDict
@@ -10,7 +10,7 @@ import msgspec
 
 from exporter.core.ahp import drafts, ephemeral
 from exporter.core.ahp.chat import Chat
-from exporter.core.ahp.chat_state import PIECES, Applied
+from exporter.core.ahp.chat_state import TEXT_ACTIONS, Applied
 from exporter.core.ahp.checkpoint import Checkpoint, calls, digest_of
 from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
 from exporter.core.ahp.turn import TurnOwner, announce
@@ -27,16 +27,16 @@ Line: TypeAlias = tuple[bytes, bool]  # and whether it is ephemeral
 
 
 class SavedSession(msgspec.Struct):
-    """What is written down of a session, so that the next process goes on where this one was."""
+    """The state of a session on disk, from which the next process continues."""
 
-    frontiers: dict[str, Checkpoint] = {}
+    checkpoints: dict[str, Checkpoint] = msgspec.field(default_factory=dict, name="frontiers")
     announced: list[str] = []
-    directory: str | None = None  # its digest, because a path is not for a file that is not redacted
+    directory: str | None = None  # a digest: this file is not redacted
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What a session asks of whoever stores its events."""
+    """What a session asks the journal."""
 
     known: Callable[[str, str], bool]
     mark: Callable[[str], str | None]
@@ -45,33 +45,33 @@ class Hooks:
 
 @dataclass(slots=True)
 class Session:
-    """Takes snapshots and actions; `lines` is what came of them, for the session named `name`, until it is taken."""
+    """Processes snapshots and actions. `lines` has the resulting events of session `name` until `take`."""
 
     uri: str
     summary: Json
     hooks: Hooks
-    kept: SavedSession
+    saved: SavedSession
     is_live_only: bool
     since: float
     lines: list[Line] = field(default_factory=list)
     chats: dict[str, Chat] = field(default_factory=dict)
     default_chat: str = ""
-    is_settled: bool = False
+    is_identified: bool = False
     alias: str = ""
     is_dirty: bool = False
     _children: dict[str, Json] = field(default_factory=dict)
     _announced: set[str] = field(default_factory=set)
     _usages: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _parent: str | None = None
-    _writing: ephemeral.Writing | None = None
-    _looked_at: float = 0.0
+    _text_batch: ephemeral.TextBatch | None = None
+    _checked_at: float = 0.0
 
     def __post_init__(self) -> None:
-        self._announced = set(self.kept.announced)
+        self._announced = set(self.saved.announced)
         self._parent = self.hooks.mark(self.id)
         if self.hooks.is_elsewhere(self.id):
-            self.settle(self.id)
-        self.is_settled = self.is_settled or self._parent is not None  # it was told under its own name before
+            self.identify(self.id)
+        self.is_identified = self.is_identified or self._parent is not None  # it was recorded under its own name before
 
     @property
     def id(self) -> str:
@@ -80,21 +80,21 @@ class Session:
 
     @property
     def name(self) -> str:
-        """Return the name under which its events are given: that of the CLI's session if another source has it."""
+        """Return the session id of its events: that of the CLI's session if another source delivers it."""
         return self.alias or self.id
 
-    def settle(self, cli_session: str) -> None:
-        """Take note of which of the CLI's sessions this is; when that is not told, its own name may be the CLI's."""
-        if self.is_settled:
+    def identify(self, cli_session: str) -> None:
+        """Record which CLI session this is; with an empty id, its own name may be the CLI's."""
+        if self.is_identified:
             return
-        self.is_settled = True
+        self.is_identified = True
         name = cli_session if _NAME.fullmatch(cli_session) else self.id
         if self.hooks.is_elsewhere(name):
             self.alias, self.is_live_only = name, True
             self.lines = [line for line in self.lines if line[1]]
 
-    def replace(self, state: Json, seen: int, now: float) -> list[str]:
-        """Take the session's own state and return the conversations to subscribe to, the first one first."""
+    def replace(self, state: Json, seq: int, now: float) -> list[str]:
+        """Process the session's state and return the conversations to subscribe to, the default one first."""
         for key in ("provider", "title", "workingDirectories", "workingDirectory", "createdAt"):
             value = state.get(key) or mapping(state, "summary").get(key)
             if value:
@@ -113,7 +113,7 @@ class Session:
         return sorted(self.chats, key=lambda uri: uri != self.default_chat)
 
     def add_chat(self, summary: Json, now: float) -> str | None:
-        """Take note of a conversation and return its address if it is new."""
+        """Add a conversation; return its address if it is new."""
         uri, origin = text(summary, "resource"), mapping(summary, "origin")
         if not uri or uri in self.chats or len(self.chats) >= CHATS_MAX:
             return None
@@ -123,13 +123,13 @@ class Session:
             place.agent, place.call, place.title = uri, text(origin, "toolCallId"), text(summary, "title")
             place.parent = parent if parent and parent != self.default_chat else None
             self._children.setdefault(place.call, {}).update(resource=uri, title=place.title)
-        self.chats[uri] = Chat(place, self.kept.frontiers.setdefault(uri, Checkpoint()))
+        self.chats[uri] = Chat(place, self.saved.checkpoints.setdefault(uri, Checkpoint()))
         if place.agent is not None:
-            self.emit(self._of_parent(place, now))
+            self.emit(self._parent_drafts(place, now))
         return uri
 
     def children_in(self, chat: Chat, turns: list[Json]) -> list[Json]:
-        """Return the conversations of sub-agents that tool calls refer to, as older hosts tell of them."""
+        """Return the conversations of sub-agents that tool calls refer to, as older hosts report them."""
         found = []
         for call in [call for turn in turns for call in calls(turn)]:
             for content in objects(call, "content"):
@@ -139,48 +139,48 @@ class Session:
                     and uri.startswith(f"{self.uri}/subagent/")
                     and uri not in self.chats
                 ):
-                    origin = {"kind": "tool", "chat": chat.place.chat, "toolCallId": text(call, "toolCallId")}
+                    origin = {"kind": "tool", "chat": chat.owner.chat, "toolCallId": text(call, "toolCallId")}
                     found.append({"resource": uri, "title": text(content, "title"), "origin": origin})
         return found
 
-    def _of_parent(self, place: TurnOwner, now: float) -> list[Draft]:
+    def _parent_drafts(self, place: TurnOwner, now: float) -> list[Draft]:
         parent = self.chats.get(place.parent or self.default_chat)
-        return parent.tell(now) if parent is not None else []
+        return parent.write_turns(now) if parent is not None else []
 
-    def chat_replaced(self, chat: Chat, state: Json, seen: int, now: float, *, has_cursors: bool) -> None:
-        """Take the state of a conversation."""
+    def replace_chat(self, chat: Chat, state: Json, seq: int, now: float, *, has_cursors: bool) -> None:
+        """Process the state of a conversation."""
         for turn in [*objects(state, "turns"), mapping(state, "activeTurn")]:
-            self._look_for_cli({"usage": turn.get("usage")})
-        self.told(chat, chat.replace(state, seen, now, has_cursors=has_cursors), now)
+            self._find_cli_session({"usage": turn.get("usage")})
+        self.add_drafts(chat, chat.replace(state, seq, now, has_cursors=has_cursors), now)
 
-    def told(self, chat: Chat, new: list[Draft], now: float) -> None:
-        """Take what a conversation told, behind the event that its agent has started."""
-        place = chat.place
+    def add_drafts(self, chat: Chat, new: list[Draft], now: float) -> None:
+        """Emit the events of a conversation; its agent's `subagent.started` comes first."""
+        place = chat.owner
         if new and place.agent is not None and place.call not in self._announced:
-            self.emit(self._of_parent(place, now))
+            self.emit(self._parent_drafts(place, now))
             if place.call not in self._announced:
                 self._announced.add(place.call)
                 parent = self.chats.get(place.parent or "")
-                where = parent.place if parent else TurnOwner("", session=self.id, children=self._children)
+                where = parent.owner if parent else TurnOwner("", session=self.id, children=self._children)
                 child = self._children.get(place.call) or {"resource": place.chat}
                 self.emit([announce(where, place.call, child, {}, new[0].at)])
         self.emit(new)
         if any(draft.type == "assistant.turn_end" for draft in new):
-            self.settle("")
+            self.identify("")
 
-    def act(self, chat: Chat, action: Json, seq: int, now: float) -> Applied:
-        """Take an action on a conversation."""
-        if not chat.is_known or seq <= chat.seen:
+    def apply(self, chat: Chat, action: Json, seq: int, now: float) -> Applied:
+        """Apply an action to a conversation."""
+        if not chat.is_known or seq <= chat.last_seq:
             return Applied.NOTHING
-        chat.seen = seq
+        chat.last_seq = seq
         kind = text(action, "type")
         applied, new = chat.apply(action, now)
         if new:
-            self.told(chat, new, now)
+            self.add_drafts(chat, new, now)
         if kind == "chat/usage":
-            self._look_for_cli(action)
+            self._find_cli_session(action)
             key = ephemeral.usage_key(action)
-            is_childs = chat.place.agent is None and ephemeral.usage_agent(action) and len(self.chats) > 1
+            is_childs = chat.owner.agent is None and ephemeral.usage_agent(action) and len(self.chats) > 1
             if is_childs or key in self._usages:
                 return applied
             if key:
@@ -189,21 +189,21 @@ class Session:
                     self._usages.popitem(last=False)
         if chat.history is not None:
             return applied
-        if kind in PIECES:
+        if kind in TEXT_ACTIONS:
             if applied is Applied.TEXT:
-                self._write(chat, action, seq, now)
+                self._add_text(chat, action, seq, now)
         else:
             self.emit(ephemeral.of_chat(chat, action, applied, seq, now))
         return applied
 
-    def _write(self, chat: Chat, action: Json, seq: int, now: float) -> None:
-        """Show more of a text that is being written: in one event what comes before the lines are taken."""
-        if self._writing is None or not self._writing.add(chat, action):
+    def _add_text(self, chat: Chat, action: Json, seq: int, now: float) -> None:
+        """Add a piece to the open text; pieces that arrive before the next `take` become one event."""
+        if self._text_batch is None or not self._text_batch.add(chat, action):
             self.emit([])
-            self._writing = ephemeral.Writing(chat, action, seq, now)
+            self._text_batch = ephemeral.TextBatch(chat, action, seq, now)
 
-    def act_on_session(self, action: Json, seq: int, now: float) -> str | None:
-        """Take an action on the session itself and return a conversation that is new."""
+    def apply_to_session(self, action: Json, seq: int, now: float) -> str | None:
+        """Apply an action to the session itself; return the address of a new conversation."""
         kind = text(action, "type")
         added = None
         if kind == "session/chatAdded":
@@ -220,26 +220,26 @@ class Session:
         self.emit(ephemeral.of_session(self.uri, action, self.default_chat or self.uri, seq, now))
         return added
 
-    def removed(self, now: float) -> None:
-        """The host has let the session go."""
+    def mark_removed(self, now: float) -> None:
+        """The host disposed of the session."""
         data = {"shutdownType": "disposed"}
         self.emit([Draft(id_of(self.uri, "removed"), "session.shutdown", moment(now), data)])
-        self.settle("")
+        self.identify("")
 
-    def _look_for_cli(self, action: Json) -> None:
+    def _find_cli_session(self, action: Json) -> None:
         usage = mapping(action, "usage")
-        if usage:  # a host that names the CLI's session names it here
-            self.settle(text(mapping(mapping(usage, "_meta"), "vscode.modelCall"), "sdkSessionId"))
+        if usage:  # where hosts name the CLI's session
+            self.identify(text(mapping(mapping(usage, "_meta"), "vscode.modelCall"), "sdkSessionId"))
 
     def _start(self, now: float) -> None:
         directories = strings(self.summary, "workingDirectories") or [text(self.summary, "workingDirectory")]
         directory = directories[0].removeprefix("file://")
         known = digest_of(directory)
-        if known == self.kept.directory:
+        if known == self.saved.directory:
             return
-        if self.kept.directory is not None:
+        if self.saved.directory is not None:
             data: Json = {"cwd": directory}
-            identity = id_of(self.uri, "directory", self.kept.directory, known, self._parent)
+            identity = id_of(self.uri, "directory", self.saved.directory, known, self._parent)
             self.emit([Draft(identity, "session.context_changed", moment(now), data)])
         else:
             created = seconds_of(self.summary.get("createdAt"))
@@ -248,13 +248,13 @@ class Session:
             if directory:
                 data["context"] = {"cwd": directory}
             self.emit([Draft(id_of(self.uri, "start"), "session.start", at, data)])
-        self.kept.directory = known
+        self.saved.directory = known
 
     def emit(self, new: list[Draft]) -> None:
-        """Make lines of events, but for the durable ones that are known or that another source has."""
-        if self._writing is not None:
-            new = [self._writing.draft(), *new]
-            self._writing = None
+        """Encode events as lines, except durable ones that are stored already or that another source delivers."""
+        if self._text_batch is not None:
+            new = [self._text_batch.draft(), *new]
+            self._text_batch = None
         for draft in new:
             if not draft.is_ephemeral:
                 self.is_dirty = True
@@ -263,36 +263,36 @@ class Session:
             self.lines.append((drafts.write(draft, self._parent), draft.is_ephemeral))
             if not draft.is_ephemeral:
                 self._parent = draft.id
-        if len(self.lines) > HELD_MAX and not self.is_settled:
+        if len(self.lines) > HELD_MAX and not self.is_identified:
             self.lines = [line for line in self.lines if not line[1]]
             if len(self.lines) > HELD_MAX // 2:
-                self.settle("")
+                self.identify("")
 
     def take(self, now: float) -> list[Line]:
-        """Return the lines so far, none while it may still turn out that another source has them.
+        """Return the lines so far; none while another source may still turn out to deliver the session.
 
-        The first turn of one of Copilot's sessions tells whose it is, however late that begins.
+        The first turn of a Copilot session identifies it, however late that turn begins.
         """
-        if not self.is_settled and not self.uri.startswith("ahp-") and now - self._looked_at >= LOOK_SECONDS:
-            self._looked_at = now
+        if not self.is_identified and not self.uri.startswith("ahp-") and now - self._checked_at >= LOOK_SECONDS:
+            self._checked_at = now
             if self.hooks.is_elsewhere(self.id):
-                self.settle("")
+                self.identify("")
         is_copilots = "copilot" in text(self.summary, "provider").lower()
-        if not self.is_settled and (is_copilots or now - self.since < HOLD_SECONDS):
+        if not self.is_identified and (is_copilots or now - self.since < HOLD_SECONDS):
             return []
-        self.settle("")
+        self.identify("")
         self.emit([])
         lines, self.lines = self.lines, []
         return lines
 
-    def written(self) -> bytes:
-        """Return what is to be written down, once the lines that were taken are safe."""
+    def save(self) -> bytes:
+        """Return the state to store on disk, once the lines that were taken are durable."""
         self.is_dirty = False
-        self.kept.announced = sorted(self._announced)
-        return msgspec.json.encode(self.kept)
+        self.saved.announced = sorted(self._announced)
+        return msgspec.json.encode(self.saved)
 
 
 def name_of(uri: str) -> str:
-    """Return the name that a session has on our side: the end of its address if that can be one."""
+    """Return the session id for an address: its last segment if that is a valid id, else a derived id."""
     end: Any = uri.rstrip("/").rpartition("/")[2]
     return end if _NAME.fullmatch(end) else id_of("session", uri)

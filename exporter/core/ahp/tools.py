@@ -13,7 +13,6 @@ COMPLETED: Final = "completed"
 CANCELLED: Final = "cancelled"
 ENDED: Final = (COMPLETED, CANCELLED)
 STARTED: Final = (RUNNING, AUTH, PENDING_RESULT, COMPLETED, CANCELLED)
-BLOCKED: Final = (PENDING, PENDING_RESULT, AUTH)
 _BASE: Final = ("toolCallId", "toolName", "displayName", "intention", "contributor", "toolClientId", "_meta")
 _CALL: Final = ("invocationMessage", "toolInput", "confirmed", "selectedOption")
 _ASKED: Final = ("toolInput", "confirmationTitle", "riskAssessment", "edits", "editable", "options")

@@ -1,8 +1,8 @@
-"""The durable events of a turn: what has come to be so since it was last told.
+"""The durable events of a turn that are not recorded yet.
 
-They are made from the state and never from an action, so that what was seen live, replayed, read from a snapshot or
-fetched as history gives the same events. A text is told when its part is closed, a tool call when the host's reducer
-has it running and when it has ended, whatever it was asked or told in between.
+They are made from the state and never from an action, so live actions, a replay, a snapshot and fetched history all
+give the same events. A text gives an event when its part is closed. A tool call gives one when its status becomes
+running, and one when it has ended.
 """
 
 from dataclasses import dataclass, field
@@ -35,17 +35,17 @@ class TurnOwner:
 
 
 class TurnWriter:
-    """Tells one turn, as far as it has come, and moves the frontier behind what was told.
+    """Writes the events of one turn so far and advances the checkpoint.
 
-    The parts before `start` are told as far as they have come.
+    The parts before `start` are recorded already.
     """
 
     def __init__(
-        self, place: TurnOwner, frontier: Checkpoint, turn: Json, now: float, *, has_ended: bool, start: int = 0
+        self, place: TurnOwner, checkpoint: Checkpoint, turn: Json, now: float, *, has_ended: bool, start: int = 0
     ) -> None:
-        self._place = place
-        self._frontier = frontier
-        self._told = frontier.open
+        self._owner = place
+        self._checkpoint = checkpoint
+        self._recorded = checkpoint.open
         self._turn = turn
         self._has_ended = has_ended
         self._start = start
@@ -54,12 +54,12 @@ class TurnWriter:
         lasted = seconds_of(turn.get("duration"))
         ended = started + lasted if started is not None and lasted is not None else None
         self._at = moment(now if started is None or not has_ended else started)
-        self._began = moment(now if started is None else started)
+        self._started_at = moment(now if started is None else started)
         self._ended = moment(now if ended is None else ended)
 
-    def tell(self) -> list[Draft]:
-        """Return what is new."""
-        if not self._told.begun:
+    def write(self) -> list[Draft]:
+        """Return the new events."""
+        if not self._recorded.begun:
             self._begin()
         parts = objects(self._turn, "responseParts") if self._has_ended else self._turn["responseParts"]
         for index in range(self._start, len(parts)):
@@ -79,73 +79,77 @@ class TurnWriter:
         return self._drafts
 
     def _begin(self) -> None:
-        turn, place = self._turn, self._place
+        turn, place = self._turn, self._owner
         message = mapping(turn, "message") or mapping(turn, "userMessage")
         asked, origin = prompt(turn), text(mapping(message, "origin"), "kind", "user")
         model = text(mapping(message, "model"), "id") or text(message, "model")
-        if model and model != self._frontier.model:
-            previous = self._frontier.model or None
+        if model and model != self._checkpoint.model:
+            previous = self._checkpoint.model or None
             self._add(
-                "model", model, "session.model_change", {"previousModel": previous, "newModel": model}, self._began
+                "model",
+                model,
+                "session.model_change",
+                {"previousModel": previous, "newModel": model},
+                self._started_at,
             )
-            self._frontier.model = model
+            self._checkpoint.model = model
         if origin == "systemNotification":
-            self._add("notification", asked, "system.notification", _notification(asked), self._began)
+            self._add("notification", asked, "system.notification", _notification(asked), self._started_at)
         else:
             source = origin if place.agent is None else f"agent-{place.parent or place.session}"
             data: Json = {"content": asked, "source": source, "attachments": objects(message, "attachments")}
-            self._add("user", asked, "user.message", data, self._began)
-        self._add("start", "", "assistant.turn_start", {"turnId": str(self._frontier.count)}, self._began)
-        self._told.begun, self._told.id, self._told.prompt = True, text(turn, "id"), digest_of(asked)
+            self._add("user", asked, "user.message", data, self._started_at)
+        self._add("start", "", "assistant.turn_start", {"turnId": str(self._checkpoint.count)}, self._started_at)
+        self._recorded.begun, self._recorded.id, self._recorded.prompt = True, text(turn, "id"), digest_of(asked)
 
     def _text(self, index: int, kind: str, content: str) -> None:
-        piece = content[self._told.parts.get(index, 0) :]
+        piece = content[self._recorded.parts.get(index, 0) :]
         if not piece:
             return
-        place, identity = self._told.count(kind), "messageId" if kind == "markdown" else "reasoningId"
+        place, identity = self._recorded.count(kind), "messageId" if kind == "markdown" else "reasoningId"
         data: Json = {identity: self.text_id(kind, place), "content": piece}
         if kind == "markdown":
             data["toolRequests"] = []
         self._add(f"{kind} {place}", digest_of(piece), _TEXTS[kind], data)
-        self._told.parts[index] = len(content)
-        self._told.pieces.append(piece_of(kind, piece))
+        self._recorded.parts[index] = len(content)
+        self._recorded.pieces.append(piece_of(kind, piece))
 
     def text_id(self, kind: str, place: int) -> str:
-        """Return the id of a text, by which what was seen live of it is known."""
-        return id_of(self._place.chat, self._frontier.count, self._frontier.rewinds, "text", kind, place)
+        """Return the id of a text, which its ephemeral events share."""
+        return id_of(self._owner.chat, self._checkpoint.count, self._checkpoint.rewinds, "text", kind, place)
 
     def _tool(self, call: Json) -> None:
         identity, status = text(call, "toolCallId"), text(call, "status")
         if status not in STARTED or not identity:
             return
-        if identity not in self._told.tools:
-            self._told.tools[identity] = _STARTED
+        if identity not in self._recorded.tools:
+            self._recorded.tools[identity] = _STARTED
             data = {"toolCallId": identity, "toolName": text(call, "toolName"), "arguments": _arguments(call)}
             self._add(f"tool start {identity}", "", "tool.execution_start", data)
         self._child(identity, call)
-        if status in ENDED and self._told.tools[identity] < _ENDED:
-            self._told.tools[identity] = _ENDED
+        if status in ENDED and self._recorded.tools[identity] < _ENDED:
+            self._recorded.tools[identity] = _ENDED
             self._add(f"tool complete {identity}", "", "tool.execution_complete", result_of(call), self._ended_at())
 
     def _child(self, identity: str, call: Json) -> None:
-        child = self._place.children.get(identity) or _child_in(call)
-        if child is not None and identity not in self._place.announced:
-            self._place.announced.add(identity)
-            self._drafts.append(announce(self._place, identity, child, call, self._at))
+        child = self._owner.children.get(identity) or _child_in(call)
+        if child is not None and identity not in self._owner.announced:
+            self._owner.announced.add(identity)
+            self._drafts.append(announce(self._owner, identity, child, call, self._at))
 
     def _ended_at(self) -> str:
         return self._ended if self._has_ended else self._at
 
     def _end(self, has_error_part: bool) -> None:
-        state, resumed = text(self._turn, "state"), self._told.notes.count("resumed")
+        state, resumed = text(self._turn, "state"), self._recorded.notes.count("resumed")
         error = mapping(self._turn, "error")
         if state == "cancelled":
             self._add("abort", resumed, "abort", {"reason": "user"}, self._ended)
         elif state == "error" and not has_error_part:
             self._add("error", resumed, "session.error", _error(error), self._ended)
-        self._add("end", resumed, "assistant.turn_end", {"turnId": str(self._frontier.count)}, self._ended)
-        place = self._place
-        if place.agent is not None and self._frontier.count == 0 and not resumed:
+        self._add("end", resumed, "assistant.turn_end", {"turnId": str(self._checkpoint.count)}, self._ended)
+        place = self._owner
+        if place.agent is not None and self._checkpoint.count == 0 and not resumed:
             name = text(place.children.get(place.call), "agentName") or "agent"
             data: Json = {"toolCallId": place.call, "agentName": name, "agentDisplayName": place.title or name}
             if state in ("cancelled", "error"):
@@ -155,17 +159,17 @@ class TurnWriter:
                 self._add("subagent end", "", "subagent.completed", data, self._ended)
 
     def _once(self, key: str, type: str, data: Json) -> None:
-        if key not in self._told.notes:
-            self._told.notes.append(key)
+        if key not in self._recorded.notes:
+            self._recorded.notes.append(key)
             self._add(key, digest_of(str(data)), type, data)
 
     def _add(self, kind: str, content: Any, type: str, data: Json, at: str = "") -> None:
-        identity = id_of(self._place.chat, self._frontier.count, self._frontier.rewinds, kind, content)
-        self._drafts.append(Draft(identity, type, at or self._at, data, self._place.agent))
+        identity = id_of(self._owner.chat, self._checkpoint.count, self._checkpoint.rewinds, kind, content)
+        self._drafts.append(Draft(identity, type, at or self._at, data, self._owner.agent))
 
 
 def announce(place: TurnOwner, identity: str, child: Json, call: Json, at: str) -> Draft:
-    """Return the event that a sub-agent has started, for the place of the conversation that started it."""
+    """Return the `subagent.started` event, as an event of the conversation that started the sub-agent."""
     content, meta = _child_in(call) or {}, mapping(call, "_meta")
     name = text(content, "agentName") or text(meta, "subagentAgentName") or "agent"
     title = text(content, "title") or text(child, "title") or name
@@ -182,7 +186,7 @@ def announce(place: TurnOwner, identity: str, child: Json, call: Json, at: str) 
 
 
 def result_of(call: Json) -> Json:
-    """Return what a tool call came to."""
+    """Return the data of a tool call's completion."""
     content = objects(call, "content")
     said_so = [text(each, "text") for each in content if text(each, "type", "text") == "text" and "text" in each]
     success = call.get("success") is True and text(call, "status") == "completed"
@@ -209,7 +213,7 @@ def _child_in(call: Json) -> Json | None:
 
 
 def _arguments(call: Json) -> Any:
-    """The host gives JSON, or for some tools only the one argument that it shows."""
+    """Hosts send JSON or, for some tools, only the one argument that they show."""
     given = call.get("toolInput")
     if not isinstance(given, str):
         return {} if given is None else {"input": given}

@@ -1,4 +1,4 @@
-"""The sum that says two places hold the same events: order does not matter, and adding or removing one is cheap.
+"""The digest by which two sides check that they hold the same events; order-independent and incremental.
 
 A digest is the sum modulo 2^256 of SHA-256(id, 0, SHA-256(bytes as delivered)) over the distinct, not hidden ids.
 """
@@ -29,11 +29,6 @@ def remove(running: int, items: Iterable[int]) -> int:
 def to_hex(running: int) -> str:
     """Return the sum as it travels: 64 hexadecimal digits."""
     return f"{running:064x}"
-
-
-def from_hex(text: str) -> int:
-    """Return the sum that `to_hex` wrote."""
-    return int(text, 16) % _MODULUS
 
 
 def total(items: Iterable[tuple[str, bytes]]) -> str:

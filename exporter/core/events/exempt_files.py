@@ -1,8 +1,8 @@
-"""Which parts of an event hold the content of files that the user has declared to hold no secrets.
+"""Finds the parts of an event that hold content of files which the user has exempted from redaction.
 
 The file is the one that a tool call's arguments name. A result names only its tool call, so the calls seen before are
-remembered. Whatever is not certain is not exempt: a call that was never seen, an id that two calls with other files
-share, a call that names several files of which one is none of them.
+remembered. Uncertain cases are not exempt: an unknown call, an id that calls with other files share, a call
+that also names a file that is not exempt.
 """
 
 import posixpath

@@ -1,14 +1,12 @@
-"""Text that live events bring in pieces, made safe to show: a secret that is typed out over several events is one.
+"""Redacts text that ephemeral events carry in pieces, so that a secret spread over several events is found.
 
-No single event holds such a secret, so the redactor of events cannot find it. Every text in progress therefore goes
-through a stream of the redactor's, which holds back what may be the beginning of a secret; what it holds at the end is
-in the durable event that follows. These rules keep it simple:
+No single event holds such a secret. So every open text goes through a stream of the redactor, which holds back text
+that may begin a secret; the durable event that follows has the rest. The rules:
 
-- A type that brings pieces is in the table below. An unknown type that calls itself a delta is not shown.
-- Of a text that may have begun before we looked, only lines are shown that cannot be the rest of a secret.
-- A text has been seen from its first piece when something was seen before that it can only come after: the start of
-  its message, of its agent's turn, of its tool call.
-- Whatever cannot be read or is too long is not shown.
+- Types with pieces of text are in the table below. An unknown type whose name ends in `_delta` is not shown.
+- Of a text whose beginning may have been missed, only lines are shown that cannot be the rest of a secret.
+- A text is complete from its beginning if the start of its message, its agent's turn or its tool call was observed.
+- Events that cannot be read or are too long are not shown.
 """
 
 import re
@@ -83,34 +81,34 @@ def is_piece(type: str) -> bool:
 class _Text:
     """One text in progress."""
 
-    __slots__ = ("_head", "_missed", "_stream")
+    __slots__ = ("_head", "_partial", "_stream")
 
     def __init__(self, stream: TextStream, *, is_whole: bool) -> None:
         self._stream = stream
-        self._missed = None if is_whole else _Missed()
+        self._partial = None if is_whole else _PartialText()
         self._head = ""
 
     def piece(self, text: str) -> str:
         """Return what may be shown after a further piece."""
-        return self._stream.feed(text if self._missed is None else self._missed.lines(text))
+        return self._stream.feed(text if self._partial is None else self._partial.lines(text))
 
     def snapshot(self, text: str, begin: Callable[[], TextStream]) -> str:
         """Return what may be shown of the whole text so far; one that was cut at its front is no whole one."""
         begins_as_before = text.startswith(self._head)
-        self._stream, self._missed = begin(), None if begins_as_before else _Missed()
+        self._stream, self._partial = begin(), None if begins_as_before else _PartialText()
         if begins_as_before:
             self._head = text[:_HEAD_LENGTH]
         return self.piece(text)
 
     def rest(self) -> str:
         """Return what was held back, at the end of the text."""
-        return (self.piece("\n") if self._missed is not None else "") + self._stream.flush()
+        return (self.piece("\n") if self._partial is not None else "") + self._stream.flush()
 
 
-class _Missed:
-    """What may be shown of a text whose beginning was missed: whole lines, and none that may be the rest of a secret.
+class _PartialText:
+    """A text whose beginning was missed: shows whole lines that cannot be the rest of a secret.
 
-    That may be anything up to the end of a line with a blank in it, and the lines of a key wherever they stand.
+    Anything up to the end of the first line with a blank may be such a rest, and any line of a key.
     """
 
     __slots__ = ("_begun", "_is_too_long", "_past_first", "_was_left_out")
@@ -146,15 +144,15 @@ class LiveText:
         self._texts: OrderedDict[tuple[str, ...], _Text] = OrderedDict()
         self._beginnings: OrderedDict[tuple[str, str], None] = OrderedDict()
 
-    def saw(self, session: str, envelope: Envelope) -> None:
-        """Note what an event, durable or not, says of texts to come."""
+    def observe(self, session: str, envelope: Envelope) -> None:
+        """Note that a new text may begin after an event, durable or ephemeral."""
         if envelope.type in _TURNS:
             self._note(session, f"agent {envelope.agentId or ''}")
         elif envelope.type == _CALL_BEGINS:
             self._note(session, f"call {read_object(envelope.data).get('toolCallId')}")
 
     def missed(self, session: str) -> None:
-        """Note that events of a session may have passed unseen: what comes may be the middle of a text."""
+        """Note that events of a session may have been missed: the next piece may be from the middle of a text."""
         for beginning in [one for one in self._beginnings if one[0] == session]:
             del self._beginnings[beginning]
         for key in [one for one in self._texts if one[0] == session]:
@@ -185,8 +183,8 @@ class LiveText:
         process = read_object(exit).get("processId")
         keys = [key for key in self._texts if key[:3] == (session, _SHELL_OUTPUT, str(process))]
         rests = [(key[3], self._texts.pop(key).rest()) for key in keys]
-        told = {"sessionId": session, "processId": process}
-        return [_write({**told, "stream": stream, "data": rest}) for stream, rest in rests if rest]
+        output = {"sessionId": session, "processId": process}
+        return [_write({**output, "stream": stream, "data": rest}) for stream, rest in rests if rest]
 
     def _text(self, session: str, envelope: Envelope, kind: _Kind, data: dict[str, msgspec.Raw]) -> _Text:
         names = [_plain(data.get(name)) for name in kind.of]

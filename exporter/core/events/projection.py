@@ -1,6 +1,6 @@
-"""What an event is to the model, the screen and the store, as whoever knows it tells.
+"""What an event means to the model, the screen and the store.
 
-The table itself lives in the top-level package `otel`; `joining` hands it to those who show events.
+The table is in the top-level package `otel`; `wiring` passes it to the modules that show events.
 """
 
 from typing import NamedTuple, Protocol

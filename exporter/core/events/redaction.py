@@ -1,6 +1,6 @@
-"""What the exporter asks of a redactor: the same bytes when there is nothing to remove, or what was made of them.
+"""The interface of a redactor: it returns the same bytes, the redacted line, or a refusal.
 
-The engine itself lives in the top-level package `redaction`; `app.py` joins the two.
+The engine is in the top-level package `redaction`; `wiring/redactor.py` connects the two.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """The event without its secrets, and the rule of each that was removed."""
+    """The redacted event, and the rule of each secret."""
 
     line: bytes
     rules: tuple[str, ...]
@@ -17,7 +17,7 @@ class Masked:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The redactor could not vouch for the event: it must not leave the machine."""
+    """The event could not be redacted safely: it must not leave the machine."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""What a session is, told from its events alone: state, title, place, model, tokens and cost, up to date per event.
+"""The summary of a session, computed from its events: state, title, directory, model, tokens and cost.
 
 The fold looks into `data` for a few types only, so it costs next to nothing per event, and it can be kept as plain
 JSON between two batches. Sums of `session.usage_record` and the cumulative totals of `session.shutdown` are kept
@@ -72,9 +72,9 @@ class Summary(msgspec.Struct, kw_only=True, omit_defaults=True):
                 self.started = timestamp[:_TEXT_LENGTH_MAX]
             if self.last_activity is None or timestamp > self.last_activity or self.last_activity > now:
                 self.last_activity = timestamp[:_TEXT_LENGTH_MAX]
-        change = _CHANGES.get(event.type)
+        change = (_CHANGES if event.agentId is None else _CHILD_CHANGES).get(event.type)
         if change is not None:
-            change(self, read_object(event.data), event.agentId is None)
+            change(self, read_object(event.data))
             if self.started is not None and self.started > now:
                 self.started = instead or now
 
@@ -105,19 +105,9 @@ class Summary(msgspec.Struct, kw_only=True, omit_defaults=True):
         return {name: {"value": int(figures[name]), "source": source} for name in _TOKEN_FIELDS if name in figures}
 
     def cost(self) -> _Data | None:
-        """Return the cost with the source it comes from, or None when nothing has told it."""
+        """Return the cost with the source it comes from, None if it is unknown."""
         source, figures = ("usage_record", self.recorded) if self.recorded else ("shutdown", self.totals)
         return {"value": figures["cost"], "source": source} if "cost" in figures else None
-
-    def to_dict(self) -> _Data:
-        """Return plain JSON values from which `from_dict` makes the same summary."""
-        result: _Data = msgspec.to_builtins(self)
-        return result
-
-    @staticmethod
-    def from_dict(stored: _Data) -> "Summary":
-        """Return the summary that `to_dict` wrote."""
-        return msgspec.convert(stored, Summary)
 
 
 def _text(value: object) -> str | None:
@@ -144,9 +134,7 @@ def _take_context(summary: Summary, context: _Data) -> None:
     summary.repository = _text(context.get("repository")) or summary.repository
 
 
-def _session_start(summary: Summary, data: _Data, is_main: bool) -> None:
-    if not is_main:
-        return
+def _session_start(summary: Summary, data: _Data) -> None:
     summary.state = "idle"
     summary.started = _text(data.get("startTime")) or summary.started
     summary.model = _text(data.get("selectedModel")) or summary.model
@@ -155,69 +143,61 @@ def _session_start(summary: Summary, data: _Data, is_main: bool) -> None:
     _take_context(summary, _dictionary(data.get("context")))
 
 
-def _session_resume(summary: Summary, data: _Data, is_main: bool) -> None:
-    if not is_main:
-        return
+def _session_resume(summary: Summary, data: _Data) -> None:
     summary.state = "idle"
     summary.waiting = []
     summary.model = _text(data.get("selectedModel")) or summary.model
     _take_context(summary, _dictionary(data.get("context")))
 
 
-def _context_changed(summary: Summary, data: _Data, is_main: bool) -> None:
-    if is_main:
-        _take_context(summary, data)
+def _context_changed(summary: Summary, data: _Data) -> None:
+    _take_context(summary, data)
 
 
-def _model_change(summary: Summary, data: _Data, is_main: bool) -> None:
-    if is_main:
-        summary.model = _text(data.get("newModel")) or summary.model
+def _model_change(summary: Summary, data: _Data) -> None:
+    summary.model = _text(data.get("newModel")) or summary.model
 
 
-def _title_changed(summary: Summary, data: _Data, is_main: bool) -> None:
+def _title_changed(summary: Summary, data: _Data) -> None:
     title = _text(data.get("title"))
-    if is_main and title:
+    if title:
         summary.title, summary.titled = title[:TITLE_LENGTH_MAX], True
 
 
-def _user_message(summary: Summary, data: _Data, is_main: bool) -> None:
-    if not is_main:
-        return
+def _user_message(summary: Summary, data: _Data) -> None:
     summary.state = "working"
     content = _text(data.get("content"))
     if summary.title is None and content and content.strip():
         summary.title = content.strip().splitlines()[0][:TITLE_LENGTH_MAX]
 
 
-def _turn_start(summary: Summary, data: _Data, is_main: bool) -> None:
-    if is_main:
-        summary.state = "working"
+def _turn_start(summary: Summary, data: _Data) -> None:
+    summary.state = "working"
 
 
-def _turn_end(summary: Summary, data: _Data, is_main: bool) -> None:
-    if is_main and not summary.waiting:
+def _turn_end(summary: Summary, data: _Data) -> None:
+    if not summary.waiting:
         summary.state = "idle"
 
 
-def _abort(summary: Summary, data: _Data, is_main: bool) -> None:
-    if is_main:
-        summary.state, summary.waiting = "idle", []
+def _abort(summary: Summary, data: _Data) -> None:
+    summary.state, summary.waiting = "idle", []
 
 
-def _asked(summary: Summary, data: _Data, is_main: bool) -> None:
+def _requested(summary: Summary, data: _Data) -> None:
     if len(summary.waiting) < _WAITING_MAX:
         summary.waiting = [*summary.waiting, _text(data.get("requestId")) or ""]
     summary.state = "needs_attention"
 
 
-def _answered(summary: Summary, data: _Data, is_main: bool) -> None:
+def _completed(summary: Summary, data: _Data) -> None:
     request = _text(data.get("requestId")) or ""
     summary.waiting = [waiting for waiting in summary.waiting if waiting != request]
     if not summary.waiting and summary.state == "needs_attention":
         summary.state = "working"
 
 
-def _usage_record(summary: Summary, data: _Data, is_main: bool) -> None:
+def _usage_record(summary: Summary, data: _Data) -> None:
     usage = _dictionary(data.get("usage"))
     summed = dict(summary.recorded)
     for name, field in _TOKEN_FIELDS.items():
@@ -226,13 +206,15 @@ def _usage_record(summary: Summary, data: _Data, is_main: bool) -> None:
     if "cost" in usage:
         summed["cost"] = summed.get("cost", 0) + _number(usage["cost"])
     summary.recorded = summed
-    if is_main and summary.model is None:
-        summary.model = _text(usage.get("model"))
 
 
-def _session_shutdown(summary: Summary, data: _Data, is_main: bool) -> None:
-    if not is_main:
-        return
+def _main_usage_record(summary: Summary, data: _Data) -> None:
+    _usage_record(summary, data)
+    if summary.model is None:
+        summary.model = _text(_dictionary(data.get("usage")).get("model"))
+
+
+def _session_shutdown(summary: Summary, data: _Data) -> None:
     summary.state, summary.waiting = "ended", []
     models = _dictionary(data.get("modelMetrics"))
     totals: dict[str, float] = {}
@@ -247,26 +229,31 @@ def _session_shutdown(summary: Summary, data: _Data, is_main: bool) -> None:
     summary.totals = totals or summary.totals
 
 
-_CHANGES: Final[dict[str, Callable[[Summary, _Data, bool], None]]] = {
+_CHANGES: Final[dict[str, Callable[[Summary, _Data], None]]] = {
     "session.start": _session_start,
     "session.resume": _session_resume,
     "session.context_changed": _context_changed,
     "session.model_change": _model_change,
     "session.title_changed": _title_changed,
-    "session.usage_record": _usage_record,
+    "session.usage_record": _main_usage_record,
     "session.shutdown": _session_shutdown,
     "user.message": _user_message,
     "assistant.turn_start": _turn_start,
     "assistant.turn_end": _turn_end,
     "abort": _abort,
-    "permission.requested": _asked,
-    "permission.completed": _answered,
-    "user_input.requested": _asked,
-    "user_input.completed": _answered,
-    "elicitation.requested": _asked,
-    "elicitation.completed": _answered,
-    "exit_plan_mode.requested": _asked,
-    "exit_plan_mode.completed": _answered,
+    "permission.requested": _requested,
+    "permission.completed": _completed,
+    "user_input.requested": _requested,
+    "user_input.completed": _completed,
+    "elicitation.requested": _requested,
+    "elicitation.completed": _completed,
+    "exit_plan_mode.requested": _requested,
+    "exit_plan_mode.completed": _completed,
 }
-# The events that must be read again when a summary is told anew; all others only count.
-TELLING_TYPES: Final = frozenset(_CHANGES)
+# The events of sub-agents that change the summary too.
+_CHILD_CHANGES: Final = {
+    **{kind: change for kind, change in _CHANGES.items() if change in (_requested, _completed)},
+    "session.usage_record": _usage_record,
+}
+# The types that must be read again to rebuild a summary; all others are only counted.
+SUMMARY_TYPES: Final = frozenset(_CHANGES)

@@ -1,4 +1,4 @@
-"""The event types we have met, so that `doctor --schema` can name the new ones; delivery never asks."""
+"""The known event types, so that `doctor --schema` can name new ones; delivery does not use them."""
 
 import re
 from typing import Final

@@ -121,7 +121,7 @@ class _Fold:
         self._root = session_id
         self._agents = AgentRegistry()
         self._agents.add(session_id)
-        self._agents.recall(session_id, state.open)
+        self._agents.restore(session_id, state.open)
 
     def add(self, envelope: Envelope) -> str | None:
         place = self._agents.attribute(self._root, envelope)
@@ -154,7 +154,7 @@ class _Fold:
             self.state.known[below.id] = replace(below, parent=child)
 
     def stored(self) -> bytes:
-        return msgspec.json.encode(_State(self._agents.keep(self._root), self.state.known))
+        return msgspec.json.encode(_State(self._agents.snapshot(self._root), self.state.known))
 
 
 def _may_name_agent(event: UploadedEvent) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 
 from exporter.core.events import digest
 from exporter.core.events.envelope import Envelope, decode
-from exporter.core.events.summary import TELLING_TYPES, Summary
+from exporter.core.events.summary import SUMMARY_TYPES, Summary
 from exporter.missioncontrol.ingest import agent_attribution
 from exporter.missioncontrol.ingest.batch import Batch, UploadedEvent, key_of
 from exporter.missioncontrol.ingest.event_places import known, last_shown, note_hidden_parents, place_new
@@ -199,7 +199,7 @@ def _rebuild_summary(database: Database, n: int, now: str) -> Summary:
     )
     for row, type, timestamp, agent_id in rows:
         envelope = Envelope(id="", type=type, timestamp=timestamp, agentId=agent_id)
-        if type in TELLING_TYPES:
+        if type in SUMMARY_TYPES:
             stored = database.execute("SELECT body, cuts FROM events WHERE n = ?", (row,)).fetchone()
             decoded = decode(payloads.whole(database, *stored))
             envelope = agent_attribution.as_of(decoded, agent_id) if isinstance(decoded, Envelope) else envelope

@@ -2,5 +2,5 @@
 
 source          one host: connects, feeds frames to the core, hands events on
 connection      the WebSocket; address where the host is and its token
-marks           how far each session was told, on disk
+marks           the stored state of each session
 """

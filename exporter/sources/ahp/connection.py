@@ -1,7 +1,7 @@
 """The WebSocket to an agent host: text in both directions, no size without a limit, no address in any error or log.
 
 The package `websockets` logs the address it connects to, which holds the token, and names it in some errors; so its
-log goes nowhere, and of its errors only the kind is kept.
+log is discarded, and only the kind of an error is used.
 """
 
 import logging
@@ -69,7 +69,7 @@ async def open_socket(address: Address, **options: Any) -> Socket:
         ) from None
 
     class Direct(connect):
-        """Goes nowhere else: whoever answers with another address does not get the token."""
+        """Follows no redirect: another address must not receive the token."""
 
         def process_redirect(self, exc: Exception) -> Exception | str:
             return exc
@@ -94,7 +94,7 @@ async def open_socket(address: Address, **options: Any) -> Socket:
     except TimeoutError:
         raise LostError("the host did not answer in time: is the port an agent host's?") from None
     except (WebSocketException, EOFError, ValueError):
-        raise LostError("what answered is no WebSocket: check that the port is an agent host's") from None
+        raise LostError("the server does not speak WebSocket: check that the port is an agent host's") from None
 
 
 def _nowhere() -> logging.Logger:
@@ -106,7 +106,7 @@ def _nowhere() -> logging.Logger:
 
 def _why(sent: int | None) -> str:
     if sent == 1009:
-        return "the host sent a message larger than can be read: its state is read again"
+        return "the host sent a message above the size limit: its state is read again"
     if sent == 1007:
-        return "the host sent what is no text"
+        return "the host sent invalid text"
     return "the host has closed the connection"

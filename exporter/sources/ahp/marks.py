@@ -1,7 +1,7 @@
-"""How far the sessions of one agent host were told, on disk: without it a restart of both sides would tell twice.
+"""The stored checkpoints of one agent host's sessions; without them a restart of both sides could duplicate events.
 
-The journal knows every event by its id. That is enough until a host that was restarted gives the same history with
-other parts; then only what is written here says how much of which turn was told.
+The journal recognises every event by its id. That is enough until a restarted host splits the same history into
+other parts; then only the checkpoint says how much of which turn was recorded.
 """
 
 import os
@@ -22,7 +22,7 @@ _CLIENT: Final = "client"
 
 
 class AhpMarks:
-    """The marks of one host, one file each, below a directory of ours. Raises `OSError` when it cannot be used."""
+    """The checkpoints of one host, one file per session. Raises `OSError` when the directory cannot be used."""
 
     def __init__(self, root: Path, host: str) -> None:
         self._root = root / xxhash.xxh3_64_hexdigest(host.encode())
@@ -30,7 +30,7 @@ class AhpMarks:
         self._expire()
 
     def client(self) -> str:
-        """Return the name by which the host knows this exporter; it stays the same."""
+        """Return the client id that the host knows this exporter by; it never changes."""
         path = self._root / _CLIENT
         try:
             found = path.read_text("ascii").strip()
@@ -43,7 +43,7 @@ class AhpMarks:
         return made
 
     def load(self, session: str) -> bytes | None:
-        """Return what was saved of a session; None if nothing was, or if it cannot be read."""
+        """Return the stored state of a session; None if there is none or it cannot be read."""
         if NAME.fullmatch(session) is None:
             return None
         try:
@@ -53,12 +53,12 @@ class AhpMarks:
             return None
 
     def save(self, session: str, mark: bytes) -> None:
-        """Replace what is saved of a session, whole or not at all."""
+        """Replace the stored state of a session atomically."""
         if NAME.fullmatch(session) is not None and len(mark) <= BYTES_MAX:
             self._write(self._root / f"{session}{_SUFFIX}", mark)
 
     def _expire(self) -> None:
-        """Remove the marks of sessions that nothing was told of for long; ids would still be what they were."""
+        """Remove the state of sessions without events for a long time; their event ids stay the same."""
         for path in self._root.glob(f"*{_SUFFIX}"):
             with suppress(OSError):
                 if path.stat().st_mtime < time.time() - KEPT_SECONDS:

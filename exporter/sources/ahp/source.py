@@ -1,12 +1,11 @@
-"""The source for sessions of an agent host (VS Code's, or any that speaks the Agent Host Protocol): it only listens.
+"""The source for sessions of an agent host (VS Code's, or any that speaks the Agent Host Protocol); it only observes.
 
-It is one WebSocket per host. What is said over it, and what that means, is `exporter.core.ahp`; here are the
-connection, the clock and the order of effects: events are taken first, then it is written down that they were told.
+It is one WebSocket per host. `exporter.core.ahp` decides what messages mean. This module has the connection, the clock
+and the order of effects: events are stored first, then the checkpoints that cover them.
 """
 
 import asyncio
 import contextlib
-import random
 import time
 from collections import deque
 from collections.abc import Callable
@@ -14,14 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from exporter.core.ahp.errors import explain_handshake
-from exporter.core.ahp.observer import HostCounts as Heard
-from exporter.core.ahp.observer import HostObserver
+from exporter.core.ahp.observer import HostCounts, HostObserver
 from exporter.core.ahp.session import Hooks
 from exporter.core.ahp.subscriptions import Subscriptions, Wanted
 from exporter.errors import SettingsError
 from exporter.sources.ahp.address import Address
 from exporter.sources.ahp.connection import HandshakeError, Socket, open_socket
-from exporter.sources.remote import Callbacks, Counts, LostError, Observed, SourceEvent, Want
+from exporter.sources.remote import Callbacks, Counts, LostError, Observed, SourceEvent, Want, reconnect_pause
 
 FRAMES_HELD_MAX: Final = 512
 CHARACTERS_HELD_MAX: Final = 32 << 20
@@ -36,7 +34,7 @@ _WANTED: Final[dict[Want, Wanted]] = {Want.NOTHING: "nothing", Want.LIVE: "live"
 
 
 class Marks(Protocol):
-    """Where it is written down how far a session was told."""
+    """Where the checkpoints of sessions are stored."""
 
     def load(self, session: str) -> bytes | None: ...
     def save(self, session: str, mark: bytes) -> None: ...
@@ -44,7 +42,7 @@ class Marks(Protocol):
 
 @dataclass(slots=True)
 class AhpStatus:
-    """What `status` and `doctor` show. `state` says in words what is so, and where it helps what to do."""
+    """What `status` and `doctor` show. `state` is a sentence, with the remedy where there is one."""
 
     host: str
     state: str = "not started"
@@ -56,15 +54,15 @@ class AhpStatus:
     problems: dict[str, str] = field(default_factory=dict)
     notice: str = ""
     counts: Counts = field(default_factory=Counts)
-    heard: Heard = field(default_factory=Heard)
+    heard: HostCounts = field(default_factory=HostCounts)
 
 
 class AhpSource:
     """Observes one host until cancelled, over as many connections as it takes.
 
-    `named` are sessions that are watched however long they have rested. A session of the CLI whose durable events
-    another source has (`Callbacks.is_elsewhere`, by the CLI's own id) gives passing events only, under that id.
-    `on_telemetry` gets every `otlp/*` notification, its method and the whole frame; without it none is asked for.
+    `named` are sessions that are observed however long they have been idle. A CLI session whose durable events another
+    source delivers (`Callbacks.is_elsewhere`, by the CLI's own id) gives only ephemeral events, under that id.
+    `on_telemetry` gets the method and the whole frame of every `otlp/*` notification; without it none are requested.
     """
 
     def __init__(
@@ -87,9 +85,11 @@ class AhpSource:
         self._connect = connect
         self._pause_seconds = pause_seconds or PAUSE_SECONDS
         self._status = AhpStatus(address.shown)
-        hooks = Hooks(callbacks.known, callbacks.mark, callbacks.is_elsewhere)
-        self._rooms = Subscriptions(hooks, lambda s, changed: _WANTED[callbacks.want(s, changed)], marks.load, named)
-        self._observer = HostObserver(client, self._rooms, on_telemetry)
+        hooks = Hooks(callbacks.has_event, callbacks.mark, callbacks.is_elsewhere)
+        self._subscriptions = Subscriptions(
+            hooks, lambda s, changed: _WANTED[callbacks.want(s, changed)], marks.load, named
+        )
+        self._observer = HostObserver(client, self._subscriptions, on_telemetry)
         self._frames: deque[str | bytes] = deque()
         self._held = 0
         self._came = asyncio.Event()
@@ -99,18 +99,18 @@ class AhpSource:
 
     @property
     def status(self) -> AhpStatus:
-        """Return how it is now; nothing in it is secret."""
+        """Return the present state; it contains no secret."""
         status, observer = self._status, self._observer
         status.version, status.notice, status.heard = observer.version, observer.notice, observer.counts
         status.dialect = observer.dialect.name if observer.dialect else ""
-        status.sessions = [session.name for session in self._rooms.sessions]
-        status.problems = dict(self._rooms.problems)
+        status.sessions = [session.name for session in self._subscriptions.sessions]
+        status.problems = dict(self._subscriptions.problems)
         return status
 
     def observed(self) -> Observed:
-        """Return how it is now, in the words of every source."""
+        """Return the present state in the form that all sources share."""
         status = self.status
-        is_reading = status.is_connected and bool(self._frames or self._untaken or self._observer.is_asking)
+        is_reading = status.is_connected and bool(self._frames or self._untaken or self._observer.has_pending_requests)
         return Observed(
             f"{status.state}; {status.notice}" if status.is_connected and status.notice else status.state,
             status.is_connected,
@@ -127,12 +127,14 @@ class AhpSource:
             while True:
                 failures = await self._try(failures)
                 self._save(at_once=True)
-                await asyncio.sleep(HOPELESS_SECONDS if self._observer.is_hopeless else self._pause(failures))
+                await asyncio.sleep(
+                    HOPELESS_SECONDS if self._observer.is_hopeless else reconnect_pause(self._pause_seconds, failures)
+                )
         finally:
             self._save(at_once=True)
 
     async def _try(self, failures: int) -> int:
-        """Observe over one connection, and return how many in a row have failed now."""
+        """Observe over one connection; return the number of consecutive failures."""
         self._status.state = "connecting"
         try:
             await self._observe()
@@ -151,19 +153,13 @@ class AhpSource:
         self._status.is_connected = False
         return failures
 
-    def _pause(self, failures: int) -> float:
-        """Return how long to wait: jitter above a floor, so that many observers of one host do not knock together."""
-        shortest, longest = self._pause_seconds
-        ceiling = min(longest, shortest * 2.0 ** min(failures, 16))
-        return shortest + (ceiling - shortest) * random.random()  # noqa: S311  no secret
-
     async def _observe(self) -> None:
         socket: Socket = await self._connect(self._address)
         self._status.connections += 1
         self._frames.clear()
         self._held = 0
         self._observer.connected(self._now())
-        for session in self._rooms.sessions:
+        for session in self._subscriptions.sessions:
             self._callbacks.missed(session.name)
         reading = asyncio.create_task(self._read(socket))
         try:
@@ -178,9 +174,9 @@ class AhpSource:
                     if reading.done():
                         await reading  # raises why it ended
                     await self._wait(reading)
-                if self._frames:  # what comes close together is read, journaled and made durable together
+                if self._frames:  # process frames that arrive close together in one batch
                     await asyncio.sleep(GATHER_SECONDS)
-                self._hear()
+                self._process_frames()
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
@@ -196,18 +192,18 @@ class AhpSource:
             await asyncio.gather(waiting, return_exceptions=True)
         self._observer.tick(self._now())
 
-    def _hear(self) -> None:
+    def _process_frames(self) -> None:
         now = self._now()
         for _ in range(min(len(self._frames), FRAMES_HELD_MAX)):
             frame = self._frames.popleft()
             self._held -= len(frame)
-            self._observer.heard(frame, now)
+            self._observer.receive(frame, now)
             if self._observer.failure:
                 break
         self._has_room.set()
 
     async def _read(self, socket: Socket) -> None:
-        """Read ahead, so that a slow journal is felt by the host only when there is much to hold."""
+        """Read ahead; stop reading only when many frames are held because the journal is slow."""
         while True:
             frame = await socket.receive()
             self._frames.append(frame)
@@ -223,7 +219,7 @@ class AhpSource:
             await socket.send(frame)
 
     async def _store(self) -> None:
-        """Have everything taken that was told; what is not taken, whatever happens, is offered again first."""
+        """Store all new events; events that were not stored are offered again first."""
         for session, lines in self._observer.take(self._now()):
             events = [SourceEvent(line, is_ephemeral) for line, is_ephemeral in lines]
             pages = [events[start : start + PAGE_EVENTS] for start in range(0, len(events), PAGE_EVENTS)]
@@ -232,13 +228,13 @@ class AhpSource:
             await self._offer(*self._untaken[0])
             self._untaken.popleft()
         self._save()
-        while self._rooms.gone:
-            self._callbacks.gone(self._rooms.gone.pop(0))
+        while self._subscriptions.gone:
+            self._callbacks.deleted(self._subscriptions.gone.pop(0))
 
     async def _offer(self, session: str, page: list[SourceEvent]) -> None:
         before = self._status.state
-        while not await self._callbacks.take(session, page):
-            self._status.state = "full: the journal takes no more"
+        while not await self._callbacks.store(session, page):
+            self._status.state = "full: the journal has no space"
             await asyncio.sleep(AGAIN_SECONDS)
         self._status.state = before
         ephemeral = sum(event.is_ephemeral for event in page)
@@ -246,13 +242,13 @@ class AhpSource:
         self._status.counts.durable += len(page) - ephemeral
 
     def _save(self, *, at_once: bool = False) -> None:
-        """Write down what was told, now and then: what is not written down is made out again from the journal."""
+        """Store the checkpoints now and then; the journal makes up for those not stored."""
         now = self._now()
         if self._untaken:
             return
         if not at_once and 0 <= now - self._saved_at < SAVE_SECONDS:
             return
         self._saved_at = now
-        for session, mark in self._rooms.written():
+        for session, mark in self._subscriptions.save():
             with contextlib.suppress(OSError):
                 self._marks.save(session, mark)

@@ -1,4 +1,4 @@
-"""A session file read once from its beginning, for what its envelopes tell; nothing is followed or remembered."""
+"""Reads a session file once from its beginning, envelopes only."""
 
 import os
 import stat

@@ -117,7 +117,7 @@ class NativeWatcher:
             loop.call_soon_threadsafe(self._thread_ended, stop)
 
     def _thread_ended(self, stop: threading.Event) -> None:
-        """Refuses everything from now on when the library failed, so that somebody else watches."""
+        """Refuses all directories after the library failed, so that the fallback watches them."""
         if stop.is_set():
             return
         self._ended = True

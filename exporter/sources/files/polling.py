@@ -78,7 +78,7 @@ class PollingWatcher:
         self._closed.set()
 
     def _look_from_now_on(self) -> None:
-        """Starts the thread when there is something to look at and somebody to tell."""
+        """Starts the thread once there are directories to poll and a callback."""
         if self._thread is None and self._seen and self._loop is not None and not self._closed.is_set():
             self._thread = threading.Thread(target=self._run, args=(self._loop,), name="polling", daemon=True)
             self._thread.start()
@@ -132,7 +132,7 @@ class PollingWatcher:
 
 
 def is_gone(error: OSError) -> bool:
-    """False for what may pass: no descriptor or permission left just now, a server that does not answer."""
+    """False for temporary errors: no descriptors left, no permission at present, a file server that does not answer."""
     return error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ESTALE}
 
 
@@ -158,7 +158,7 @@ def look(directory: str, names: frozenset[str] | None) -> DirectoryListing:
 
 
 def signature(entry: os.DirEntry[str]) -> Signature:
-    """Changes when the file is written, replaced, or (for a link) when what it leads to is."""
+    """Changes when the file, or the target of a link, is written or replaced."""
     try:
         status = os.stat(entry.path)  # noqa: PTH116 - DirEntry.stat would keep an old answer on Windows
     except OSError:

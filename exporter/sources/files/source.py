@@ -74,7 +74,7 @@ class FileSource:
             do()
 
     def notice(self, session: str) -> None:
-        """Look at a session now, because whoever wrote its file says so."""
+        """Check a session now, because the writer of its file says so."""
         self._look(session)
 
     def scan(self) -> None:
@@ -138,7 +138,7 @@ class FileSource:
         return file
 
     def _refresh(self, file: SessionFile, *, reported: bool = False) -> None:
-        """Look at a file; what the watcher reported is passed on even if size and time say that nothing changed."""
+        """Check a file; a reported change is passed on even if size and time are the same."""
         before = (file.generation, file.size, file.modified, file.gone, file.problem)
         was_new = file.identity is None
         file.refresh(self._files)

@@ -64,7 +64,7 @@ class FallbackWatcher:
 
     @property
     def refused(self) -> frozenset[str]:
-        """The directories that only the second watcher watches, for a status line that says so."""
+        """The directories that only the fallback watches, for the status."""
         return frozenset(self._refused)
 
     def add(self, directory: str) -> bool:
@@ -88,7 +88,7 @@ class FallbackWatcher:
         self._second.remove(directory)
 
     def start(self, deliver: Deliver) -> None:
-        """Begins to deliver what either sees."""
+        """Begins to deliver the changes that either watcher reports."""
         self._first.start(deliver)
         self._second.start(lambda reports: self._relay(reports, deliver))
 
@@ -105,7 +105,7 @@ class FallbackWatcher:
 
 
 def best_watcher(root: str, poll_seconds: float, names: frozenset[str] | None = None) -> FallbackWatcher:
-    """Watches directories below `root` with inotify (Linux) or watchfiles (elsewhere), and polls what these refuse.
+    """Watches below `root` with inotify (Linux) or watchfiles (elsewhere); polls the directories that these refuse.
 
     With `names`, changes of files called otherwise need not be reported; those of directories always are.
     """

@@ -1,6 +1,6 @@
-"""Reads a session's workspace.yaml: what the CLI says about the session beside its events.
+"""Reads a session's workspace.yaml: the facts about a session that are not in its events.
 
-The file is somebody else's and is replaced at any time, so whatever is wrong with it only makes facts missing.
+The CLI may replace the file at any time, so any defect only makes facts missing.
 """
 
 import os
@@ -19,22 +19,16 @@ NULLS: Final = frozenset({"null", "Null", "NULL"})
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The facts of one workspace.yaml as they were written; None or False where it says nothing. Not redacted."""
+    """The facts of one workspace.yaml as written, None where absent. Not redacted."""
 
     title: str | None
-    title_by_person: bool
     cwd: str | None
     git_root: str | None
     repository: str | None
-    host_type: str | None
     branch: str | None
-    client_name: str | None
-    created_at: str | None
-    updated_at: str | None
     mc_task_id: str | None
     mc_session_id: str | None
     mc_last_event_id: str | None
-    remote_steerable: bool
 
 
 def read_workspace(path: str) -> Workspace | None:
@@ -56,19 +50,13 @@ def workspace_of(facts: dict[str, str]) -> Workspace:
     """The facts under the names that the rest of the program uses."""
     return Workspace(
         title=facts.get("name"),
-        title_by_person=facts.get("user_named") == "true",
         cwd=facts.get("cwd"),
         git_root=facts.get("git_root"),
         repository=facts.get("repository"),
-        host_type=facts.get("host_type"),
         branch=facts.get("branch"),
-        client_name=facts.get("client_name"),
-        created_at=facts.get("created_at"),
-        updated_at=facts.get("updated_at"),
         mc_task_id=facts.get("mc_task_id"),
         mc_session_id=facts.get("mc_session_id"),
         mc_last_event_id=facts.get("mc_last_event_id"),
-        remote_steerable=facts.get("remote_steerable") == "true",
     )
 
 

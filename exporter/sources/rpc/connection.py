@@ -1,7 +1,7 @@
-"""One connection to the CLI's JSON-RPC server: our requests, its notifications, and its requests, which are not ours.
+"""One connection to the CLI's JSON-RPC server: our requests, its notifications, and its requests, which are refused.
 
-A server may ask any client to run a tool, to permit something, to answer a question. Those are the owner's to decide:
-`tool.call` gets the words that refuse a tool which this client does not have, everything else "method not found".
+A server may ask any client to run a tool, to permit something, to answer a question. Only the owner may decide
+those: `tool.call` gets the standard refusal of an unknown tool, everything else "method not found".
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from exporter.sources.rpc.messages import BadMessageError, Fault, Message, read_
 
 METHOD_NOT_FOUND: Final = -32601
 REQUESTS: Final = ("tool.call", "permission.request", "userInput.request", "hooks.invoke")
-"""What servers are known to ask of a client; whatever it is, it is refused."""
+"""The requests that servers are known to send; all are refused."""
 _CHUNK_BYTES: Final = 1 << 18
 _CALL_SECONDS: Final = 30.0
 _DRAIN_SECONDS: Final = 30.0
@@ -43,8 +43,10 @@ class AnswerTooLongError(Exception):
 
 
 class RpcConnection:
-    """Asks and listens. `run` must be running for an answer to come; when it ends, every waiting call raises
-    `LostError`, and so does every later one."""
+    """Sends requests and receives messages.
+
+    Responses arrive while `run` is running; when it ends, every pending and every later call raises `LostError`.
+    """
 
     def __init__(
         self,
@@ -55,7 +57,7 @@ class RpcConnection:
         *,
         body_bytes_max: int,
     ) -> None:
-        self.asked_of_us = 0
+        self.server_requests = 0
         self._reader = reader
         self._writer = writer
         self._on_notification = on_notification
@@ -89,7 +91,7 @@ class RpcConnection:
             while self._lost is None:
                 chunk = await self._reader.read(_CHUNK_BYTES)
                 if not chunk:
-                    raise LostError("the server hung up")
+                    raise LostError("the server closed the connection")
                 for message in self._framer.feed(chunk):
                     self._take(message)
                 async with asyncio.timeout(_DRAIN_SECONDS):
@@ -99,14 +101,14 @@ class RpcConnection:
             self._lose(str(error))
             raise
         except (FramingError, BadMessageError) as error:
-            self._lose(f"what came is not the CLI's JSON-RPC: {error}")
+            self._lose(f"the server does not speak the CLI's JSON-RPC: {error}")
             raise LostError(self._lost) from None
         except (OSError, TimeoutError):
             self._lose("the connection broke")
             raise LostError(self._lost) from None
 
     def close(self) -> None:
-        """Hang up; the session goes on as if nobody had looked."""
+        """Close the connection; this does not affect the session."""
         self._lose("closed")
 
     def _lose(self, why: str) -> None:
@@ -141,7 +143,7 @@ class RpcConnection:
             future.set_result(message.result)
 
     def _skip(self, body: TooLong) -> None:
-        """Tell the one whose answer was skipped; when that cannot be made out, everybody who waits."""
+        """Fail the call whose response was skipped; if its id is unreadable, fail all pending calls."""
         found = _ID.search(body.head)
         named = self._waiting.get(int(found[1])) if found else None
         for future in [named] if named is not None else list(self._waiting.values()):
@@ -149,7 +151,7 @@ class RpcConnection:
                 future.set_exception(AnswerTooLongError())
 
     def _answer(self, message: Message) -> None:
-        self.asked_of_us += 1
+        self.server_requests += 1
         self._on_request(message.method)
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message.id}
         if message.method == "tool.call":

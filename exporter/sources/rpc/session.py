@@ -1,11 +1,11 @@
-"""One session of a CLI server, read without attaching to it: what was recorded first, then what happens.
+"""One session of a CLI server, read without attaching to it: recorded events first, then live ones.
 
 What the server does, as measured with 1.0.102, and what follows from it:
 
 - A bare event id is a cursor, but reading from one gives every ephemeral event that the server still has. So what is
   missing is read without ephemeral events, and live reading goes on from the server's own tail.
 - The server repeats an agent's `system.message` in every turn; the CLI's file holds it once, and once more after its
-  history was rewritten. So do we; when in doubt it is taken once too often.
+  history was rewritten. So does this source; in doubt it stores a duplicate.
 - `session.usage_record` is in the file only. It comes with what is read from the file, which is what follows the last
   known event, so that the order is always the file's.
 """
@@ -95,7 +95,7 @@ class PageReader:
         return cursor if isinstance(cursor, str) else ""
 
     async def attach(self) -> None:
-        """Have the session's events pushed; leaves no trace in it, and asks to be asked nothing."""
+        """Have the session's events pushed; leaves no trace in it and accepts no requests."""
         # Refused when the session is not loaded, and then nothing is resumed: resuming would activate it.
         await self.tail()
         await self._call("session.resume", disableResume=True, requestPermission=False, streaming=True)
@@ -126,15 +126,15 @@ _REWRITES: Final = frozenset(("session.snapshot_rewind", "session.truncation", "
 
 
 class State(Enum):
-    """How far a session is."""
+    """The state of a session."""
 
     CATCHING_UP = "catching up"
     LIVE = "live"
-    FULL = "full: the journal takes no more"
+    FULL = "full: the journal has no space"
     COLD = "not loaded in the server"
-    TOO_LONG = "an event is longer than can be read"
+    TOO_LONG = "an event exceeds the size limit"
     UNREADABLE = "the server's answer cannot be read"
-    TOO_OLD = "this CLI lets nobody read its events: update it, or follow its files"
+    TOO_OLD = "this CLI version cannot be observed: update it, or follow its files"
 
 
 class Follower:
@@ -153,7 +153,7 @@ class Follower:
     ) -> None:
         self.session = session
         self.state = State.CATCHING_UP
-        self._reading = PageReader(session, connection)
+        self._reader = PageReader(session, connection)
         self._callbacks = callbacks
         self._counts = counts
         self._live_only = want is Want.LIVE
@@ -175,7 +175,7 @@ class Follower:
             if error.code == METHOD_NOT_FOUND:  # 1.0.48 is such a one
                 self.state = State.TOO_OLD
                 return
-            # The session is not loaded, or not any more; what the file has beyond what was taken is still owed.
+            # The session is not loaded, or no longer; the rest of its file is still pending.
             if not self._live_only:
                 await self._read_file()
             self.state = State.COLD
@@ -185,7 +185,7 @@ class Follower:
             self.state = State.UNREADABLE
 
     def push(self, event: msgspec.Raw) -> None:
-        """Take an event that the server pushed, if there is room; else all of them are read again."""
+        """Queue an event that the server pushed; if the queue is full, all of them are read again."""
         if not self._push:
             return
         if len(self._pushed) >= QUEUE_EVENTS_MAX or self._pushed_bytes > QUEUE_BYTES_MAX:
@@ -200,26 +200,26 @@ class Follower:
 
     async def _follow(self) -> None:
         if self._push:
-            await self._reading.attach()
+            await self._reader.attach()
         await self._catch_up(self._callbacks.mark(self.session))
         if self._push:
-            await self._take_pushed()
+            await self._follow_pushed()
         loop = asyncio.get_running_loop()
         while True:
-            asked = loop.time()
-            page = await self._reading.events(self._cursor, wait_ms=WAIT_MS)
+            requested_at = loop.time()
+            page = await self._reader.events(self._cursor, wait_ms=WAIT_MS)
             if page.expired:
                 self._counts.expired += 1
                 await self._catch_up(None, expired=True)
                 continue
-            await self._give(page.events)
+            await self._deliver(page.events)
             self._cursor = page.cursor
-            if not page.events and loop.time() - asked < AGAIN_SECONDS:
-                await asyncio.sleep(AGAIN_SECONDS)  # a server that does not wait when it is asked to
-            elif not page.hasMore:  # what is there now is told at once; what follows close behind comes together
-                await asyncio.sleep(max(0.0, asked + GATHER_SECONDS - loop.time()))
+            if not page.events and loop.time() - requested_at < AGAIN_SECONDS:
+                await asyncio.sleep(AGAIN_SECONDS)  # the server ignores waitMs
+            elif not page.hasMore:  # deliver at once; gather what follows closely
+                await asyncio.sleep(max(0.0, requested_at + GATHER_SECONDS - loop.time()))
 
-    async def _take_pushed(self) -> None:
+    async def _follow_pushed(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -230,11 +230,11 @@ class Follower:
             self._pushed.clear()
             self._pushed_bytes = 0
             for start in range(0, len(events), PAGE_EVENTS):
-                if await self._give(events[start : start + PAGE_EVENTS], only_new=True):
-                    raise CallError(0)  # it has shut down
+                if await self._deliver(events[start : start + PAGE_EVENTS], only_new=True):
+                    raise CallError(0)  # the session has shut down
 
     async def _catch_up(self, cursor: str | None, *, expired: bool = False) -> None:
-        """Take the durable events after a cursor, then stand where the server's events end now."""
+        """Store the durable events after a cursor, then continue at the server's tail."""
         self.state = State.CATCHING_UP
         self._callbacks.missed(self.session)
         for _ in range(EXPIRED_MAX):
@@ -242,7 +242,7 @@ class Follower:
                 # History was rewritten, or is another after a restart. Its file first, then what is not in it yet;
                 # each from behind the last event that was taken, so that the order stays that of the history.
                 await self._read_file()
-                cursor = await self._last_known(self._reading.active())
+                cursor = await self._last_known(self._reader.active())
             if await self._read_to_tail(cursor, is_rewritten=expired):
                 self.state = State.LIVE
                 return
@@ -257,34 +257,34 @@ class Follower:
         elif not self._live_only:
             await self._learn_prompts(cursor)
         while True:
-            tail = await self._reading.tail()
-            # What came between reading and asking for the tail would be passed over if only the tail was believed.
+            tail = await self._reader.tail()
+            # Events between the last page and the tail would be lost if the tail were used alone.
             if self._live_only or (cursor or "").partition("|")[0] == tail.partition("|")[0]:
                 self._cursor = tail
                 return True
-            page = await self._reading.events(cursor, durable_only=True)
+            page = await self._reader.events(cursor, durable_only=True)
             if page.expired:
                 return False
-            await self._give(page.events)
+            await self._deliver(page.events)
             if page.cursor == cursor and not page.events:
-                self._cursor = cursor  # a server that never gets to its own tail
+                self._cursor = cursor  # a server that never reaches its own tail
                 return True
             cursor = page.cursor
 
     async def _learn_prompts(self, cursor: str | None) -> None:
         """Remember the system messages that were taken before the connection was made."""
         if cursor is not None:
-            async for line in self._reading.active(types=["system.message"]):
+            async for line in self._reader.active(types=["system.message"]):
                 envelope = decode(line)
-                if isinstance(envelope, Envelope) and self._callbacks.known(self.session, envelope.id):
-                    self._repeats(envelope)
+                if isinstance(envelope, Envelope) and self._callbacks.has_event(self.session, envelope.id):
+                    self._is_repeated_prompt(envelope)
 
     async def _read_file(self) -> None:
         """Take what the session's file holds after the last event in it that was taken before."""
         for _ in range(EXPIRED_MAX):
             try:
                 async with self._file_readers:
-                    if await self._read_file_after(await self._last_known(self._reading.persisted())):
+                    if await self._read_file_after(await self._last_known(self._reader.persisted())):
                         return
             except ExpiredError:
                 continue
@@ -297,7 +297,7 @@ class Follower:
         if self._callbacks.mark(self.session) is not None:
             async for line in lines:
                 envelope = decode(line)
-                if isinstance(envelope, Envelope) and self._callbacks.known(self.session, envelope.id):
+                if isinstance(envelope, Envelope) and self._callbacks.has_event(self.session, envelope.id):
                     last = envelope.id
         return last
 
@@ -305,47 +305,47 @@ class Follower:
         """Take what follows an event, or all; return whether that event was still there."""
         is_after = last is None
         page: list[SourceEvent] = []
-        async for line in self._reading.persisted():
+        async for line in self._reader.persisted():
             envelope = decode(line)
             if is_after:
                 page.append(SourceEvent(line, isinstance(envelope, Envelope) and envelope.ephemeral))
                 if isinstance(envelope, Envelope):
-                    self._repeats(envelope)
+                    self._is_repeated_prompt(envelope)
             is_after = is_after or envelope.id == last
             if len(page) >= PAGE_EVENTS:
-                await self._offer(page)
+                await self._store_page(page)
                 page = []
-        await self._offer(page)
+        await self._store_page(page)
         return is_after
 
-    async def _give(self, events: Iterable[msgspec.Raw], *, only_new: bool = False) -> bool:
-        """Offer what is wanted of these events; return whether the session has shut down with them."""
+    async def _deliver(self, events: Iterable[msgspec.Raw], *, only_new: bool = False) -> bool:
+        """Store the wanted events; return whether one of them ends the session."""
         page: list[SourceEvent] = []
         has_shut_down = False
         for event in events:
             line = line_of(event)
             envelope = decode(line)
-            if isinstance(envelope, Unreadable):  # an event for the quarantine, unless only passing ones are wanted
+            if isinstance(envelope, Unreadable):  # an event for the quarantine, unless only ephemeral ones are wanted
                 if not self._live_only:
                     page.append(SourceEvent(line, False))
                 continue
             has_shut_down |= envelope.type == "session.shutdown" and envelope.agentId is None
             if not envelope.ephemeral:
-                if self._live_only or (only_new and self._callbacks.known(self.session, envelope.id)):
+                if self._live_only or (only_new and self._callbacks.has_event(self.session, envelope.id)):
                     continue
-                if self._repeats(envelope):
+                if self._is_repeated_prompt(envelope):
                     self._counts.repeats += 1
                     continue
             if envelope.type in _REWRITES:
                 self._prompts.clear()
-            self._counts.saw(envelope.type)
+            self._counts.count_type(envelope.type)
             page.append(SourceEvent(line, envelope.ephemeral))
-        await self._offer(page)
+        await self._store_page(page)
         return has_shut_down
 
-    async def _offer(self, page: Sequence[SourceEvent]) -> None:
+    async def _store_page(self, page: Sequence[SourceEvent]) -> None:
         before = self.state
-        while page and not await self._callbacks.take(self.session, page):
+        while page and not await self._callbacks.store(self.session, page):
             self.state = State.FULL
             await asyncio.sleep(AGAIN_SECONDS)
         self.state = before
@@ -353,7 +353,7 @@ class Follower:
         self._counts.ephemeral += ephemeral
         self._counts.durable += len(page) - ephemeral
 
-    def _repeats(self, envelope: Envelope) -> bool:
+    def _is_repeated_prompt(self, envelope: Envelope) -> bool:
         """Tell whether this is the system message that its agent had last; remember it."""
         if envelope.type != "system.message":
             return False

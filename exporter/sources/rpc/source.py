@@ -1,4 +1,4 @@
-"""The source for sessions of a CLI server (`copilot --headless --port N`, `--ui-server`): an observer that only asks.
+"""The source for sessions of a CLI server (`copilot --headless --port N`, `--ui-server`): it only reads.
 
 It is one connection per server. Sessions are found by `session.list` and by `session.lifecycle`; each one wanted is
 read without attaching to it, from the last event that was taken. A session that the server has not loaded is read
@@ -6,7 +6,6 @@ from its file by the server and is never loaded for us.
 """
 
 import asyncio
-import random
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from exporter.core.events.envelope import REFUSALS
-from exporter.sources.remote import Callbacks, Counts, LostError, Observed, Want
+from exporter.sources.remote import Callbacks, Counts, LostError, Observed, Want, reconnect_pause
 from exporter.sources.rpc.connection import METHOD_NOT_FOUND, REQUESTS, AnswerTooLongError, CallError, RpcConnection
 from exporter.sources.rpc.messages import Connected, Lifecycle, read_pushed, read_sessions
 from exporter.sources.rpc.session import Follower, State
@@ -47,14 +46,14 @@ Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @dataclass(slots=True)
 class RpcStatus:
-    """What `status` and `doctor` show. `state` says in words what is so, and where it helps what to do."""
+    """What `status` and `doctor` show. `state` is a sentence, with the remedy where there is one."""
 
     state: str = "not started"
     is_connected: bool = False
     protocol: int | None = None
     version: str | None = None
     connections: int = 0
-    asked_of_us: int = 0
+    server_requests: int = 0
     sessions: dict[str, State] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
 
@@ -88,25 +87,25 @@ class RpcSource:
         self._pause_seconds = pause_seconds
         self._followers: dict[str, Follower] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._again: set[str] = set()
+        self._changed_sessions: set[str] = set()
         self._connection: RpcConnection | None = None
         self._file_readers = asyncio.Semaphore(FILE_READERS_MAX)
         self._failure: Exception | None = None
-        self._asked_before = 0
+        self._requests_before = 0
 
     @property
     def status(self) -> RpcStatus:
-        """Return how it is now."""
+        """Return the present state."""
         for session, follower in self._followers.items():
             self._status.sessions[session] = follower.state
         while len(self._status.sessions) > SESSIONS_MAX:
             self._status.sessions.pop(next(iter(self._status.sessions)))
         if self._connection is not None:
-            self._status.asked_of_us = self._asked_before + self._connection.asked_of_us
+            self._status.server_requests = self._requests_before + self._connection.server_requests
         return self._status
 
     def observed(self) -> Observed:
-        """Return how it is now, in the words of every source."""
+        """Return the present state in the form that all sources share."""
         status = self.status
         is_reading = any(one in (State.CATCHING_UP, State.FULL) for one in status.sessions.values())
         return Observed(
@@ -132,24 +131,18 @@ class RpcSource:
                 failures += 1
                 self._status.state = f"the server cannot be reached: {error.strerror or 'no connection'}"
             self._status.is_connected = False
-            await asyncio.sleep(self._pause(failures))
-
-    def _pause(self, failures: int) -> float:
-        """Return how long to wait: jitter above a floor, so that many sources of one server do not knock together."""
-        shortest, longest = self._pause_seconds
-        ceiling = min(longest, shortest * 2.0 ** min(failures, 16))
-        return shortest + (ceiling - shortest) * random.random()  # noqa: S311  no secret
+            await asyncio.sleep(reconnect_pause(self._pause_seconds, failures))
 
     async def _observe(self) -> None:
         reader, writer = await self._open_streams()
         connection = RpcConnection(
-            reader, writer, self._take_notification, self._saw_method, body_bytes_max=self._body_bytes_max
+            reader, writer, self._on_notification, self._count_method, body_bytes_max=self._body_bytes_max
         )
         self._status.connections += 1
         self._connection = connection
         listening = asyncio.create_task(connection.run())
         try:
-            await self._shake_hands(connection)
+            await self._handshake(connection)
             self._status.is_connected = True
             for session in read_sessions(await connection.call("session.list")):
                 self._consider(session.sessionId, session.modifiedTime)
@@ -162,10 +155,10 @@ class RpcSource:
         except CallError as error:
             raise LostError(_refused(error.code)) from None
         except AnswerTooLongError:
-            raise LostError("the server's list of sessions is longer than can be read") from None
+            raise LostError("the server's list of sessions exceeds the size limit") from None
         finally:
-            self._asked_before += connection.asked_of_us
-            self._status.asked_of_us = self._asked_before
+            self._requests_before += connection.server_requests
+            self._status.server_requests = self._requests_before
             self._connection = None
             connection.close()
             tasks = [listening, *self._tasks.values()]
@@ -174,9 +167,9 @@ class RpcSource:
             await asyncio.gather(*tasks, return_exceptions=True)
             self._tasks.clear()
             self._followers.clear()
-            self._again.clear()
+            self._changed_sessions.clear()
 
-    async def _shake_hands(self, connection: RpcConnection) -> None:
+    async def _handshake(self, connection: RpcConnection) -> None:
         token = self._token()
         try:
             given: dict[str, Any] = {} if token is None else {"token": token}
@@ -188,24 +181,24 @@ class RpcSource:
                 raise
             result = await connection.call("ping")
         try:
-            told = msgspec.json.decode(result, type=Connected)
+            parsed = msgspec.json.decode(result, type=Connected)
         except REFUSALS:
-            raise LostError("what came is not the CLI's JSON-RPC: no protocol version") from None
-        self._status.protocol, self._status.version = told.protocolVersion, told.version[:64]
-        if told.protocolVersion not in PROTOCOLS:
+            raise LostError("the server does not speak the CLI's JSON-RPC: no protocol version") from None
+        self._status.protocol, self._status.version = parsed.protocolVersion, parsed.version[:64]
+        if parsed.protocolVersion not in PROTOCOLS:
             spoken = f"{PROTOCOLS.start} to {PROTOCOLS.stop - 1}"
-            raise LostError(f"the server speaks protocol {told.protocolVersion}, this exporter {spoken}: update it")
+            raise LostError(f"the server speaks protocol {parsed.protocolVersion}, this exporter {spoken}: update it")
 
-    def _take_notification(self, method: str, params: msgspec.Raw) -> None:
+    def _on_notification(self, method: str, params: msgspec.Raw) -> None:
         if method == "session.lifecycle":
             try:
-                told = msgspec.json.decode(params, type=Lifecycle)
+                parsed = msgspec.json.decode(params, type=Lifecycle)
             except REFUSALS:
                 return
-            if told.type == "session.deleted":
-                self._callbacks.gone(told.sessionId)
+            if parsed.type == "session.deleted":
+                self._callbacks.deleted(parsed.sessionId)
             else:
-                self._consider(told.sessionId, "")
+                self._consider(parsed.sessionId, "")
         elif method == "session.event" and self._push:
             pushed = read_pushed(params)
             follower = self._followers.get(pushed.sessionId)
@@ -214,18 +207,18 @@ class RpcSource:
         elif method in ("shell.output", "shell.exit") and self._on_shell is not None:
             self._on_shell(method, bytes(params))
         else:
-            self._saw_method(method)
+            self._count_method(method)
 
-    def _saw_method(self, method: str) -> None:
+    def _count_method(self, method: str) -> None:
         if method not in _KNOWN_METHODS:
-            self._status.counts.saw_method(method)
+            self._status.counts.count_method(method)
 
     def _consider(self, session: str, changed: str) -> None:
-        """Follow a session if that is wanted; one that rests is looked at again when it has rested."""
-        if _SESSION_NAME.fullmatch(session) is None:  # it names a file of ours
+        """Follow a session if it is wanted; one that is being followed is checked again when its follower ends."""
+        if _SESSION_NAME.fullmatch(session) is None:  # it becomes a file name
             return
         if session in self._tasks:
-            self._again.add(session)
+            self._changed_sessions.add(session)
             return
         want = self._callbacks.want(session, changed)
         if want is Want.NOTHING or self._connection is None or len(self._tasks) >= SESSIONS_MAX:
@@ -245,11 +238,11 @@ class RpcSource:
     async def _follow(self, session: str, follower: Follower) -> None:
         try:
             while True:
-                self._again.discard(session)
+                self._changed_sessions.discard(session)
                 await follower.run()
-                # A loaded session tells of itself many times a second; one that cannot be read is asked once.
+                # A loaded session sends many notifications per second; one that cannot be read is tried once.
                 await asyncio.sleep(REST_SECONDS)
-                if session not in self._again:
+                if session not in self._changed_sessions:
                     break
         except LostError:
             pass
@@ -265,7 +258,7 @@ class RpcSource:
 
 def _refused(code: int) -> str:
     if code == _NO_TOKEN:
-        return "the server wants a token: name the file that holds it (COPILOT_CONNECTION_TOKEN of the server)"
+        return "the server requires a token: name the file that holds it (COPILOT_CONNECTION_TOKEN of the server)"
     if code == _WRONG_TOKEN:
         return "the server refused the token: put the one it was started with (COPILOT_CONNECTION_TOKEN) into the file"
     return f"the server refused a call (error {code})"

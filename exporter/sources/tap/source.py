@@ -1,7 +1,7 @@
-"""The source for what a session's extension shows us live: a Unix socket of ours that taps connect to.
+"""The source for live events of the CLI extension: a Unix socket that taps connect to.
 
-A tap sees what is never on disk; what is on disk is the file's to tell. So only ephemeral events are passed on, each
-as soon as it comes, and what cannot be passed on is forgotten and counted: nothing here is ever owed.
+Only ephemeral events are delivered, each at once; durable ones come from the session file. Events that cannot be
+delivered are dropped and counted.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _SESSION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
 class _Line(msgspec.Struct, frozen=True, gc=False):
-    """What a tap writes: who it is, or an event with how many it had to drop so far."""
+    """A line of a tap: its session, or an event with the number of events dropped so far."""
 
     session: str = ""
     dropped: int = 0
@@ -49,13 +49,13 @@ _decode: Final = msgspec.json.Decoder(_Line).decode
 
 @dataclass(slots=True)
 class TapStatus:
-    """What `status` shows: how many taps there are, what they lost, and what of them could not be read."""
+    """What `status` shows: connected taps, dropped events and unreadable lines."""
 
     taps: int = 0
-    turned_away: int = 0
+    refused_taps: int = 0
     dropped_by_taps: int = 0
     unreadable: int = 0
-    durable_left: int = 0  # durable events, which are left to the file
+    durable_ignored: int = 0  # durable events, which the file delivers
     sessions: set[str] = field(default_factory=set)
     counts: Counts = field(default_factory=Counts)
 
@@ -81,14 +81,14 @@ class TapSource:
         try:
             self._server = await asyncio.start_unix_server(self._serve, str(path))
         except OSError as error:
-            raise StateError(f"no socket can be made at {path}: {error.strerror}") from error
+            raise StateError(f"cannot create a socket at {path}: {error.strerror}") from error
         finally:
             os.umask(before)
         if path.parent != self._state_dir:
             (self._state_dir / PATH_NAME).write_text(f"{path}\n", encoding="utf-8")
 
     async def close(self) -> None:
-        """Stop listening and hang up; taps keep quiet until somebody listens again."""
+        """Stop listening and close all connections; taps stay silent until the socket is back."""
         if self._server is not None:
             self._server.close()
             socket_path(self._state_dir).unlink(missing_ok=True)
@@ -98,7 +98,7 @@ class TapSource:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if not _is_same_user(writer.get_extra_info("socket")) or len(self._writers) >= TAPS_MAX:
-            self.status.turned_away += 1
+            self.status.refused_taps += 1
             writer.close()
             return
         self._writers.add(writer)
@@ -107,55 +107,55 @@ class TapSource:
         try:
             with suppress(ConnectionError):
                 while chunk := await reader.read(_CHUNK_BYTES):
-                    dropped = await self._take(splitter.feed(chunk), dropped)
+                    dropped = await self._process(splitter.feed(chunk), dropped)
         finally:
             self._writers.discard(writer)
             self.status.taps = len(self._writers)
             writer.close()
 
-    async def _take(self, lines: list[bytes | Oversized], dropped: int) -> int:
-        """Pass the live events of one tap on; return how many it has dropped so far."""
+    async def _process(self, lines: list[bytes | Oversized], dropped: int) -> int:
+        """Deliver the live events of one tap; return the number it has dropped so far."""
         sessions: dict[str, list[SourceEvent]] = {}
         for line in lines:
-            told = _read(line)
-            if told is None:
+            parsed = _read(line)
+            if parsed is None:
                 self.status.unreadable += 1
                 continue
-            if not bytes(told.event):  # it says who it is
+            if not bytes(parsed.event):  # the line that names the session
                 continue
-            if told.dropped > dropped:
-                self.status.dropped_by_taps += told.dropped - dropped
-                dropped = told.dropped
-                await self._pass_on(sessions)
-                self._callbacks.missed(told.session)
-            content = bytes(told.event)
+            if parsed.dropped > dropped:
+                self.status.dropped_by_taps += parsed.dropped - dropped
+                dropped = parsed.dropped
+                await self._deliver(sessions)
+                self._callbacks.missed(parsed.session)
+            content = bytes(parsed.event)
             envelope = decode(content)
             if not isinstance(envelope, Envelope):
                 self.status.unreadable += 1
             elif not envelope.ephemeral:
-                self.status.durable_left += 1
-            elif not self._is_new(told.session, envelope.id):
+                self.status.durable_ignored += 1
+            elif not self._is_new(parsed.session, envelope.id):
                 self.status.counts.repeats += 1
             else:
-                self.status.counts.saw(envelope.type)
-                sessions.setdefault(told.session, []).append(SourceEvent(content, True))
-        await self._pass_on(sessions)
+                self.status.counts.count_type(envelope.type)
+                sessions.setdefault(parsed.session, []).append(SourceEvent(content, True))
+        await self._deliver(sessions)
         return dropped
 
-    async def _pass_on(self, sessions: dict[str, list[SourceEvent]]) -> None:
-        """Offer what came of each session, and forget it."""
+    async def _deliver(self, sessions: dict[str, list[SourceEvent]]) -> None:
+        """Deliver the events of each session and clear them."""
         for session, events in sessions.items():
             if len(self.status.sessions) < SESSIONS_SHOWN_MAX:
                 self.status.sessions.add(session)
             wanted = self._callbacks.want(session, "") is not Want.NOTHING
-            if wanted and await self._callbacks.take(session, events):
+            if wanted and await self._callbacks.store(session, events):
                 self.status.counts.ephemeral += len(events)
             else:
                 self.status.counts.dropped += len(events)
         sessions.clear()
 
     def _is_new(self, session: str, id: str) -> bool:
-        """Tell whether an event has not just come: CLI 1.0.102 loads a user's tap and a project's side by side."""
+        """Tell whether an event is no recent duplicate: CLI 1.0.102 loads a user's tap and a project's side by side."""
         if (session, id) in self._recent:
             return False
         self._recent[session, id] = None
@@ -178,10 +178,10 @@ def _read(line: bytes | Oversized) -> _Line | None:
     if isinstance(line, Oversized):
         return None
     try:
-        told = _decode(line)
+        parsed = _decode(line)
     except REFUSALS:
         return None
-    return told if _SESSION_NAME.fullmatch(told.session) else None
+    return parsed if _SESSION_NAME.fullmatch(parsed.session) else None
 
 
 def _is_same_user(connection: socket.socket) -> bool:

@@ -1,13 +1,12 @@
 """The sums of one stream of metrics: measurements in, points in the order of time out, state that outlives a crash.
 
-Measurements carry the times of their events and may be years old or come in any order. They are added up in spans of
-time, a point per series and span; `points` gives them, oldest first, and the same ones until `accepted` says that they
-were taken. What is written by `dump` before sending makes a crash repeat the very same points, and nothing is counted
-twice or lost. No clock, no input or output; nothing that is measured makes it fail.
+Measurements carry the times of their events, may be years old and arrive in any order. They are summed per interval:
+one point per series and interval. `points` returns them oldest first, and returns the same ones until `accepted`. State
+stored by `dump` before sending makes a crash repeat exactly the same points, so nothing is counted twice or lost. No
+clock, no input or output; no measurement makes it fail.
 
-A cumulative point says what a counter was. Between two of them nobody knows that it did not move, and a counter that
-first shows up at 5 has gained nothing by a backend's reckoning. So a point after a silence, and the first point of all,
-comes with one of a millisecond before that says what the counter was until then.
+Backends interpolate between cumulative points and ignore the value of a series' first point. So the first point, and a
+point after a silence, is preceded by a point one millisecond earlier with the value until then.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,12 +23,12 @@ from otel.name_types import Content, Instrument, Semconv, Value
 from otel.names import CONVERSATION_ID
 
 _VERSION: Final = 1
-_Shown: TypeAlias = "Callable[[Instrument, Mapping[str, Value | None]], Labels]"
+_ShowLabels: TypeAlias = "Callable[[Instrument, Mapping[str, Value | None]], Labels]"
 
 
 @dataclass(slots=True)
 class Sums:
-    """`cells` are what waits, by span of time; `ready` what is being sent; `series` what has been sent of each series.
+    """`cells` are pending sums by interval; `ready` the sums being sent; `series` the sums already sent of each series.
 
     In a series, `first_ns` is its start and `last_ns` the time of its newest point.
     """
@@ -89,7 +88,7 @@ def _entries(pairs: Iterable[tuple[Key, Accumulator]]) -> list[tuple[str, Labels
     return [(instrument.name, labels, cell) for (instrument, labels), cell in pairs]
 
 
-def read(state: bytes, shown: _Shown) -> Sums | None:
+def read(state: bytes, shown: _ShowLabels) -> Sums | None:
     """Return the state that `written` made into bytes, or None when they are none.
 
     Labels come back by name as `shown` wants to have them. What belongs to instruments that are gone, or have other
@@ -131,7 +130,7 @@ def _labels(values: list[str | bool | int | float | list[str] | None] | None) ->
 
 
 def merge_into(cells: dict[Key, Accumulator], pairs: Iterable[tuple[Key, Accumulator]]) -> None:
-    """Put cells among others, and add up those of the same series."""
+    """Insert cells; merge those of the same series."""
     for key, cell in pairs:
         if key in cells:
             cells[key].merge(cell)
@@ -183,10 +182,10 @@ class Aggregate:
         self._stream = stream or MetricStream()
         self._sums = Sums(self._stream.width_ns)
         self._waiting = 0
-        self._known: dict[Instrument, set[Labels]] = {}
-        self._hidden = {instrument: self._places_hidden(instrument) for instrument in instruments()}
-        self._after: dict[Key, Accumulator] = {}
-        self._late_after = 0
+        self._label_sets: dict[Instrument, set[Labels]] = {}
+        self._hidden = {instrument: self._hidden_positions(instrument) for instrument in instruments()}
+        self._next_series: dict[Key, Accumulator] = {}
+        self._next_late = 0
 
     @property
     def late(self) -> int:
@@ -247,32 +246,32 @@ class Aggregate:
         """
         if not self._sums.ready:
             self._make_ready(until_ns)
-        self._after, self._late_after = {}, 0
+        self._next_series, self._next_late = {}, 0
         metrics: Metrics = []
         held: dict[Key, Accumulator] = {}
         for pairs in self._sums.ready:
             grouped: dict[Instrument, list[AnyPoint]] = {}
             for key, cell in pairs:
-                series = self._after.get(key) or self._sums.series.get(key)
+                series = self._next_series.get(key) or self._sums.series.get(key)
                 if series is None or cell.last_ns > series.last_ns:
                     grouped.setdefault(key[0], []).extend(self._advance(key, cell, series, held.pop(key, None)))
                     continue
-                self._late_after += cell.count
+                self._next_late += cell.count
                 if key in held:
                     held[key].merge(cell)
                 else:
                     held[key] = cell.copy()
             metrics.extend(grouped.items())
         for key, cell in held.items():
-            series = self._after.get(key) or self._sums.series.get(key)
+            series = self._next_series.get(key) or self._sums.series.get(key)
             metrics.append((key[0], self._advance(key, cell, series, None)))
         return metrics
 
     def accepted(self) -> None:
         """Take note that the points that `points` gave last were taken; the next ones come after them."""
-        self._sums.series.update(self._after)
-        self._sums.late += self._late_after
-        self._sums.ready, self._after, self._late_after = [], {}, 0
+        self._sums.series.update(self._next_series)
+        self._sums.late += self._next_late
+        self._sums.ready, self._next_series, self._next_late = [], {}, 0
 
     def dump(self) -> bytes:
         """Return the whole state as bytes."""
@@ -291,11 +290,11 @@ class Aggregate:
             return None
         loaded._sums = sums
         for instrument, labels in sums.known():
-            loaded._known.setdefault(instrument, set()).add(labels)
+            loaded._label_sets.setdefault(instrument, set()).add(labels)
         loaded._waiting = sum(map(len, sums.cells.values()))
         return loaded
 
-    def _places_hidden(self, instrument: Instrument) -> tuple[int, ...] | None:
+    def _hidden_positions(self, instrument: Instrument) -> tuple[int, ...] | None:
         """Return the places of the labels that are not told, or None for an instrument that is not sent at all."""
         stream = self._stream
         if "both" not in (instrument.semconv, stream.semconv) and instrument.semconv != stream.semconv:
@@ -315,9 +314,9 @@ class Aggregate:
     def _add_first(self, measurement: Measurement, labels: Labels) -> None:
         """Add a measurement to a span of time that has none of its series yet."""
         instrument, sums = measurement.instrument, self._sums
-        known = self._known.get(instrument)
+        known = self._label_sets.get(instrument)
         if known is None:
-            known = self._known[instrument] = set()
+            known = self._label_sets[instrument] = set()
         if labels not in known:
             if len(known) >= self._stream.series_max:
                 labels = None
@@ -335,7 +334,7 @@ class Aggregate:
             self._widen()
 
     def _widen(self) -> None:
-        """Let spans of time grow until half of the room is free."""
+        """Double the intervals until at most half of the cells are left."""
         sums = self._sums
         while self._waiting > self._stream.cells_max // 2 and len(sums.cells) > 1:
             sums.width_ns *= 2
@@ -379,7 +378,7 @@ class Aggregate:
             gained.merge(cell)
         total.merge(gained)
         total.first_ns, total.last_ns = start_ns, time_ns
-        self._after[key] = total
+        self._next_series[key] = total
         if cumulative:
             points.append(total.point(key, start_ns, time_ns, gained))
         else:

@@ -1,4 +1,4 @@
-"""What finished spans say in numbers: how long agents, their calls and tools took, and how it ended."""
+"""Measurements of finished spans: durations and outcomes of agents, their calls and tools."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -30,8 +30,8 @@ _AGENTS_MAX: Final = 4_096
 
 
 @dataclass(slots=True)
-class _Below:
-    """What one agent has done so far."""
+class _AgentCounts:
+    """The counts of one agent so far."""
 
     calls: int = 0
     tools: int = 0
@@ -41,20 +41,20 @@ class _Below:
 class SpanMetrics:
     """Measures the spans of one session, inner ones before the agent that they belong to.
 
-    `provider` is who answers in spans that do not say it.
+    `provider` is the provider of spans that do not name one.
     """
 
     def __init__(self, semconv: Semconv) -> None:
         self.provider: Value | None = None
         self._semconv = semconv
-        self._below: dict[bytes, _Below] = {}
+        self._counts: dict[bytes, _AgentCounts] = {}
 
     def measure(self, span: Span, meter: Meter) -> None:
-        """Note what a finished span says. What a crash cut off has no duration that would mean anything."""
+        """Measure a finished span. A span that a crash ended has no meaningful duration."""
         meter.time_ns, meter.context = span.end_ns, span.context
         if names.ORPHANED in span.attributes:
             meter.note(ORPHANS, 1, span.operation)
-            self._below.pop(span.context.span_id, None)
+            self._counts.pop(span.context.span_id, None)
             return
         # The most frequent ones first.
         match span.operation:
@@ -77,20 +77,20 @@ class SpanMetrics:
         attributes = span.attributes
         if names.COMPACTED in attributes:
             return  # as the CLI does, which counts such a call as a compaction only
-        asked, answered = attributes.get(names.REQUEST_MODEL), attributes.get(names.RESPONSE_MODEL)
-        model = label(asked)
-        models = (model, model if answered is asked else label(answered) or model)
+        requested, response = attributes.get(names.REQUEST_MODEL), attributes.get(names.RESPONSE_MODEL)
+        model = label(requested)
+        models = (model, model if response is requested else label(response) or model)
         labels = (span.operation, self._provider_of(span), *models, *meter.shared)
-        above = self._above(span)
-        above.calls += 1
-        above.models = models
+        parent_counts = self._counts_of_parent(span)
+        parent_counts.calls += 1
+        parent_counts.models = models
         if self._semconv != "legacy":
             meter.add(CALL_DURATION, _seconds(span), labels)
         if self._semconv != "latest":
             meter.add(OPERATION_DURATION, _seconds(span), labels)
 
     def _tool(self, span: Span, meter: Meter) -> None:
-        self._above(span).tools += 1
+        self._counts_of_parent(span).tools += 1
         seconds, name = _seconds(span), _label(span, names.TOOL_NAME)
         failed = span.status is Status.ERROR
         meter.note(TOOL_CALLS, 1, name, not failed)
@@ -102,26 +102,26 @@ class SpanMetrics:
             meter.note(TOOL_ERRORS, 1, name, _label(span, names.ERROR_TYPE))
 
     def _agent(self, span: Span, meter: Meter) -> None:
-        below = self._below.pop(span.context.span_id, None) or _Below()
+        counts = self._counts.pop(span.context.span_id, None) or _AgentCounts()
         seconds, agent = _seconds(span), _label(span, names.AGENT_NAME)
         meter.note(AGENT_DURATION, seconds, agent)
-        meter.note(AGENT_CALLS, below.calls, agent)
-        meter.note(AGENT_TOOL_CALLS, below.tools, agent)
-        meter.note(OPERATION_DURATION, seconds, span.operation, self._provider_of(span), *below.models)
+        meter.note(AGENT_CALLS, counts.calls, agent)
+        meter.note(AGENT_TOOL_CALLS, counts.tools, agent)
+        meter.note(OPERATION_DURATION, seconds, span.operation, self._provider_of(span), *counts.models)
         turns = span.attributes.get(names.TURN_COUNT)
         if isinstance(turns, int) and names.AGENT_INSTANCE_ID not in span.attributes:
             meter.note(TURNS, turns, span.operation)
 
-    def _above(self, span: Span) -> _Below:
-        """Return the account of the agent above a call or a tool; nobody's when there is none."""
+    def _counts_of_parent(self, span: Span) -> _AgentCounts:
+        """Return the counts of the agent that a call or tool belongs to; unattached ones if there is none."""
         if span.parent_id is None:
-            return _Below()
-        below = self._below.get(span.parent_id)
-        if below is None:
-            below = self._below[span.parent_id] = _Below()
-            if len(self._below) > _AGENTS_MAX:
-                del self._below[next(iter(self._below))]
-        return below
+            return _AgentCounts()
+        counts = self._counts.get(span.parent_id)
+        if counts is None:
+            counts = self._counts[span.parent_id] = _AgentCounts()
+            if len(self._counts) > _AGENTS_MAX:
+                del self._counts[next(iter(self._counts))]
+        return counts
 
     def _provider_of(self, span: Span) -> Value | None:
         return label(span.attributes.get(names.PROVIDER)) or self.provider

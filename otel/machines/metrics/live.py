@@ -1,7 +1,7 @@
-"""What events that pass and are kept nowhere add to the metrics: counts and times, and nothing that they say.
+"""Metrics of ephemeral events: counts and times, none of their content.
 
-Such events are seen only by who looks on, so nothing that can be told again may come of them: no span, no log record.
-They come as they are, not redacted; so only known types, numbers and words from a fixed list are told.
+Ephemeral events cannot be read again, so they give no spans and no log records. They are not redacted here, so only
+known types, numbers and words from a fixed list are used.
 """
 
 import re
@@ -19,10 +19,10 @@ from otel.projection import is_known
 OTHER: Final = "other"
 _WAITS_MAX: Final = 1024
 _SECONDS_MAX: Final = 7 * 86_400
-_ASKED: Final = ".requested"
-_ANSWERED: Final = ".completed"
-_ASKED_OTHERWISE: Final = {"mcp.oauth_required": "mcp.oauth", "mcp.headers_refresh_required": "mcp.headers_refresh"}
-_ANSWERED_OTHERWISE: Final = {
+_REQUESTED: Final = ".requested"
+_COMPLETED: Final = ".completed"
+_REQUESTED_OTHERWISE: Final = {"mcp.oauth_required": "mcp.oauth", "mcp.headers_refresh_required": "mcp.headers_refresh"}
+_COMPLETED_OTHERWISE: Final = {
     "mcp.oauth_completed": "mcp.oauth",
     "mcp.headers_refresh_completed": "mcp.headers_refresh",
 }
@@ -46,31 +46,31 @@ _read: Final = msgspec.json.Decoder(_Data).decode
 
 
 class LiveMetering:
-    """Measures passing events, each of which it is given once, as soon as it happens."""
+    """Measures ephemeral events; the caller passes each once, as it happens."""
 
     def __init__(self) -> None:
-        self._asked: OrderedDict[tuple[str, str, str], int] = OrderedDict()
+        self._pending: OrderedDict[tuple[str, str, str], int] = OrderedDict()
 
     def measure(self, session: str, type: str, data: bytes, timestamp: str, now_ns: int) -> list[Measurement]:
-        """Return what an event adds; `now_ns` stands for a timestamp that cannot be read. Never raises."""
+        """Return the measurements of an event; `now_ns` replaces an unreadable timestamp. Never raises."""
         time_ns = nanoseconds(timestamp) or now_ns
-        told = type if is_known(type) and _TYPE.fullmatch(type) else OTHER
-        measured = [_measurement(instruments.LIVE_EVENTS, time_ns, 1, session, told)]
-        asked, answered = _waited_for(type)
-        if not asked and not answered and type not in (_USAGE, _CALL_RESULT):
+        shown_type = type if is_known(type) and _TYPE.fullmatch(type) else OTHER
+        measured = [_measurement(instruments.LIVE_EVENTS, time_ns, 1, session, shown_type)]
+        requested, completed = _wait_kinds(type)
+        if not requested and not completed and type not in (_USAGE, _CALL_RESULT):
             return measured
         try:
             facts = _read(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return measured
-        if asked and 0 < len(facts.requestId) <= _ID_LENGTH_MAX:
-            self._asked[session, asked, facts.requestId] = time_ns
-            if len(self._asked) > _WAITS_MAX:
-                self._asked.popitem(last=False)
-        elif answered and (since := self._asked.pop((session, answered, facts.requestId), None)) is not None:
+        if requested and 0 < len(facts.requestId) <= _ID_LENGTH_MAX:
+            self._pending[session, requested, facts.requestId] = time_ns
+            if len(self._pending) > _WAITS_MAX:
+                self._pending.popitem(last=False)
+        elif completed and (since := self._pending.pop((session, completed, facts.requestId), None)) is not None:
             seconds = (time_ns - since) / 1e9
             if 0 <= seconds <= _SECONDS_MAX:
-                measured.append(_measurement(instruments.LIVE_WAIT, time_ns, seconds, session, answered))
+                measured.append(_measurement(instruments.LIVE_WAIT, time_ns, seconds, session, completed))
         elif type == _USAGE and 0 < facts.currentTokens <= facts.tokenLimit:
             share = facts.currentTokens / facts.tokenLimit
             measured.append(_measurement(instruments.LIVE_CONTEXT, time_ns, share, session))
@@ -80,13 +80,13 @@ class LiveMetering:
         return measured
 
 
-def _waited_for(type: str) -> tuple[str, str]:
-    """Return what a person is asked for by an event of this type, and what such a wait has ended."""
+def _wait_kinds(type: str) -> tuple[str, str]:
+    """Return the kind of wait that an event of this type begins, and the kind that it ends."""
     if not is_known(type):
         return "", ""
-    asked = type.removesuffix(_ASKED) if type.endswith(_ASKED) else _ASKED_OTHERWISE.get(type, "")
-    answered = type.removesuffix(_ANSWERED) if type.endswith(_ANSWERED) else _ANSWERED_OTHERWISE.get(type, "")
-    return asked, answered
+    requested = type.removesuffix(_REQUESTED) if type.endswith(_REQUESTED) else _REQUESTED_OTHERWISE.get(type, "")
+    completed = type.removesuffix(_COMPLETED) if type.endswith(_COMPLETED) else _COMPLETED_OTHERWISE.get(type, "")
+    return requested, completed
 
 
 def _measurement(instrument: Instrument, time_ns: int, value: float, session: str, *labels: Value) -> Measurement:

@@ -1,7 +1,7 @@
-"""From events and finished spans to measurements: what happened, in numbers that can be added up.
+"""Makes measurements from events and finished spans.
 
-A session that was forked begins with a copy of another one's events. Those have been measured there, so they are passed
-over here: they are older than the start of the session that they stand behind.
+A forked session begins with a copy of another session's events. Those were measured there, so they are skipped here;
+they are recognised because they are older than the start of the session.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from otel.event import Event, payload
 from otel.machines.metrics.from_spans import SpanMetrics
 from otel.machines.metrics.measurements import Meter, amount, label
 from otel.machines.metrics.usage import NANO, Calls
-from otel.machines.traces.machine import Taken
+from otel.machines.traces.machine import TraceResult
 from otel.model import Measurement, Span
 from otel.name_types import Semconv, Value
 from otel.payloads.events import (
@@ -30,7 +30,7 @@ from otel.payloads.events import (
 )
 from otel.projection import TABLE
 
-_PLACED: Final = frozenset(("session.start", "session.resume", "session.context_changed"))
+_LOCATED: Final = frozenset(("session.start", "session.resume", "session.context_changed"))
 _Handler: TypeAlias = "Callable[[Metering, Event, Meter], None]"
 
 
@@ -51,38 +51,38 @@ class Metering:
         self._start_ns = 0
         self._copied_until_ns = 0
 
-    def measure(self, event: Event, taken: Taken) -> list[Measurement]:
-        """Return what an event, and the spans that ended with it, add; nothing when its id has come before.
+    def measure(self, event: Event, result: TraceResult) -> list[Measurement]:
+        """Return the measurements of an event and of the spans that it ended; none for a duplicate.
 
-        An event without a readable time counts at the time of the last one.
+        An event without a readable time takes the time of the last one.
         """
-        if taken.again:
+        if result.is_duplicate:
             return []
         self._now_ns = event.time_ns or self._now_ns
-        if self._start_ns or event.type in _PLACED:
-            self._look(event)
+        if self._start_ns or event.type in _LOCATED:
+            self._locate(event)
         handler = _HANDLERS.get(event.type, _unknown)
-        if handler is None and not taken.spans:
+        if handler is None and not result.spans:
             return []
-        meter = Meter(self._shared, self._now_ns, taken.context)
+        meter = Meter(self._shared, self._now_ns, result.context)
         if handler is not None and self._now_ns >= self._copied_until_ns:
             handler(self, event, meter)
-        if taken.spans:
-            self._measure_spans(taken.spans, meter)
+        if result.spans:
+            self._measure_spans(result.spans, meter)
         return meter.found
 
     def ended(self, spans: Iterable[Span]) -> list[Measurement]:
-        """Return what spans add that ended with the process and not with an event."""
+        """Return the measurements of spans that a crash ended."""
         meter = Meter(self._shared, self._now_ns)
         self._measure_spans(spans, meter)
         return meter.found
 
-    def _look(self, event: Event) -> None:
-        """See in which repository the session is, and whether what follows its start is a copy."""
+    def _locate(self, event: Event) -> None:
+        """Note the repository of the session, and whether the events after its start are copies."""
         if self._start_ns:
             self._copied_until_ns = self._start_ns if self._now_ns < self._start_ns else 0
             self._start_ns = 0
-        if event.type not in _PLACED:
+        if event.type not in _LOCATED:
             return
         if event.type != "session.context_changed":
             self._shared = (label(payload(event, Began).context.repository) or self._shared[0], self._session)
@@ -154,7 +154,7 @@ def _error(_: Metering, event: Event, meter: Meter) -> None:
     meter.note(metric.ERRORS, 1, label(message.error_type), int(status) if status is not None else None)
 
 
-# None stands for a type that is known and adds nothing by itself.
+# None: a known type without measurements of its own.
 _HANDLERS: Final[dict[str, "_Handler | None"]] = {
     **dict.fromkeys(TABLE),
     "session.start": _began,

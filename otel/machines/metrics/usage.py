@@ -172,14 +172,14 @@ def _used(metric: _Model) -> _Used:
 
 _Labels: TypeAlias = "tuple[Value | None, ...]"
 _AGENTS_MAX: Final = 4_096
-_BY_A_PERSON: Final = (None, "user")
+_USER_INITIATED: Final = (None, "user")
 
 
 class _CallLabels(Struct, gc=False):
     """The labels of all that a call counts: `of` is what they depend on."""
 
     of: tuple[str | None, Value, _Labels]
-    told: _Labels
+    token_labels: _Labels
     call: _Labels
     first_chunk: _Labels
     read: _Labels
@@ -193,7 +193,7 @@ class _CallLabels(Struct, gc=False):
         call = (CHAT, provider, model, model)
         return cls(
             of=(name, provider, shared),
-            told=(*call, MODALITY, *shared),
+            token_labels=(*call, MODALITY, *shared),
             call=(*call, *shared),
             first_chunk=(*call[:3], *shared),
             read=(*call, INPUT, *shared),
@@ -234,7 +234,7 @@ class Calls:
             meter.add(TOKEN_USAGE, amount(usage.output_tokens), labels.written)
         cost = amount(usage.cost)
         meter.add(COST, cost, labels.model)
-        if usage.initiator in _BY_A_PERSON:
+        if usage.initiator in _USER_INITIATED:
             meter.add(PREMIUM_REQUESTS, cost, labels.model)
         if usage.copilot_usage is not None:
             charged = amount(usage.copilot_usage.total_nano_aiu)
@@ -257,7 +257,7 @@ class Calls:
             return
         labels = self._labels_of(answer.model, meter)
         self._totals.written(answer.model or "", int(written))
-        meter.add(OUTPUT_TOKENS, written, labels.told)
+        meter.add(OUTPUT_TOKENS, written, labels.token_labels)
         meter.add(CALL_OUTPUT_TOKENS, written, labels.call)
         meter.add(TOKEN_USAGE, written, labels.written)
 
@@ -268,13 +268,13 @@ class Calls:
 
 
 def _count_tokens(usage: Usage, labels: _CallLabels, meter: Meter) -> None:
-    add, told, call = meter.add, labels.told, labels.call
+    add, token_labels, call = meter.add, labels.token_labels, labels.call
     read, written = amount(usage.input_tokens), amount(usage.output_tokens)
-    add(INPUT_TOKENS, read, told)
-    add(OUTPUT_TOKENS, written, told)
-    add(CACHE_READ_TOKENS, amount(usage.cache_read_tokens), told)
-    add(CACHE_WRITE_TOKENS, amount(usage.cache_write_tokens), told)
-    add(REASONING_TOKENS, amount(usage.reasoning_tokens), told)
+    add(INPUT_TOKENS, read, token_labels)
+    add(OUTPUT_TOKENS, written, token_labels)
+    add(CACHE_READ_TOKENS, amount(usage.cache_read_tokens), token_labels)
+    add(CACHE_WRITE_TOKENS, amount(usage.cache_write_tokens), token_labels)
+    add(REASONING_TOKENS, amount(usage.reasoning_tokens), token_labels)
     add(CALL_INPUT_TOKENS, read, call)
     add(CALL_OUTPUT_TOKENS, written, call)
     first_ms = amount(usage.time_to_first_token_ms)

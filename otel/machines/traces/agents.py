@@ -1,7 +1,7 @@
 """Sub-agents: each is an invocation below the tool call that spawned it.
 
-Events may come in any order: an agent that speaks before it is said to have started begins with what it says, and one
-that goes on after its end begins anew when it is spoken to. An agent's id is its own in new CLIs and the id of the
+Events may come in any order: an agent with events before its `subagent.started` begins with the first of them, and an
+ended agent begins anew with its next `user.message`. An agent's id is its own in new CLIs and the id of the
 tool call in CLI 1.0.48.
 """
 
@@ -11,7 +11,7 @@ from otel import names
 from otel.event import Event, payload
 from otel.machines.traces.chats import Chats
 from otel.machines.traces.invocation import Invocation
-from otel.machines.traces.spans import Spans, cut, fill, happen
+from otel.machines.traces.spans import Spans, add_event, cut, fill
 from otel.machines.traces.tools import Tools
 from otel.model import Attributes, Context, Span
 from otel.name_types import Content as Level
@@ -23,9 +23,9 @@ DEPTH_MAX: Final = 32
 
 
 class AgentSpans:
-    """The sub-agents of a session, at work or not; finished spans go to `done`."""
+    """The sub-agents of a session, active or ended; finished spans go to `done`."""
 
-    __slots__ = ("_chats", "_done", "_hooks", "_known", "_spans", "_tools", "working")
+    __slots__ = ("_chats", "_done", "_hooks", "_known", "_spans", "_tools", "active_count")
 
     def __init__(self, spans: Spans, chats: Chats, tools: Tools, done: list[Span]) -> None:
         self._spans = spans
@@ -34,14 +34,14 @@ class AgentSpans:
         self._done = done
         self._known: dict[str, Invocation] = {}
         self._hooks: dict[str, str] = {}
-        self.working = 0
+        self.active_count = 0
 
     def find(self, agent: str) -> Invocation | None:
         """Return what is known of an agent."""
         return self._known.get(agent)
 
-    def given(self, event: Event, hook: Hook) -> None:
-        """Give a sub-agent the hooks about it that do not name it: a start names its session, an end only the start."""
+    def assign_hook(self, event: Event, hook: Hook) -> None:
+        """Set the agent of hooks that do not name it: a start names the agent's session, an end only the start."""
         invocation = hook.hook_invocation_id or ""
         if event.type == "hook.end":
             event.agent_id = event.agent_id or self._hooks.pop(invocation, None)
@@ -55,8 +55,8 @@ class AgentSpans:
         known = self._known.get(agent)
         return known.path if known is not None else (cut(agent),)
 
-    def speaking(self, event: Event, now: int, above: Context | None) -> Invocation:
-        """Return the agent whose event this is; it begins with the event when nothing is known of it."""
+    def ensure_agent(self, event: Event, now: int, above: Context | None) -> Invocation:
+        """Return the agent of an event; an unknown one begins with the event."""
         agent = event.agent_id or ""
         known = self._known.get(agent)
         if known is not None:
@@ -65,19 +65,19 @@ class AgentSpans:
         spawned_by = about.parent_tool_call_id or agent
         return self._begin(event, agent, spawned_by, now, above)
 
-    def spoken_to(self, event: Event, now: int, above: Context | None) -> Invocation:
-        """An agent is given something to do: one that had ended begins anew, where it was before."""
+    def prompted(self, event: Event, now: int, above: Context | None) -> Invocation:
+        """Return the agent that receives a prompt; an ended one begins anew in the same place."""
         known = self._known.get(event.agent_id or "")
         if known is None or not known.ended:
-            return self.speaking(event, now, above)
+            return self.ensure_agent(event, now, above)
         above_it = known.path[-2] if len(known.path) > 1 else None
         again = self._begin(event, known.agent or "", known.tool_call_id or "", now, known.span.context, above_it)
-        again.woken = True
+        again.resumed = True
         _name(again, known.name)
         return again
 
     def started(self, event: Event, now: int, above: Context | None) -> Invocation:
-        """An agent is said to have started."""
+        """Process `subagent.started`."""
         data = payload(event, Subagent)
         agent = event.agent_id or data.tool_call_id or ""
         known = self._known.get(agent)
@@ -99,11 +99,11 @@ class AgentSpans:
         return known
 
     def ended(self, event: Event, now: int) -> Context | None:
-        """An agent is said to have ended, well or not."""
+        """Process `subagent.completed` or `subagent.failed`."""
         data = payload(event, Subagent)
         known = self._known.get(event.agent_id or data.tool_call_id or "")
         if known is None:
-            return self._tools.place(data.tool_call_id)
+            return self._tools.context_of_call(data.tool_call_id)
         if known.ended:
             return known.span.context
         _name(known, data.agent_name)
@@ -116,7 +116,7 @@ class AgentSpans:
         if event.type == "subagent.failed":
             if known.error is None:
                 said: Attributes = {names.EXCEPTION_TYPE: "SubagentError"}
-                happen(known.span, now, names.EXCEPTION, fill(said, (names.EXCEPTION_MESSAGE, data.error)))
+                add_event(known.span, now, names.EXCEPTION, fill(said, (names.EXCEPTION_MESSAGE, data.error)))
             known.error = known.error or "SubagentError"
         else:
             known.error = None
@@ -125,17 +125,17 @@ class AgentSpans:
 
     def end(self, agent: Invocation, now: int) -> None:
         """End an agent and what of it is open."""
-        self._chats.release(agent, now)
+        self._chats.finish_open(agent, now)
         self._done.append(agent.end(now, caches=self._spans.legacy))
-        self.working -= 1
+        self.active_count -= 1
 
-    def at_work(self) -> list[Invocation]:
-        """Return the agents that have not ended, inner ones first."""
+    def active(self) -> list[Invocation]:
+        """Return the active agents, inner ones first."""
         return [agent for agent in reversed(self._known.values()) if not agent.ended]
 
     def _move(self, agent: Invocation, spawned_by: str | None) -> None:
-        """Put an agent that began before it was known what spawned it to where it belongs."""
-        place = self._tools.place(spawned_by, agent.tools_before)
+        """Move an agent that began before its tool call was known below that call."""
+        place = self._tools.context_of_call(spawned_by, agent.first_tool)
         if place is not None and place.trace_id == agent.span.context.trace_id:
             agent.span.parent_id = place.span_id
             agent.tool_call_id = spawned_by
@@ -143,7 +143,7 @@ class AgentSpans:
     def _place(self, agent: Invocation, spawned_by: str, named: str | None) -> None:
         """Say which agents an agent is below: who made the call is certain, `named` may be the name of a task."""
         own = agent.agent or ""
-        parent = self._tools.caller(spawned_by) or (named if named in self._known else None)
+        parent = self._tools.caller_of(spawned_by) or (named if named in self._known else None)
         above = self.path(parent) if parent is not None else ()
         agent.path = (cut(own),) if cut(own) in above or len(above) >= DEPTH_MAX else (*above, cut(own))
         agent.span.attributes[names.AGENT_PATH] = agent.path
@@ -151,14 +151,14 @@ class AgentSpans:
     def _begin(
         self, event: Event, agent: str, spawned_by: str, now: int, above: Context | None, named: str | None = None
     ) -> Invocation:
-        parent = self._tools.place(spawned_by) or above
+        parent = self._tools.context_of_call(spawned_by) or above
         span = self._spans.begin(names.INVOKE_AGENT, event.id, now, parent, None, Level.METADATA)
         fill(span.attributes, (names.PROVIDER, self._chats.provider), (names.AGENT_INSTANCE_ID, agent))
-        begun = Invocation(span, agent=agent, tool_call_id=spawned_by, tools_before=self._tools.count)
+        begun = Invocation(span, agent=agent, tool_call_id=spawned_by, first_tool=self._tools.count)
         self._place(begun, spawned_by, named)
         self._known.pop(agent, None)
         self._known[agent] = begun
-        self.working += 1
+        self.active_count += 1
         if self._spans.legacy:
             self._chats.open(begun, event.id, now)
         if len(self._known) > KNOWN_MAX:

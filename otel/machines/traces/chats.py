@@ -32,11 +32,11 @@ class Chats:
         self.provider = "github"
 
     def turn_started(self, agent: Invocation, event: Event, turn: Turn, now: int) -> None:
-        """A turn begins: an answer is awaited."""
+        """A turn begins: an answer is pending."""
         if agent.chat is None or agent.chat_totals.calls:
-            self.release(agent, now)
+            self.finish_open(agent, now)
         agent.in_turn = agent.has_turns = True
-        agent.answered = agent.asked = False
+        agent.has_answered = agent.requested_tools = False
         agent.turns += 1
         agent.turn_id = turn.turn_id
         agent.interaction_id = turn.interaction_id or agent.interaction_id
@@ -50,7 +50,7 @@ class Chats:
         agent.chat_totals = InvocationTotals()
 
     def used(self, agent: Invocation | None, event: Event, usage: Usage, now: int) -> Context | None:
-        """A call was answered and its usage recorded; without an agent at work it is a trace of its own."""
+        """A call was answered and its usage recorded; without an active agent it is a trace of its own."""
         if usage.is_byok and usage.provider_type:
             self.provider = usage.provider_type
         if agent is None:
@@ -69,20 +69,20 @@ class Chats:
             _describe(agent.chat, usage)
             return agent.chat.context
         if agent.held is not None:
-            self._let_go(agent)
+            self._emit_held(agent)
         span = agent.held = self._measured(agent.span.context, event.id, usage, now, agent)
         if agent.ended:
-            self._let_go(agent)
+            self._emit_held(agent)
         return span.context
 
     def answered(self, agent: Invocation, event: Event, message: AssistantMessage, now: int) -> Context | None:
-        """The model's answer: ends what was awaited, unless a record already told of it."""
+        """The model's answer: ends the pending call, unless a usage record already did."""
         recorded = message.api_call_id is not None and message.api_call_id == agent.response_id
         span = agent.chat or agent.held
         if not recorded and agent.awaiting is not None and agent.held is None:
             usage = Usage(model=message.model, output_tokens=message.output_tokens, api_call_id=message.api_call_id)
             agent.totals.add(usage)
-            agent.finish_reasons = ("tool_calls",) if agent.asked else ("stop",)
+            agent.finish_reasons = ("tool_calls",) if agent.requested_tools else ("stop",)
             if agent.chat is not None:
                 agent.chat_totals.add(usage)
                 _describe(agent.chat, usage)
@@ -96,23 +96,23 @@ class Chats:
             agent.response_id = message.api_call_id or agent.response_id
             agent.awaiting = None
         if span is not None and self._spans.content:
-            text = messages.answered(event)
+            text = messages.output_messages(event)
             fill(span.attributes, (names.OUTPUT_MESSAGES, text))
             if not agent.ended:
                 fill(agent.span.attributes, (names.OUTPUT_MESSAGES, text))
-        self._let_go(agent)
+        self._emit_held(agent)
         return span.context if span is not None else agent.span.context
 
     def turn_ended(self, agent: Invocation, now: int) -> None:
         """A turn ends."""
-        self.release(agent, now)
+        self.finish_open(agent, now)
         agent.in_turn = False
         agent.awaiting = None
 
-    def release(self, agent: Invocation, now: int) -> None:
-        """Let go of what is held or open, finished."""
+    def finish_open(self, agent: Invocation, now: int) -> None:
+        """Finish and emit the held and the open span."""
         if agent.held is not None:
-            self._let_go(agent)
+            self._emit_held(agent)
         if agent.chat is not None:
             chat, agent.chat = agent.chat, None
             agent.chat_totals.write(chat.attributes, caches=True)
@@ -127,7 +127,7 @@ class Chats:
         span.attributes[names.COMPACTED] = True
         self._done.append(span)
 
-    def _let_go(self, agent: Invocation) -> None:
+    def _emit_held(self, agent: Invocation) -> None:
         if agent.held is not None:
             self._done.append(agent.held)
             agent.held = None
@@ -158,7 +158,7 @@ class Chats:
         return finish(span, now)
 
 
-_TOLD: Final = row(
+_DESCRIBE: Final = row(
     Usage,
     (names.REQUEST_MODEL, "model"),
     (names.RESPONSE_MODEL, "model"),
@@ -171,9 +171,9 @@ _TOLD: Final = row(
 
 
 def _describe(span: Span, usage: Usage) -> None:
-    """Say what the call was, its figures apart."""
+    """Set the attributes of a call, except its sums."""
     if usage.model:
         span.target = cut(usage.model)
-    _TOLD(usage, span.attributes)
+    _DESCRIBE(usage, span.attributes)
     if usage.time_to_first_token_ms is not None:
         span.attributes[names.TIME_TO_FIRST_CHUNK] = usage.time_to_first_token_ms / 1000

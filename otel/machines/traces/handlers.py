@@ -1,4 +1,4 @@
-"""What each type of event does to the spans of a session: one function per type, which returns where the event was."""
+"""One function per event type: it updates the spans of a session and returns the context of the event."""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
@@ -6,8 +6,8 @@ from typing import Final, TypeAlias
 from otel import names
 from otel.event import Event, payload
 from otel.machines.traces import messages
-from otel.machines.traces.span_events import TOLD, compaction_complete, error, notification, skill, user_message
-from otel.machines.traces.spans import fill, happen, parse_traceparent
+from otel.machines.traces.span_events import SPAN_EVENTS, compaction_complete, error, notification, skill, user_message
+from otel.machines.traces.spans import add_event, fill, parse_traceparent
 from otel.machines.traces.trace_state import TraceState
 from otel.machines.traces.waits import AFTERWARDS
 from otel.model import Context
@@ -33,230 +33,232 @@ from otel.payloads.tools import (
 
 Handler: TypeAlias = Callable[[TraceState, Event, int], "Context | None"]
 
-_KEPT: Final = frozenset(("session.resume", "session.handoff"))
-_CHANGES: Final = frozenset(
+_HELD: Final = frozenset(("session.resume", "session.handoff"))
+_CONTEXT_CHANGES: Final = frozenset(
     ("session.model_change", "session.context_changed", "subagent.selected", "subagent.deselected")
 )
 
 
-def _user_message(stage: TraceState, event: Event, now: int) -> Context | None:
+def _user_message(state: TraceState, event: Event, now: int) -> Context | None:
     said = payload(event, UserMessage)
     if event.agent_id:
-        return stage.agents.spoken_to(event, now, stage.interactions.last).span.context
-    root = stage.interactions.root
-    busy = root is not None and (root.in_turn or root.asked)
+        return state.agents.prompted(event, now, state.interactions.last).span.context
+    root = state.interactions.root
+    busy = root is not None and (root.in_turn or root.requested_tools)
     if root is None or (said.delivery != "steering" and (said.delivery == "idle" or not busy)):
-        stage.close(stage.active_ns)
-        root = stage.begin(event, now)
+        state.close(state.active_ns)
+        root = state.begin(event, now)
     root.interaction_id = said.interaction_id or root.interaction_id
-    happen(root.span, now, *user_message(said, legacy=stage.spans.legacy))
-    if stage.spans.content:
-        fill(root.span.attributes, (names.INPUT_MESSAGES, messages.asked(event)))
+    add_event(root.span, now, *user_message(said, legacy=state.spans.legacy))
+    if state.spans.content:
+        fill(root.span.attributes, (names.INPUT_MESSAGES, messages.input_messages(event)))
     return root.span.context
 
 
-def _system_message(stage: TraceState, event: Event, now: int) -> Context | None:
-    agent = stage.at_work(event)
+def _system_message(state: TraceState, event: Event, now: int) -> Context | None:
+    agent = state.agent_of(event)
     if agent is None:
         return None
-    if stage.spans.content and not agent.ended:
-        fill(agent.span.attributes, (names.SYSTEM_INSTRUCTIONS, messages.instructed(event)))
+    if state.spans.content and not agent.ended:
+        fill(agent.span.attributes, (names.SYSTEM_INSTRUCTIONS, messages.system_instructions(event)))
     return agent.span.context
 
 
-def _notification(stage: TraceState, event: Event, now: int) -> Context | None:
-    agent = stage.speaking(event, now)
+def _notification(state: TraceState, event: Event, now: int) -> Context | None:
+    agent = state.ensure_agent(event, now)
     span = agent.chat if agent.chat is not None else agent.span
     if not agent.ended:
-        happen(span, now, *notification(event, content=stage.spans.content))
+        add_event(span, now, *notification(event, content=state.spans.content))
     return span.context
 
 
-def _turn_start(stage: TraceState, event: Event, now: int) -> Context | None:
-    agent = stage.speaking(event, now)
+def _turn_start(state: TraceState, event: Event, now: int) -> Context | None:
+    agent = state.ensure_agent(event, now)
     if not agent.ended:
-        stage.chats.turn_started(agent, event, payload(event, Turn), now)
+        state.chats.turn_started(agent, event, payload(event, Turn), now)
     return agent.span.context
 
 
-def _turn_end(stage: TraceState, event: Event, now: int) -> Context | None:
-    agent = stage.at_work(event)
+def _turn_end(state: TraceState, event: Event, now: int) -> Context | None:
+    agent = state.agent_of(event)
     if agent is None:
         return None
-    stage.chats.turn_ended(agent, now)
-    over = agent.aborted is not None or agent.error is not None or (agent.answered and not agent.asked)
-    if over and agent is stage.interactions.root:
-        stage.close(now)
-    elif over and agent.woken and not agent.ended:
-        stage.agents.end(agent, now)
+    state.chats.turn_ended(agent, now)
+    over = agent.aborted is not None or agent.error is not None or (agent.has_answered and not agent.requested_tools)
+    if over and agent is state.interactions.root:
+        state.close(now)
+    elif over and agent.resumed and not agent.ended:
+        state.agents.end(agent, now)
     return agent.span.context
 
 
-def _assistant_message(stage: TraceState, event: Event, now: int) -> Context | None:
+def _assistant_message(state: TraceState, event: Event, now: int) -> Context | None:
     message = payload(event, AssistantMessage)
-    agent = stage.speaking(event, now)
-    agent.asked = is_filled(message.tool_requests)
+    agent = state.ensure_agent(event, now)
+    agent.requested_tools = is_filled(message.tool_requests)
     if message.model is None and message.api_call_id is None and message.output_tokens is None:
-        # Made up by the CLI, to call a tool on its own account.
+        # Synthetic: the CLI calls a tool on its own account.
         return agent.span.context
-    agent.answered = True
+    agent.has_answered = True
     agent.error = None
-    return stage.chats.answered(agent, event, message, now)
+    return state.chats.answered(agent, event, message, now)
 
 
-def _usage_record(stage: TraceState, event: Event, now: int) -> Context | None:
+def _usage_record(state: TraceState, event: Event, now: int) -> Context | None:
     usage = payload(event, UsageRecord).usage
     if not event.agent_id:
         # A sub-agent calls in a session of its own.
-        stage.interactions.called_in(usage.accounting.source_session_id if usage.accounting is not None else None)
-    return stage.chats.used(stage.at_work(event), event, usage, now)
+        state.interactions.record_call_session(
+            usage.accounting.source_session_id if usage.accounting is not None else None
+        )
+    return state.chats.used(state.agent_of(event), event, usage, now)
 
 
-def _tool_start(stage: TraceState, event: Event, now: int) -> Context | None:
+def _tool_start(state: TraceState, event: Event, now: int) -> Context | None:
     start = payload(event, ToolStart)
-    return stage.tools.started(event, start, stage.speaking(event, now), now)
+    return state.tools.started(event, start, state.ensure_agent(event, now), now)
 
 
-def _tool_complete(stage: TraceState, event: Event, now: int) -> Context | None:
+def _tool_complete(state: TraceState, event: Event, now: int) -> Context | None:
     complete = payload(event, ToolComplete)
-    agent = stage.at_work(event)
+    agent = state.agent_of(event)
     if agent is not None and agent.agent is not None and not agent.has_turns and not agent.ended:
         # A sub-agent of CLI 1.0.48 has no turns: its model answers the results of tools.
         agent.awaiting = (event.id, now)
-    return stage.tools.completed(event, complete, now) or (agent.span.context if agent is not None else None)
+    return state.tools.completed(event, complete, now) or (agent.span.context if agent is not None else None)
 
 
-def _tool_requested(stage: TraceState, event: Event, now: int) -> Context | None:
-    return stage.tools.requested(payload(event, ToolRequested).tool_call_id) or stage.around(event)
+def _tool_requested(state: TraceState, event: Event, now: int) -> Context | None:
+    return state.tools.requested(payload(event, ToolRequested).tool_call_id) or state.context_of(event)
 
 
-def _external_tool(stage: TraceState, event: Event, now: int) -> Context | None:
-    asked = payload(event, ExternalTool)
-    above = stage.speaking(event, now).span.context
-    return stage.tools.handed_out(event, asked, above, parse_traceparent(asked.traceparent), now)
+def _external_tool(state: TraceState, event: Event, now: int) -> Context | None:
+    requested = payload(event, ExternalTool)
+    above = state.ensure_agent(event, now).span.context
+    return state.tools.external_requested(event, requested, above, parse_traceparent(requested.traceparent), now)
 
 
-def _permission_requested(stage: TraceState, event: Event, now: int) -> Context | None:
+def _permission_requested(state: TraceState, event: Event, now: int) -> Context | None:
     data = payload(event, PermissionRequested)
-    tool = stage.tools.working(data.permission_request.tool_call_id, event.agent_id)
-    return stage.waits.asked(event, data, tool or stage.speaking(event, now).span.context, now)
+    tool = state.tools.context_of_open(data.permission_request.tool_call_id, event.agent_id)
+    return state.waits.permission_requested(event, data, tool or state.ensure_agent(event, now).span.context, now)
 
 
-def _permission_completed(stage: TraceState, event: Event, now: int) -> Context | None:
-    return stage.waits.decided(payload(event, PermissionCompleted), now) or stage.around(event)
+def _permission_completed(state: TraceState, event: Event, now: int) -> Context | None:
+    return state.waits.permission_completed(payload(event, PermissionCompleted), now) or state.context_of(event)
 
 
-def _hook_start(stage: TraceState, event: Event, now: int) -> Context | None:
+def _hook_start(state: TraceState, event: Event, now: int) -> Context | None:
     hook = payload(event, Hook)
-    stage.agents.given(event, hook)
-    agent = stage.at_work(event)
+    state.agents.assign_hook(event, hook)
+    agent = state.agent_of(event)
     if agent is not None:
         span = agent.chat if agent.chat is not None else agent.span
-        return stage.waits.hook_started(event, hook, span, now, over=agent.ended)
-    if stage.interactions.last is None or hook.hook_type not in AFTERWARDS:
-        stage.waits.hold(event, hook, now)
+        return state.waits.hook_started(event, hook, span, now, over=agent.ended)
+    if state.interactions.last is None or hook.hook_type not in AFTERWARDS:
+        state.waits.hold_hook(event, hook, now)
         return None
-    return stage.waits.hook_after(event, hook, stage.interactions.last, now)
+    return state.waits.hook_after(event, hook, state.interactions.last, now)
 
 
-def _hook_end(stage: TraceState, event: Event, now: int) -> Context | None:
+def _hook_end(state: TraceState, event: Event, now: int) -> Context | None:
     hook = payload(event, Hook)
-    stage.agents.given(event, hook)
-    agent = stage.at_work(event)
+    state.agents.assign_hook(event, hook)
+    agent = state.agent_of(event)
     told = (agent.chat or agent.span) if agent is not None and not agent.ended else None
-    context = stage.waits.hook_ended(hook, told, now)
+    context = state.waits.hook_ended(hook, told, now)
     if context is None and agent is None:
-        stage.waits.hold(event, hook, now)
-    return context or stage.around(event)
+        state.waits.hold_hook(event, hook, now)
+    return context or state.context_of(event)
 
 
-def _subagent_started(stage: TraceState, event: Event, now: int) -> Context | None:
-    return stage.agents.started(event, now, stage.interactions.last).span.context
+def _subagent_started(state: TraceState, event: Event, now: int) -> Context | None:
+    return state.agents.started(event, now, state.interactions.last).span.context
 
 
-def _subagent_ended(stage: TraceState, event: Event, now: int) -> Context | None:
-    return stage.agents.ended(event, now)
+def _subagent_ended(state: TraceState, event: Event, now: int) -> Context | None:
+    return state.agents.ended(event, now)
 
 
-def _skill(stage: TraceState, event: Event, now: int) -> Context | None:
+def _skill(state: TraceState, event: Event, now: int) -> Context | None:
     name, told = skill(event)
-    agent = stage.at_work(event)
+    agent = state.agent_of(event)
     if agent is None or agent.ended:
         return agent.span.context if agent is not None else None
     agent.skill = name
-    if stage.spans.content:
+    if state.spans.content:
         fill(told[1], (names.SKILL_CONTENT, payload(event, TextPayload).content))
-    happen(agent.span, now, *told)
+    add_event(agent.span, now, *told)
     return agent.span.context
 
 
-def _compaction_complete(stage: TraceState, event: Event, now: int) -> Context | None:
+def _compaction_complete(state: TraceState, event: Event, now: int) -> Context | None:
     data = payload(event, Compaction)
-    agent = stage.at_work(event)
+    agent = state.agent_of(event)
     if data.compaction_tokens_used is not None:
-        stage.chats.compacted(agent, event, data.compaction_tokens_used, now)
+        state.chats.compacted(agent, event, data.compaction_tokens_used, now)
     if agent is not None and not agent.ended:
-        happen(agent.span, now, *compaction_complete(data))
-    return stage.around(event)
+        add_event(agent.span, now, *compaction_complete(event))
+    return state.context_of(event)
 
 
-def _error(stage: TraceState, event: Event, now: int) -> Context | None:
-    agent = stage.at_work(event)
+def _error(state: TraceState, event: Event, now: int) -> Context | None:
+    agent = state.agent_of(event)
     if agent is None or agent.ended:
-        return stage.around(event)
+        return state.context_of(event)
     agent.error, told = error(event)
-    happen(agent.span, now, *told)
-    if agent is stage.interactions.root and not agent.in_turn:
-        stage.close(now)
+    add_event(agent.span, now, *told)
+    if agent is state.interactions.root and not agent.in_turn:
+        state.close(now)
     return agent.span.context
 
 
-def _abort(stage: TraceState, event: Event, now: int) -> Context | None:
-    agent = stage.at_work(event)
+def _abort(state: TraceState, event: Event, now: int) -> Context | None:
+    agent = state.agent_of(event)
     if agent is None or agent.ended:
-        return stage.around(event)
+        return state.context_of(event)
     agent.aborted = payload(event, MessagePayload).reason or "unknown"
-    happen(agent.span, now, names.SESSION_ABORT, fill({}, (names.ABORT_REASON, agent.aborted)))
-    if agent is stage.interactions.root and not agent.in_turn:
-        stage.close(now)
+    add_event(agent.span, now, names.SESSION_ABORT, fill({}, (names.ABORT_REASON, agent.aborted)))
+    if agent is state.interactions.root and not agent.in_turn:
+        state.close(now)
     return agent.span.context
 
 
-def _began(stage: TraceState, event: Event, now: int) -> Context | None:
-    data = stage.interactions.began(event)
+def _began(state: TraceState, event: Event, now: int) -> Context | None:
+    data = state.interactions.began(event)
     if not (data.session_was_active or data.already_in_use):
         # Nobody shut the session down, and nobody else has it open: the process before this one died.
-        stage.end_all(stage.active_ns, crashed=True)
-    return _told(stage, event, now) if event.type == "session.resume" else None
+        state.end_all(state.active_ns, crashed=True)
+    return _span_event(state, event, now) if event.type == "session.resume" else None
 
 
-def _shutdown(stage: TraceState, event: Event, now: int) -> Context | None:
-    context = stage.around(event)
-    stage.end_all(stage.active_ns, crashed=False)
+def _shutdown(state: TraceState, event: Event, now: int) -> Context | None:
+    context = state.context_of(event)
+    state.end_all(state.active_ns, crashed=False)
     return context
 
 
-def _info(stage: TraceState, event: Event, now: int) -> Context | None:
-    stage.interactions.forked(event)
-    return _told(stage, event, now)
+def _info(state: TraceState, event: Event, now: int) -> Context | None:
+    state.interactions.forked(event)
+    return _span_event(state, event, now)
 
 
-def _told(stage: TraceState, event: Event, now: int) -> Context | None:
+def _span_event(state: TraceState, event: Event, now: int) -> Context | None:
     if not event.agent_id:
-        if event.type in _CHANGES:
-            stage.interactions.changed(event)
+        if event.type in _CONTEXT_CHANGES:
+            state.interactions.changed(event)
         elif event.type == "session.handoff":
-            stage.interactions.handed_off(event)
-    agent = stage.at_work(event)
+            state.interactions.handed_off(event)
+    agent = state.agent_of(event)
     if agent is not None and not agent.ended:
-        happen(agent.span, now, *TOLD[event.type](event))
-    elif agent is None and event.type in _KEPT:
-        stage.interactions.hold(event, now)
+        add_event(agent.span, now, *SPAN_EVENTS[event.type](event))
+    elif agent is None and event.type in _HELD:
+        state.interactions.hold(event, now)
     return agent.span.context if agent is not None else None
 
 
 HANDLERS: Final[dict[str, Handler]] = {
-    **dict.fromkeys(TOLD, _told),
+    **dict.fromkeys(SPAN_EVENTS, _span_event),
     "user.message": _user_message,
     "system.message": _system_message,
     "system.notification": _notification,

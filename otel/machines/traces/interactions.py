@@ -1,7 +1,7 @@
-"""Interactions: each is a trace, whose root is the main agent at work, linked to the interaction before it.
+"""Interactions: each is a trace, whose root is the main agent, linked to the interaction before it.
 
-A forked session begins with a copy of another one's events, under the same ids and older than its own start. What they
-tell is told here too, and its roots refer to those of the session that they are of.
+A forked session begins with a copy of another one's events, under the same ids and older than its own start. They
+give spans here too, and their roots link to those of the original session.
 """
 
 import re
@@ -21,11 +21,25 @@ _HELD_MAX: Final = 16
 
 
 class Interactions:
-    """The root that is open, if one is, and what the next one has to say of those before it."""
+    """The open root, if any, and the links of the next one."""
 
     __slots__ = (
-        "_chats", "_copied_until_ns", "_held", "_links", "_mode", "_origin", "_previous", "_spans", "_why",
-        "agent_name", "last", "model", "outside", "place", "root", "version",
+        "_chats",
+        "_copied_until_ns",
+        "_held",
+        "_links",
+        "_mode",
+        "_origin",
+        "_previous",
+        "_spans",
+        "_why",
+        "agent_name",
+        "external_parent",
+        "last",
+        "model",
+        "place",
+        "root",
+        "version",
     )  # fmt: skip
 
     def __init__(
@@ -34,7 +48,7 @@ class Interactions:
         self._spans = spans
         self._chats = chats
         self._mode = parent_mode
-        self.outside = parse_traceparent(traceparent)
+        self.external_parent = parse_traceparent(traceparent)
         self.root: Invocation | None = None
         self.last: Context | None = None
         self.agent_name: str | None = None
@@ -50,7 +64,7 @@ class Interactions:
 
     def open(self, event: Event, now: int) -> Invocation:
         """Begin an interaction with an event. The caller has closed the one before."""
-        parent = self.outside if self._mode == "child" else None
+        parent = self.external_parent if self._mode == "child" else None
         kind = Kind.CLIENT if self._spans.legacy else Kind.INTERNAL
         target = cut(self.agent_name) if self.agent_name else None
         span = self._spans.begin(names.INVOKE_AGENT, event.id, now, parent, target, Level.METADATA, kind)
@@ -63,8 +77,8 @@ class Interactions:
             (names.AGENT_VERSION, self.version),
             (names.REQUEST_MODEL, self.model),
         )
-        if self.outside is not None and self._mode == "link":
-            span.links.append(link(self.outside, "traceparent"))
+        if self.external_parent is not None and self._mode == "link":
+            span.links.append(link(self.external_parent, "traceparent"))
         if self.last is not None:
             span.links.append(link(self.last, self._why))
         span.links += self._links
@@ -78,7 +92,7 @@ class Interactions:
         root, self.root = self.root, None
         if root is None:
             return None
-        self._chats.release(root, now)
+        self._chats.finish_open(root, now)
         root.span.attributes[names.PROVIDER] = self._chats.provider
         if self._origin is not None and root.span.start_ns < self._copied_until_ns:
             root.span.links.append(self._in_origin(self._origin, root.span.opened_by))
@@ -110,7 +124,7 @@ class Interactions:
         if source is not None and source != self._spans.session and self._previous is not None:
             self._links = [self._in_origin(source, self._previous)]
 
-    def called_in(self, session: str | None) -> None:
+    def record_call_session(self, session: str | None) -> None:
         """The main agent called a model, in a session that may be the one that this is a copy of."""
         self._origin = session if session != self._spans.session else None
 
@@ -124,12 +138,12 @@ class Interactions:
             self.agent_name = payload(event, Subagent).agent_name if event.type == "subagent.selected" else None
 
     def hold(self, event: Event, now: int) -> None:
-        """Keep an event that came while nothing ran and that the next interaction is to tell."""
+        """Hold an event that occurred between interactions, for the next interaction."""
         self._held.append((event, now))
         del self._held[:-_HELD_MAX]
 
-    def held(self) -> list[tuple[Event, int]]:
-        """Return what was kept, once."""
+    def pop_held(self) -> list[tuple[Event, int]]:
+        """Return and clear the held events."""
         held, self._held = self._held, []
         return held
 

@@ -1,4 +1,4 @@
-"""One agent at work, from its start to its end: the main agent for one interaction, or a sub-agent for one task."""
+"""One run of an agent, from start to end: the main agent for one interaction, or a sub-agent for one task."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ from otel.payloads.events import Number, Usage
 
 
 class InvocationTotals(Struct, gc=False):
-    """What the calls of a model took together."""
+    """The sums over calls of a model."""
 
     calls: int = 0
     input: Number = 0
@@ -36,7 +36,7 @@ class InvocationTotals(Struct, gc=False):
             self.nano_aiu = (self.nano_aiu or 0.0) + usage.nano_aiu
 
     def write(self, attributes: Attributes, *, caches: bool) -> None:
-        """Set the sums; those of which a call reports nothing, or `caches` keeps out, stay away."""
+        """Set the sums; leave out those that no call reports and, without `caches`, the cache and reasoning tokens."""
         if self.calls == 0:
             return
         fill(
@@ -57,13 +57,13 @@ class InvocationTotals(Struct, gc=False):
 
 @dataclass(slots=True)
 class Invocation:
-    """What is known of an agent at work. `agent` is its id, None for the main agent; `path` are the agents from the
-    outermost to itself.
+    """The state of an active agent. `agent` is its id, None for the main agent; `path` has the agents from the
+    outermost to this one.
 
-    `asked` and `answered` say what the model did in the turn: whether it answered, and whether its last answer asks
-    for tools. `awaiting` is the event and time since when an answer is awaited. `chat` is an open span of a turn
-    (only in the legacy shape); `held` is a finished one that waits for the text of its answer. `tools_before` is how
-    many tool calls the session had when the agent began.
+    `has_answered` says whether the model answered in this turn, `requested_tools` whether its last answer requests
+    tools. `awaiting` is the event and time since which an answer is pending. `chat` is an open span of a turn (only in
+    the legacy shape); `held` is a finished one that waits for the text of its answer. `first_tool` is the number of
+    tool calls that the session had when the agent began.
     """
 
     span: Span
@@ -71,13 +71,13 @@ class Invocation:
     path: tuple[str, ...] = ()
     name: str | None = None
     tool_call_id: str | None = None
-    tools_before: int = 0
-    woken: bool = False
+    first_tool: int = 0
+    resumed: bool = False
     ended: bool = False
     in_turn: bool = False
     has_turns: bool = False
-    answered: bool = False
-    asked: bool = False
+    has_answered: bool = False
+    requested_tools: bool = False
     turn_id: str | None = None
     interaction_id: str | None = None
     turns: int = 0
@@ -93,7 +93,7 @@ class Invocation:
     skill: str | None = None
 
     def end(self, time_ns: int, *, caches: bool) -> Span:
-        """Finish the span with the sums of the calls. The caller takes what is open below it first."""
+        """Finish the span with the sums of the calls. The caller first ends what is open below it."""
         attributes = self.span.attributes
         self.totals.write(attributes, caches=caches)
         fill(attributes, (names.ABORT_REASON, self.aborted))

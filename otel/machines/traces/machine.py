@@ -1,17 +1,17 @@
 """The machine that turns the events of a session into finished spans: one trace per interaction.
 
-It is pure: no clock, no input or output, no chance. The same events give the same spans with the same ids, whether they
-are read while they happen, a month later, or by ten processes one after the other. What it relies on:
+It is pure: no clock, no input or output, no randomness. The same events give the same spans with the same ids, whether
+they are read live, a month later, or by several processes in turn. The rules:
 
 * `user.message` of the main agent opens an interaction; so does anything else that the main agent does while none is
-  open, such as a notification that wakes it.
+  open, such as a notification.
 * An interaction ends at the end of the turn in which the model's last answer asks for no tools, or in which it was
-  aborted or failed; else at its last event, when the next interaction, a shutdown or a resume shows that it is over.
-* A resume without a shutdown before it means that the process died: what was open ended with the last event.
+  aborted or failed; otherwise at its last event, once the next interaction, a shutdown or a resume ends it.
+* A resume without a shutdown before it means that the process died: open spans end with the last event.
 * An event counts once, by its id.
 
 `semconv="legacy"` also gives spans the shape that CLI 1.0.48 gives them: the root is a client span, a `chat` span
-lasts for its whole turn (see `chats`), and notifications and hooks are told on it.
+lasts for its whole turn (see `chats`) and carries notifications and hooks.
 """
 
 from typing import Final, Literal
@@ -26,31 +26,32 @@ from otel.machines.traces.trace_state import TraceState
 from otel.model import Context, Span
 from otel.name_types import Semconv
 
-SEEN_MAX: Final = 4_096
-# What is no sign that an interaction goes on, among the events that the machine knows.
+RECENT_IDS_MIN: Final = 4_096
+# Events that do not extend the interaction.
 _PASSIVE: Final = frozenset(
     kind for kind in HANDLERS if kind.startswith("session.") and kind not in ("session.usage_record", "session.error")
 )
 
 
-class Taken(Struct, gc=False):
-    """What an event led to: the spans finished by it, and the span that it belongs to.
+class TraceResult(Struct, gc=False):
+    """The effect of an event: the spans that it finished, and the span that it belongs to.
 
-    `again` says that it leads to nothing because its id has come before; `path` are the sub-agents from the outermost
+    `is_duplicate` says that its id occurred before, so it has no effect. `path` has the sub-agents from the outermost
     to the one whose event it is.
     """
 
     spans: list[Span]
     context: Context | None
-    again: bool = False
+    is_duplicate: bool = False
     path: tuple[str, ...] = ()
 
 
 class Traces:
-    """The spans of one session. Never raises, whatever the events hold; what it remembers is bounded.
+    """The spans of one session. Never raises, whatever the events hold; its memory is bounded.
 
     `content` adds what only content level `redacted` may send: texts, arguments and results, cut to 64 KiB each.
-    `traceparent` is where the session was started from: roots refer to it, or with `parent_mode="child"` belong to it.
+    `traceparent` is the span that started the session: roots link to it, or are its
+    children with `parent_mode="child"`.
     """
 
     def __init__(
@@ -63,37 +64,36 @@ class Traces:
         parent_mode: Literal["link", "child"] = "link",
     ) -> None:
         spans = Spans(session, legacy=semconv == "legacy", content=content)
-        self._stage = TraceState(spans, traceparent, parent_mode)
+        self._state = TraceState(spans, traceparent, parent_mode)
         self._last_ns = 0
-        self._seen = RecentIds(SEEN_MAX)
+        self._recent_ids = RecentIds(RECENT_IDS_MIN)
 
     @property
     def open(self) -> bool:
         """Tell whether any span has begun and not ended."""
-        return self._stage.open
+        return self._state.open
 
-    def take(self, event: Event) -> Taken:
-        """Take the next event of the session. One that was taken already leads to nothing."""
+    def take(self, event: Event) -> TraceResult:
+        """Process the next event of the session. A duplicate has no effect."""
         handler = HANDLERS.get(event.type)
-        stage = self._stage
-        again = self._seen.again(event.id)
-        if again or handler is None:
-            return Taken([], stage.around(event), again, stage.agents.path(event.agent_id) if event.agent_id else ())
+        state = self._state
+        is_duplicate = self._recent_ids.check_and_add(event.id)
+        if is_duplicate or handler is None:
+            return TraceResult([], state.context_of(event), is_duplicate, state.path_of(event))
         # An event without a readable time happened when the last one did.
         now = self._last_ns = event.time_ns or self._last_ns
-        context = handler(stage, event, now)
+        context = handler(state, event, now)
         if event.type not in _PASSIVE:
-            stage.active_ns = now
-        path = stage.agents.path(event.agent_id) if event.agent_id else ()
-        return Taken(self._finished() if stage.done else [], context, False, path)
+            state.active_ns = now
+        return TraceResult(self._finished() if state.done else [], context, False, state.path_of(event))
 
     def process_died(self) -> list[Span]:
-        """End what is open with the last sign of life, because no more events come. Nothing the second time."""
-        self._stage.end_all(self._stage.active_ns, crashed=True)
+        """End all open spans at the last event, because the process died. A second call returns nothing."""
+        self._state.end_all(self._state.active_ns, crashed=True)
         return self._finished()
 
     def _finished(self) -> list[Span]:
-        done = self._stage.done
+        done = self._state.done
         finished = done[:]
         done.clear()
         return finished

@@ -12,7 +12,7 @@ from otel.event import Event, items, payload
 from otel.machines.traces.spans import TEXT_BYTES_MAX, cut
 from otel.payloads.events import AssistantMessage, TextPayload
 
-_Told: TypeAlias = list[dict[str, Any]]
+_Messages: TypeAlias = list[dict[str, Any]]
 _TEXT_BYTES_LEAST: Final = 64
 
 
@@ -22,40 +22,40 @@ class _Request(msgspec.Struct, rename="camel"):
     arguments: msgspec.Raw = msgspec.Raw(b"null")
 
 
-def asked(event: Event) -> str | None:
+def input_messages(event: Event) -> str | None:
     """Return what a `user.message` says, or None when it says nothing."""
     text = payload(event, TextPayload).content
     return _fitting(text, lambda short, _: [{"role": "user", "parts": [_text(short)]}]) if text else None
 
 
-def instructed(event: Event) -> str | None:
+def system_instructions(event: Event) -> str | None:
     """Return what a `system.message` says, or None when it says nothing. Instructions are parts, of no message."""
     text = payload(event, TextPayload).content
     return _fitting(text, lambda short, _: [_text(short)]) if text else None
 
 
-def answered(event: Event) -> str:
+def output_messages(event: Event) -> str:
     """Return what an `assistant.message` says, and the tools that it asks for."""
     requests = items(payload(event, AssistantMessage).tool_requests, _Request)
 
-    def told(text: str, bytes_max: int) -> _Told:
+    def build(text: str, bytes_max: int) -> _Messages:
         parts = [_text(text)] if text else []
         for one in requests:
             named = {"id": _short(one.tool_call_id, bytes_max), "name": _short(one.name, bytes_max)}
             parts.append({"type": "tool_call", **named, "arguments": _arguments(one.arguments, bytes_max)})
         return [{"role": "assistant", "parts": parts}]
 
-    return _fitting(payload(event, TextPayload).content or "", told)
+    return _fitting(payload(event, TextPayload).content or "", build)
 
 
-def _fitting(text: str, tell: Callable[[str, int], _Told]) -> str:
-    """Return what `tell` makes of a text, and of how long its other texts may be, with room for it in a value."""
+def _fitting(text: str, build: Callable[[str, int], _Messages]) -> str:
+    """Return what `build` makes of a text, and of how long its other texts may be, with room for it in a value."""
     bytes_max = TEXT_BYTES_MAX
     text = cut(text)
-    written = msgspec.json.encode(tell(text, bytes_max))
+    written = msgspec.json.encode(build(text, bytes_max))
     while len(written) > TEXT_BYTES_MAX and bytes_max > _TEXT_BYTES_LEAST:
         bytes_max = bytes_max * 3 // 4
-        written = msgspec.json.encode(tell(cut(text, bytes_max), bytes_max))
+        written = msgspec.json.encode(build(cut(text, bytes_max), bytes_max))
     return written.decode()
 
 

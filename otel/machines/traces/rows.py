@@ -1,7 +1,7 @@
-"""Rows of what data says: which field of a payload becomes which attribute.
+"""Tables that say which field of a payload becomes which attribute.
 
-A row is a table in the code and a function when it runs. The function is written out once, as `dataclasses` does it,
-because a loop over the table would take four times as long, and a million events have ten million attributes.
+A row is compiled to one function, as `dataclasses` does it: a loop over the table takes four times as long, and a
+million events have ten million attributes.
 """
 
 from collections.abc import Callable
@@ -17,23 +17,23 @@ from otel.payloads.events import Number
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-# By what an attribute holds: what its field has to be, and what is done with its value.
+# For each type of attribute: the type that its field must have, and the statement that sets it.
 _WRITTEN: Final[dict[type, tuple[Any, str]]] = {
-    str: (str | None, "if value: told[{name}] = value if len(value) <= most and value.isascii() else cut(value)"),
-    bool: (bool | None, "if value is not None: told[{name}] = value"),
-    int: (Number | None, "if value is not None: told[{name}] = int(value)"),
-    float: (Number | None, "if value is not None: told[{name}] = float(value)"),
+    str: (str | None, "if value: attributes[{name}] = value if len(value) <= most and value.isascii() else cut(value)"),
+    bool: (bool | None, "if value is not None: attributes[{name}] = value"),
+    int: (Number | None, "if value is not None: attributes[{name}] = int(value)"),
+    float: (Number | None, "if value is not None: attributes[{name}] = float(value)"),
 }
 
 
-def row(kind: type[T], *told: tuple[Attribute, str]) -> Callable[[T, Attributes], Attributes]:
-    """Return what sets these attributes to these fields of a payload and returns them.
+def row(kind: type[T], *attributes: tuple[Attribute, str]) -> Callable[[T, Attributes], Attributes]:
+    """Return a function that sets attributes from fields of a payload and returns them.
 
-    What is unknown and empty texts are left out; texts are cut. A field of a part of the payload is `part.field`.
+    Absent values and empty texts are left out; long texts are truncated. `part.field` names a field of a part.
     """
-    lines = ["def tell(data, told):"]
+    lines = ["def fill_row(data, attributes):"]
     known: dict[str, object] = {"most": TEXT_BYTES_MAX, "cut": cut}
-    for place, (attribute, path) in enumerate(told):
+    for place, (attribute, path) in enumerate(attributes):
         hint, written = _WRITTEN[attribute.type]
         assert _hint(kind, path) == hint, f"{kind.__name__}.{path} does not fit {attribute.latest}"
         known[f"name{place}"] = attribute
@@ -42,10 +42,10 @@ def row(kind: type[T], *told: tuple[Attribute, str]) -> Callable[[T, Attributes]
         if dot:
             lines.append(f"    value = value.{inner} if value is not None else None")
         lines.append("    " + written.format(name=f"name{place}"))
-    lines.append("    return told")
+    lines.append("    return attributes")
     exec("\n".join(lines), known)  # noqa: S102  # of this table and nothing else
-    tell: Callable[[T, Attributes], Attributes] = known["tell"]  # type: ignore[assignment]  # as it was written above
-    return tell
+    fill_row: Callable[[T, Attributes], Attributes] = known["fill_row"]  # type: ignore[assignment]  # compiled above
+    return fill_row
 
 
 def _hint(kind: type, path: str) -> object:

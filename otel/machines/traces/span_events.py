@@ -9,9 +9,10 @@ from typing import Final, TypeAlias
 
 from otel import names
 from otel.event import Event, payload
+from otel.machines.traces.rows import T, row
 from otel.machines.traces.spans import fill
 from otel.model import Attributes
-from otel.name_types import EventName
+from otel.name_types import Attribute, EventName
 from otel.payloads.events import (
     Began,
     ChangePayload,
@@ -26,10 +27,10 @@ from otel.payloads.events import (
     Where,
 )
 
-Happening: TypeAlias = "tuple[EventName, Attributes]"
+SpanEventData: TypeAlias = "tuple[EventName, Attributes]"
 
 
-def notification(event: Event, *, content: bool) -> Happening:
+def notification(event: Event, *, content: bool) -> SpanEventData:
     """Return what a system notification says."""
     kind = payload(event, Notification).kind
     attributes = fill(
@@ -46,7 +47,7 @@ def notification(event: Event, *, content: bool) -> Happening:
     return names.SYSTEM_NOTIFICATION, attributes
 
 
-def user_message(said: UserMessage, *, legacy: bool) -> Happening:
+def user_message(said: UserMessage, *, legacy: bool) -> SpanEventData:
     """Return what a message of a person, or of something that speaks in their place, says apart from its text."""
     attributes = fill(
         {},
@@ -58,7 +59,7 @@ def user_message(said: UserMessage, *, legacy: bool) -> Happening:
     return names.USER_MESSAGE, attributes
 
 
-def error(event: Event) -> tuple[str, Happening]:
+def error(event: Event) -> tuple[str, SpanEventData]:
     """Return the type of a `session.error`, and what it says."""
     data = payload(event, MessagePayload)
     attributes: Attributes = {names.EXCEPTION_TYPE: "SessionError"}
@@ -75,99 +76,67 @@ def error(event: Event) -> tuple[str, Happening]:
     return data.error_type or "unknown", (names.EXCEPTION, attributes)
 
 
-def _truncation(event: Event) -> Happening:
-    data = payload(event, Compaction)
-    return names.SESSION_TRUNCATION, fill(
-        {},
-        (names.TOKEN_LIMIT, data.token_limit),
-        (names.PRE_TOKENS, data.pre_truncation_tokens_in_messages),
-        (names.POST_TOKENS, data.post_truncation_tokens_in_messages),
-        (names.PRE_MESSAGES, data.pre_truncation_messages_length),
-        (names.POST_MESSAGES, data.post_truncation_messages_length),
-        (names.TOKENS_REMOVED, data.tokens_removed_during_truncation),
-        (names.MESSAGES_REMOVED, data.messages_removed_during_truncation),
-        (names.PERFORMED_BY, data.performed_by),
-    )
+def _from_row(name: EventName, kind: type[T], *fields: tuple[Attribute, str]) -> Callable[[Event], SpanEventData]:
+    fill_row = row(kind, *fields)
+    return lambda event: (name, fill_row(payload(event, kind), {}))
 
 
-def _compaction_start(event: Event) -> Happening:
-    data = payload(event, Compaction)
-    return names.COMPACTION_START, fill(
-        {}, (names.TOKEN_LIMIT, data.token_limit), (names.CURRENT_TOKENS, data.current_tokens)
-    )
+compaction_complete: Final = _from_row(
+    names.COMPACTION_COMPLETE,
+    Compaction,
+    (names.SUCCESS, "success"),
+    (names.PRE_TOKENS, "pre_compaction_tokens"),
+    (names.POST_TOKENS, "post_compaction_tokens"),
+    (names.PRE_MESSAGES, "pre_compaction_messages_length"),
+    (names.MESSAGES_REMOVED, "messages_removed"),
+    (names.TOKENS_REMOVED, "tokens_removed"),
+)
+_SKILL: Final = _from_row(
+    names.SKILL_INVOKED,
+    Skill,
+    (names.SKILL_NAME, "name"),
+    (names.SKILL_PATH, "path"),
+    (names.SKILL_PLUGIN_NAME, "plugin_name"),
+    (names.SKILL_PLUGIN_VERSION, "plugin_version"),
+    (names.SKILL_SOURCE, "source"),
+    (names.SKILL_TRIGGER, "trigger"),
+)
 
 
-def compaction_complete(data: Compaction) -> Happening:
-    """Return what the end of a compaction says."""
-    return names.COMPACTION_COMPLETE, fill(
-        {},
-        (names.SUCCESS, data.success),
-        (names.PRE_TOKENS, data.pre_compaction_tokens),
-        (names.POST_TOKENS, data.post_compaction_tokens),
-        (names.PRE_MESSAGES, data.pre_compaction_messages_length),
-        (names.MESSAGES_REMOVED, data.messages_removed),
-        (names.TOKENS_REMOVED, data.tokens_removed),
-    )
+def skill(event: Event) -> tuple[str | None, SpanEventData]:
+    """Return the name of an invoked skill, and its span event."""
+    return payload(event, Skill).name, _SKILL(event)
 
 
-def _context_changed(event: Event) -> Happening:
-    data = payload(event, Where)
-    return names.CONTEXT_CHANGED, fill(
-        {},
-        (names.CWD, data.cwd),
-        (names.GIT_ROOT, data.git_root),
-        (names.REPOSITORY, data.repository),
-        (names.BRANCH, data.branch),
-    )
-
-
-def skill(event: Event) -> tuple[str | None, Happening]:
-    """Return the name of a skill that was invoked, and what is said of it."""
-    data = payload(event, Skill)
-    attributes = fill(
-        {},
-        (names.SKILL_NAME, data.name),
-        (names.SKILL_PATH, data.path),
-        (names.SKILL_PLUGIN_NAME, data.plugin_name),
-        (names.SKILL_PLUGIN_VERSION, data.plugin_version),
-        (names.SKILL_SOURCE, data.source),
-        (names.SKILL_TRIGGER, data.trigger),
-    )
-    return data.name, (names.SKILL_INVOKED, attributes)
-
-
-def _message(name: EventName) -> Callable[[Event], Happening]:
-    def says(event: Event) -> Happening:
+def _message(name: EventName) -> Callable[[Event], SpanEventData]:
+    def convert(event: Event) -> SpanEventData:
         data = payload(event, MessagePayload)
         category = data.warning_type or data.info_type
         return name, fill({}, (names.CATEGORY, category), (names.MESSAGE, data.message), (names.URL, data.url))
 
-    return says
+    return convert
 
 
-def _changed(name: EventName) -> Callable[[Event], Happening]:
-    def says(event: Event) -> Happening:
-        data = payload(event, ChangePayload)
-        return name, fill(
-            {},
-            (names.PREVIOUS_MODEL, data.previous_model),
-            (names.NEW_MODEL, data.new_model),
-            (names.PREVIOUS_MODE, data.previous_mode),
-            (names.NEW_MODE, data.new_mode),
-            (names.PLAN_OPERATION, data.operation),
-            (names.TASK_SUCCESS, data.success),
-            (names.HANDOFF_SOURCE, data.source_type),
-            (names.REMOTE_SESSION_ID, data.remote_session_id),
-        )
-
-    return says
+def _changed(name: EventName) -> Callable[[Event], SpanEventData]:
+    return _from_row(
+        name,
+        ChangePayload,
+        (names.PREVIOUS_MODEL, "previous_model"),
+        (names.NEW_MODEL, "new_model"),
+        (names.PREVIOUS_MODE, "previous_mode"),
+        (names.NEW_MODE, "new_mode"),
+        (names.PLAN_OPERATION, "operation"),
+        (names.TASK_SUCCESS, "success"),
+        (names.HANDOFF_SOURCE, "source_type"),
+        (names.REMOTE_SESSION_ID, "remote_session_id"),
+    )
 
 
-def _selected(name: EventName) -> Callable[[Event], Happening]:
-    return lambda event: (name, fill({}, (names.AGENT_NAME, payload(event, Subagent).agent_name)))
+def _selected(name: EventName) -> Callable[[Event], SpanEventData]:
+    return _from_row(name, Subagent, (names.AGENT_NAME, "agent_name"))
 
 
-def _custom(event: Event) -> Happening:
+def _custom(event: Event) -> SpanEventData:
     data = payload(event, Custom)
     return names.CUSTOM_NOTIFICATION, fill(
         {},
@@ -179,16 +148,32 @@ def _custom(event: Event) -> Happening:
     )
 
 
-def _resume(event: Event) -> Happening:
-    return names.SESSION_RESUME, fill({}, (names.RESUMED_EVENTS, payload(event, Began).event_count))
-
-
-# Events that are told on the span that is open, and do nothing else to the spans.
-TOLD: Final[dict[str, Callable[[Event], Happening]]] = {
-    "session.truncation": _truncation,
-    "session.compaction_start": _compaction_start,
-    "session.context_changed": _context_changed,
-    "session.resume": _resume,
+# Events that only add a span event to the open span.
+SPAN_EVENTS: Final[dict[str, Callable[[Event], SpanEventData]]] = {
+    "session.truncation": _from_row(
+        names.SESSION_TRUNCATION,
+        Compaction,
+        (names.TOKEN_LIMIT, "token_limit"),
+        (names.PRE_TOKENS, "pre_truncation_tokens_in_messages"),
+        (names.POST_TOKENS, "post_truncation_tokens_in_messages"),
+        (names.PRE_MESSAGES, "pre_truncation_messages_length"),
+        (names.POST_MESSAGES, "post_truncation_messages_length"),
+        (names.TOKENS_REMOVED, "tokens_removed_during_truncation"),
+        (names.MESSAGES_REMOVED, "messages_removed_during_truncation"),
+        (names.PERFORMED_BY, "performed_by"),
+    ),
+    "session.compaction_start": _from_row(
+        names.COMPACTION_START, Compaction, (names.TOKEN_LIMIT, "token_limit"), (names.CURRENT_TOKENS, "current_tokens")
+    ),
+    "session.context_changed": _from_row(
+        names.CONTEXT_CHANGED,
+        Where,
+        (names.CWD, "cwd"),
+        (names.GIT_ROOT, "git_root"),
+        (names.REPOSITORY, "repository"),
+        (names.BRANCH, "branch"),
+    ),
+    "session.resume": _from_row(names.SESSION_RESUME, Began, (names.RESUMED_EVENTS, "event_count")),
     "session.info": _message(names.SESSION_INFO),
     "session.warning": _message(names.SESSION_WARNING),
     "session.model_change": _changed(names.MODEL_CHANGE),

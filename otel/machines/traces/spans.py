@@ -64,13 +64,13 @@ def finish(span: Span, end_ns: int, error: str | None = None) -> Span:
 
 
 def orphan(span: Span, end_ns: int) -> Span:
-    """End a span whose process died: at the last sign of life. Returns the span."""
+    """End a span whose process died, at the last event. Returns the span."""
     span.attributes[names.ORPHANED] = True
     span.attributes[names.ERROR_TYPE] = "process_crash"
     return finish(span, end_ns, "process_crash")
 
 
-def happen(span: Span, time_ns: int, name: EventName, attributes: Attributes) -> None:
+def add_event(span: Span, time_ns: int, name: EventName, attributes: Attributes) -> None:
     """Add a span event, unless the span has as many as one may have."""
     if len(span.events) < EVENTS_PER_SPAN_MAX:
         span.events.append(SpanEvent(time_ns, name, attributes))
@@ -79,7 +79,7 @@ def happen(span: Span, time_ns: int, name: EventName, attributes: Attributes) ->
 def fill(attributes: Attributes, *pairs: tuple[Attribute, Value | None]) -> Attributes:
     """Set what is known and fits the type of its name; leave out None and empty texts. Returns the attributes.
 
-    What are fields of a payload, and nothing else, is told by `rows.row`.
+    Attributes that are plain fields of a payload are set by `rows.row`.
     """
     for attribute, value in pairs:
         if value is None:

@@ -9,7 +9,7 @@ from typing import Final
 from otel import names
 from otel.event import Event, payload
 from otel.machines.traces.invocation import Invocation
-from otel.machines.traces.spans import Spans, cut, fill, finish, happen, link
+from otel.machines.traces.spans import Spans, add_event, cut, fill, finish, link
 from otel.model import Attributes, Context, Span
 from otel.payloads.tools import (
     Arguments,
@@ -42,14 +42,14 @@ class Call:
 class Tools:
     """The tool calls of a session that have begun, and where those that ended were; finished spans go to `done`."""
 
-    __slots__ = ("_done", "_places", "_requested", "_spans", "count", "open")
+    __slots__ = ("_contexts", "_done", "_requested", "_spans", "count", "open")
 
     def __init__(self, spans: Spans, done: list[Span]) -> None:
         self._spans = spans
         self._done = done
         self.open: dict[str, Call] = {}
         # Ordered, because the oldest of a dict is found the later the more have gone from its front.
-        self._places: OrderedDict[str, tuple[Context, int, str | None]] = OrderedDict()
+        self._contexts: OrderedDict[str, tuple[Context, int, str | None]] = OrderedDict()
         self.count = 0
         self._requested: dict[str, None] = {}
 
@@ -89,7 +89,7 @@ class Tools:
         call_id = complete.tool_call_id or ""
         call = self._find(call_id, event.agent_id)
         if call is None:
-            return self.place(call_id)
+            return self.context_of_call(call_id)
         del self.open[call.span.opened_by]
         span = call.span
         if complete.shell_execution is not None:
@@ -106,7 +106,7 @@ class Tools:
             error = cut(code) if code and self._spans.legacy else "cancelled" if code == "cancelled" else "ToolError"
             said: Attributes = {names.EXCEPTION_TYPE: "ToolError"}
             fill(said, (names.EXCEPTION_MESSAGE, message), (names.ERROR_CODE, code))
-            happen(span, now, names.EXCEPTION, said)
+            add_event(span, now, names.EXCEPTION, said)
         self._end(call, now, error)
         return span.context
 
@@ -122,7 +122,7 @@ class Tools:
                 del self._requested[next(iter(self._requested))]
         return None
 
-    def handed_out(
+    def external_requested(
         self, event: Event, asked: ExternalTool, above: Context, outside: Context | None, now: int
     ) -> Context:
         """A client is asked to do the work of a tool; `outside` is where the CLI's own telemetry is by then."""
@@ -139,22 +139,22 @@ class Tools:
             self._done.append(finish(span, now))
         return span.context
 
-    def place(self, call_id: str | None, count: int | None = None) -> Context | None:
+    def context_of_call(self, call_id: str | None, count: int | None = None) -> Context | None:
         """Return where the latest call of an id is or was; only if it was among the first `count`, when that is given.
 
         What was there before something began cannot be below it.
         """
-        known = self._places.get(call_id or "")
+        known = self._contexts.get(call_id or "")
         if known is None or (count is not None and known[1] > count):
             return None
         return known[0]
 
-    def caller(self, call_id: str) -> str | None:
+    def caller_of(self, call_id: str) -> str | None:
         """Return the sub-agent that made the latest call of an id; None when it was the main agent, or is not known."""
-        known = self._places.get(call_id)
+        known = self._contexts.get(call_id)
         return known[2] if known is not None else None
 
-    def working(self, call_id: str | None, agent: str | None) -> Context | None:
+    def context_of_open(self, call_id: str | None, agent: str | None) -> Context | None:
         """Return where the open call of an id is."""
         call = self._find(call_id or "", agent) if call_id else None
         return call.span.context if call is not None else None
@@ -164,10 +164,10 @@ class Tools:
         for call in [call for call in self.open.values() if call.agent == agent]:
             del self.open[call.span.opened_by]
             said: Attributes = {names.EXCEPTION_TYPE: "ToolError", names.ERROR_CODE: error}
-            happen(call.span, now, names.EXCEPTION, said)
+            add_event(call.span, now, names.EXCEPTION, said)
             self._end(call, now, error)
 
-    def take_all(self) -> list[Span]:
+    def pop_all(self) -> list[Span]:
         """Return every span that is still open, inner ones first, and forget them."""
         calls = list(self.open.values())
         self.open.clear()
@@ -200,10 +200,10 @@ class Tools:
 
     def _remember(self, call_id: str, context: Context, agent: str | None) -> None:
         self.count += 1
-        self._places.pop(call_id, None)
-        self._places[call_id] = (context, self.count, agent)
-        if len(self._places) > REMEMBERED_MAX:
-            self._places.popitem(last=False)
+        self._contexts.pop(call_id, None)
+        self._contexts[call_id] = (context, self.count, agent)
+        if len(self._contexts) > REMEMBERED_MAX:
+            self._contexts.popitem(last=False)
 
 
 def _add_arguments(span: Span, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""Who is at work in a session right now, and how an interaction opens and closes."""
+"""The active agents of a session, and how an interaction opens and closes."""
 
 from typing import Literal
 
@@ -8,8 +8,8 @@ from otel.machines.traces.agents import AgentSpans
 from otel.machines.traces.chats import Chats
 from otel.machines.traces.interactions import Interactions
 from otel.machines.traces.invocation import Invocation
-from otel.machines.traces.span_events import TOLD
-from otel.machines.traces.spans import Spans, finish, happen, orphan
+from otel.machines.traces.span_events import SPAN_EVENTS
+from otel.machines.traces.spans import Spans, add_event, finish, orphan
 from otel.machines.traces.tools import Tools
 from otel.machines.traces.waits import Waits
 from otel.model import Context, Span
@@ -36,29 +36,33 @@ class TraceState:
     @property
     def open(self) -> bool:
         """Tell whether any span has begun and not ended."""
-        return bool(self.interactions.root or self.tools.open or self.waits.open or self.agents.working)
+        return bool(self.interactions.root or self.tools.open or self.waits.open or self.agents.active_count)
 
-    def around(self, event: Event) -> Context | None:
-        """Return the span of the agent that an event belongs to, or None when nothing is open that it could be."""
-        agent = self.at_work(event)
+    def context_of(self, event: Event) -> Context | None:
+        """Return the span of the agent that an event belongs to, None if there is none."""
+        agent = self.agent_of(event)
         return agent.span.context if agent is not None else None
 
-    def at_work(self, event: Event) -> Invocation | None:
-        """Return what is known of the agent that an event belongs to, without making it begin."""
+    def path_of(self, event: Event) -> tuple[str, ...]:
+        """Return the sub-agents from the outermost to the one whose event this is; empty for the main agent."""
+        return self.agents.path(event.agent_id) if event.agent_id else ()
+
+    def agent_of(self, event: Event) -> Invocation | None:
+        """Return the agent that an event belongs to, None if it is not known."""
         return self.agents.find(event.agent_id) if event.agent_id else self.interactions.root
 
-    def speaking(self, event: Event, now: int) -> Invocation:
-        """Return the agent that an event belongs to; it begins with the event when it was not at work."""
+    def ensure_agent(self, event: Event, now: int) -> Invocation:
+        """Return the agent that an event belongs to; start it if it is not active."""
         if event.agent_id:
-            return self.agents.speaking(event, now, self.interactions.last)
+            return self.agents.ensure_agent(event, now, self.interactions.last)
         return self.interactions.root or self.begin(event, now)
 
     def begin(self, event: Event, now: int) -> Invocation:
-        """Open an interaction, which is told what was kept for it."""
+        """Open an interaction; add the events held for it."""
         root = self.interactions.open(event, now)
-        for held, then in self.interactions.held():
-            happen(root.span, then, *TOLD[held.type](held))
-        for early, hook, then in self.waits.early():
+        for held, then in self.interactions.pop_held():
+            add_event(root.span, then, *SPAN_EVENTS[held.type](held))
+        for early, hook, then in self.waits.pop_held():
             if early.type == "hook.start":
                 self.waits.hook_started(early, hook, root.span, then, over=False)
             else:
@@ -66,7 +70,7 @@ class TraceState:
         return root
 
     def close(self, now: int) -> None:
-        """End the interaction, if one is open; what an aborted one has open ends with it."""
+        """End the interaction, if one is open; the open tool calls of an aborted one end with it."""
         root = self.interactions.root
         if root is None:
             return
@@ -78,9 +82,9 @@ class TraceState:
 
     def end_all(self, now: int, *, crashed: bool) -> None:
         """End everything, inner spans first: the session was shut down, or its process died."""
-        for span in self.waits.take_all() + self.tools.take_all():
+        for span in self.waits.pop_all() + self.tools.pop_all():
             self.done.append(orphan(span, now) if crashed else finish(span, now, "cancelled"))
-        for agent in self.agents.at_work():
+        for agent in self.agents.active():
             if crashed:
                 self._orphan(agent, now)
             self.agents.end(agent, now)

@@ -1,10 +1,10 @@
-"""The spans of permissions and hooks: something is asked, and later there is an answer with the same id."""
+"""The spans of permissions and hooks: a request, and later a response with the same id."""
 
 from typing import Final
 
 from otel import names
 from otel.event import Event
-from otel.machines.traces.spans import Spans, cut, fill, finish, happen
+from otel.machines.traces.spans import Spans, add_event, cut, fill, finish
 from otel.model import Attributes, Context, Span
 from otel.payloads.tools import Hook, PermissionCompleted, PermissionRequested
 
@@ -14,22 +14,22 @@ AFTERWARDS: Final = frozenset(("agentStop", "subagentStop", "sessionEnd", "error
 
 
 class Waits:
-    """Permissions and hooks of a session without an answer yet; finished spans go to `done`."""
+    """The pending permissions and hooks of a session; finished spans go to `done`."""
 
-    __slots__ = ("_done", "_early", "_open", "_spans")
+    __slots__ = ("_done", "_held", "_open", "_spans")
 
     def __init__(self, spans: Spans, done: list[Span]) -> None:
         self._spans = spans
         self._done = done
         self._open: dict[tuple[str, str], Span] = {}
-        self._early: list[tuple[Event, Hook, int]] = []
+        self._held: list[tuple[Event, Hook, int]] = []
 
     @property
     def open(self) -> bool:
-        """Tell whether anything is without an answer."""
+        """Tell whether any permission or hook is pending."""
         return bool(self._open)
 
-    def asked(self, event: Event, data: PermissionRequested, parent: Context, now: int) -> Context:
+    def permission_requested(self, event: Event, data: PermissionRequested, parent: Context, now: int) -> Context:
         """A permission is asked for."""
         span = self._spans.begin(names.PERMISSION, event.id, now, parent)
         request = data.permission_request
@@ -42,7 +42,7 @@ class Waits:
         self._keep((names.PERMISSION, data.request_id or ""), span, now)
         return span.context
 
-    def decided(self, data: PermissionCompleted, now: int) -> Context | None:
+    def permission_completed(self, data: PermissionCompleted, now: int) -> Context | None:
         """A permission is given or denied."""
         span = self._open.pop((names.PERMISSION, data.request_id or ""), None)
         if span is None:
@@ -52,9 +52,9 @@ class Waits:
         return span.context
 
     def hook_started(self, event: Event, hook: Hook, above: Span, now: int, *, over: bool) -> Context:
-        """A hook begins below a span, which hears of it unless it is `over`."""
+        """A hook begins below a span, which gets a span event unless it is `over`."""
         if not over:
-            happen(above, now, names.HOOK_START, _identity(hook))
+            add_event(above, now, names.HOOK_START, _identity(hook))
         return self.hook_after(event, hook, above.context, now)
 
     def hook_after(self, event: Event, hook: Hook, above: Context, now: int) -> Context:
@@ -65,7 +65,7 @@ class Waits:
         return span.context
 
     def hook_ended(self, hook: Hook, above: Span | None, now: int) -> Context | None:
-        """A hook ends; the span above hears of it when it is still open."""
+        """A hook ends; the parent span gets a span event if it is still open."""
         span = self._open.pop((names.EXECUTE_HOOK, hook.hook_invocation_id or ""), None)
         if span is None:
             return None
@@ -78,22 +78,22 @@ class Waits:
         if not self._spans.legacy:
             attributes[names.HOOK_DURATION] = max(now - span.start_ns, 0) / 1e9
         if above is not None:
-            happen(above, now, names.HOOK_ERROR if failed else names.HOOK_END, attributes)
+            add_event(above, now, names.HOOK_ERROR if failed else names.HOOK_END, attributes)
         self._done.append(finish(span, now, "HookError" if failed else None))
         return span.context
 
-    def hold(self, event: Event, hook: Hook, now: int) -> None:
-        """Keep what a hook does while nothing runs, for the interaction that it precedes."""
-        self._early.append((event, hook, now))
-        del self._early[:-OPEN_MAX]
+    def hold_hook(self, event: Event, hook: Hook, now: int) -> None:
+        """Hold a hook event that occurs between interactions, for the next interaction."""
+        self._held.append((event, hook, now))
+        del self._held[:-OPEN_MAX]
 
-    def early(self) -> list[tuple[Event, Hook, int]]:
-        """Return what was held, once."""
-        held, self._early = self._early, []
+    def pop_held(self) -> list[tuple[Event, Hook, int]]:
+        """Return and clear the held events."""
+        held, self._held = self._held, []
         return held
 
-    def take_all(self) -> list[Span]:
-        """Return every span without an answer, and forget them."""
+    def pop_all(self) -> list[Span]:
+        """Return and clear all pending spans."""
         spans = list(self._open.values())
         self._open.clear()
         return spans

@@ -49,7 +49,7 @@ def test_only_sessions_active_of_late_are_subscribed_to(summary: Json, is_watche
 @pytest.mark.parametrize("name", ["a", "ahp-session:/a"])
 def test_a_session_that_is_named_is_subscribed_to_however_long_it_rests(name: str) -> None:
     watching = listing({"resource": "ahp-session:/a"}, {"resource": "ahp-session:/b"})
-    watching.observer.rooms.named = frozenset({name})
+    watching.observer.subscriptions.named = frozenset({name})
     watching.begin()
 
     assert subscribed(watching) == {"ahp-session:/a"}
@@ -66,7 +66,7 @@ def test_a_session_that_wakes_is_subscribed_to_and_one_that_rests_is_left() -> N
 
     left = [asked["params"]["channel"] for asked in watching.asked if asked["method"] == "unsubscribe"]
     assert left == ["ahp-session:/a"]
-    assert watching.observer.rooms.sessions == []
+    assert watching.observer.subscriptions.sessions == []
 
 
 @pytest.mark.parametrize("wanted", ["nothing", "live", "all"])
@@ -74,7 +74,7 @@ def test_what_is_wanted_of_a_session_is_what_is_given(wanted: str) -> None:
     host = ScriptedHost("0.9.0")
     watching = Watching({}, version="0.9.0")
     watching.answer = host.answer
-    watching.observer.rooms.wants = lambda session, changed: cast(Wanted, wanted)
+    watching.observer.subscriptions.wants = lambda session, changed: cast(Wanted, wanted)
     watching.begin()
     for step in ("start", "write", "end"):
         STEPS[step](host)
@@ -143,7 +143,7 @@ def test_a_session_that_is_disposed_of_is_shut_down_once() -> None:
 
     assert [e["type"] for e in watching.durable()] == ["session.start", "session.shutdown"]
     assert watching.durable()[-1]["data"] == {"shutdownType": "disposed"}
-    assert len(watching.observer.rooms.gone) == 1
+    assert len(watching.observer.subscriptions.gone) == 1
 
 
 def test_what_a_reconnect_calls_missing_is_not_asked_for_again() -> None:
@@ -248,13 +248,13 @@ def test_a_host_that_was_just_started_and_refuses_is_asked_again(code: int) -> N
     watching.begin()
     watching.observer.tick(watching.now + 60)
     watching._pump()
-    assert watching.observer.rooms.problems
+    assert watching.observer.subscriptions.problems
     watching.answer = host.answer
     watching.now += 120
     watching.observer.tick(watching.now)
     watching._pump()
 
-    assert watching.observer.rooms.problems == {}
+    assert watching.observer.subscriptions.problems == {}
     assert watching.observer.notice == ""
     prompts = [event["data"]["content"] for event in watching.durable() if event["type"] == "user.message"]
     assert prompts == [host.turns[0]["message"]["text"]]
@@ -268,7 +268,7 @@ def test_a_session_that_stays_unknown_is_let_go_of() -> None:
         watching.observer.tick(watching.now)
         watching._pump()
 
-    assert watching.observer.rooms.sessions == []
+    assert watching.observer.subscriptions.sessions == []
 
 
 def test_pieces_of_a_text_that_come_together_are_shown_in_one_event() -> None:
@@ -279,7 +279,7 @@ def test_pieces_of_a_text_that_come_together_are_shown_in_one_event() -> None:
     for step in ("start", "write", "write", "write", "think", "think", "think", "write"):
         STEPS[step](host)
     for frame in host.told:
-        watching.observer.heard(json.dumps(frame), watching.now)
+        watching.observer.receive(json.dumps(frame), watching.now)
     watching._pump()
 
     shown = [event for event in watching.passing() if event["type"].endswith("_delta")]

@@ -8,25 +8,25 @@ from otel.machines.recent_ids import RecentIds
 
 
 def test_an_id_has_come_before_from_its_second_time_on() -> None:
-    seen = RecentIds(4)
+    recent = RecentIds(4)
 
-    assert [seen.again(one) for one in "abab"] == [False, False, True, True]
+    assert [recent.check_and_add(one) for one in "abab"] == [False, False, True, True]
 
 
 def test_an_id_that_nobody_asked_for_has_not_come() -> None:
-    seen = RecentIds(4)
-    seen.again("a")
+    recent = RecentIds(4)
+    recent.check_and_add("a")
 
-    assert not seen.again("b")
+    assert not recent.check_and_add("b")
 
 
 @given(st.integers(1, 20), st.lists(st.integers(0, 60), max_size=200))
 def test_of_the_latest_ids_all_are_known(least: int, numbers: list[int]) -> None:
-    seen = RecentIds(least)
+    recent = RecentIds(least)
     latest: list[int] = []
 
     for number in numbers:
-        again = seen.again(str(number))
+        again = recent.check_and_add(str(number))
 
         assert again or number not in latest[-least:]
         if not again:
@@ -35,26 +35,33 @@ def test_of_the_latest_ids_all_are_known(least: int, numbers: list[int]) -> None
 
 @given(st.integers(1, 20), st.lists(st.integers(0, 200), max_size=200))
 def test_what_never_came_is_never_taken_for_known(least: int, numbers: list[int]) -> None:
-    seen = RecentIds(least)
+    recent = RecentIds(least)
     before: set[int] = set()
 
     for number in numbers:
-        assert not seen.again(str(number)) or number in before
+        assert not recent.check_and_add(str(number)) or number in before
         before.add(number)
 
 
 @pytest.mark.parametrize("least", [1, 2, 10])
 def test_what_is_twice_as_old_is_forgotten(least: int) -> None:
-    seen = RecentIds(least)
+    recent = RecentIds(least)
     for number in range(2 * least + 1):
-        seen.again(str(number))
+        recent.check_and_add(str(number))
 
-    assert seen.again(str(2 * least))
-    assert not seen.again("0")
+    assert recent.check_and_add(str(2 * least))
+    assert not recent.check_and_add("0")
 
 
 def test_an_old_id_that_comes_again_and_again_is_forgotten_as_the_others_are() -> None:
     """It is the first time that counts: a line that was copied is not copied for ever."""
-    seen = RecentIds(2)
+    recent = RecentIds(2)
 
-    assert [seen.again(one) for one in ["a", "b", "a", "c", "d", "a"]] == [False, False, True, False, False, False]
+    assert [recent.check_and_add(one) for one in ["a", "b", "a", "c", "d", "a"]] == [
+        False,
+        False,
+        True,
+        False,
+        False,
+        False,
+    ]
