@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser.conftest import Watched
 from tests.browser.receiver import Receiver, event
-from tests.missioncontrol.test_pages_hostile import PAYLOADS, spoilt
+from tests.missioncontrol.pages.test_hostile import PAYLOADS, spoilt
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

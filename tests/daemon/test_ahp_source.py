@@ -17,17 +17,17 @@ from config.settings import MissionControl, Settings, Source
 from exporter.core.events.redaction import Masked, Redacted
 from exporter.daemon.running import Redactors
 from exporter.errors import Exit
-from tests.core.ahp_scripted import SESSION_NAME, STEPS, ScriptedHost
-from tests.core.test_ahp_properties import gaps, happened, told
+from tests.core.ahp.scripted import SESSION_NAME, STEPS, ScriptedHost
+from tests.core.ahp.test_properties import gaps, happened, told
 from tests.daemon.exchange import Request
 from tests.daemon.peer import Peer
 from tests.daemon.station import Exporter, Station, never, until
 from tests.otel.receiver import Receiver
 from tests.otel.reply import Reply
-from tests.sources.ahp_server import TOKEN, Server, serving
-from tests.sources.rpc_server import SESSION as RPC_SESSION
-from tests.sources.rpc_server import MadeUpServer
-from tests.sources.rpc_server import event as rpc_event
+from tests.sources.ahp.server import TOKEN, Server, serving
+from tests.sources.rpc.server import SESSION as RPC_SESSION
+from tests.sources.rpc.server import MadeUpServer
+from tests.sources.rpc.server import event as rpc_event
 
 pytestmark = pytest.mark.anyio
 BOTH = pytest.mark.parametrize("version", [1, "0.9.0"], ids=["classic", "chat"])

@@ -17,7 +17,7 @@ from exporter.missioncontrol.http.server import serve_http
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from exporter.sources.tap.source import socket_path
 from tests.daemon.station import Station, until
-from tests.sources.rpc_server import SESSION, MadeUpServer
+from tests.sources.rpc.server import SESSION, MadeUpServer
 
 pytestmark = pytest.mark.anyio
 

@@ -17,7 +17,7 @@ from exporter.errors import Exit
 from tests.daemon.exchange import Reply, Request
 from tests.daemon.peer import Peer
 from tests.daemon.station import Exporter, Station, never, until
-from tests.sources.rpc_server import SESSION, MadeUpServer, event
+from tests.sources.rpc.server import SESSION, MadeUpServer, event
 
 pytestmark = pytest.mark.anyio
 

@@ -87,7 +87,7 @@ COLUMN: Final = Trial(
             '          <td data-name="Branch">{{ session.branch or "" }}</td>',
         ),
     ),
-    ("tests/missioncontrol/test_pages.py",),
+    ("tests/missioncontrol/pages/test_pages.py",),
 )
 SINK: Final = Trial(
     "a sink",

@@ -5,7 +5,7 @@ import json
 import threading
 from typing import Any, Final
 
-from tests.sources.rpc_server import SESSION, MadeUpServer, Refusal
+from tests.sources.rpc.server import SESSION, MadeUpServer, Refusal
 
 SECONDS_MAX: Final = 10
 

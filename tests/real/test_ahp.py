@@ -13,7 +13,7 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from otel.encode.host_logs import log_request
-from tests.core.test_ahp_captures import results, root, spawned, starts, text
+from tests.core.ahp.test_captures import results, root, spawned, starts, text
 from tests.real import install
 from tests.real.ahp_driver import Driver
 from tests.real.ahp_host import CHAT, CLASSIC, AgentHost, host

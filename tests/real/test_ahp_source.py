@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.test_ahp_captures import root, text
+from tests.core.ahp.test_captures import root, text
 from tests.real.ahp_driver import Driver
 from tests.real.ahp_host import CHAT, CLASSIC, TOKEN, AgentHost, host
 from tests.real.cage import Cage, kill, stop

@@ -25,7 +25,7 @@ from redaction.engine import Masked as MaskedLine
 from redaction.errors import RuleError
 from redaction.prefilter.gate import EngineName
 from redaction.rules.examples import expanded
-from tests.core.events import event
+from tests.core.made_events import event
 from tests.wiring.conftest import Configure
 
 TOKEN = expanded("ghp_<base62:30><crc32:6>")

@@ -1,0 +1,95 @@
+"""A store of the version before is taken over with all it has; one of any other version is refused and kept.
+
+`tests/fixtures/before` holds files that the program wrote before its migrations became one schema, and the answers
+that it gave from them.
+"""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+import zstandard
+
+from exporter.errors import StateError
+from exporter.missioncontrol.ingest import write_jobs
+from exporter.missioncontrol.ingest.batch import read_elements, sort_out
+from exporter.missioncontrol.store import tokens
+from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
+from tests.missioncontrol.conftest import Opener
+
+BEFORE: Final = Path(__file__).parents[2] / "fixtures" / "before"
+NOW: Final = "2026-11-18T10:00:00.000Z"
+
+
+@pytest.fixture
+def before(store_path: Path) -> Path:
+    store_path.parent.mkdir(parents=True)
+    store_path.write_bytes(zstandard.decompress((BEFORE / "mission-control.db.zst").read_bytes()))
+    return store_path
+
+
+def schema_of(path: Path) -> dict[str, Any]:
+    """Return the columns of every table, and the definition of every index."""
+    with closing(sqlite3.connect(path)) as database:
+        found = database.execute("SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+        return {
+            name: database.execute(f"PRAGMA table_info({name})").fetchall() if kind == "table" else sql
+            for name, kind, sql in found
+        } | {"version": database.execute("PRAGMA user_version").fetchone()}
+
+
+@pytest.mark.anyio
+async def test_a_store_of_the_version_before_answers_as_it_did(before: Path, open_client: Opener) -> None:
+    answers: dict[str, Any] = json.loads((BEFORE / "answers.json").read_text(encoding="utf-8"))
+    with Store(before) as store:
+        async with open_client(store) as client:
+            found = {path: (await client.get(path)).json() for path in answers}
+            large: httpx.Response = await client.get("/api/v1/sessions/first/events/e5")
+            gone = await client.get("/api/v1/sessions/gone")
+
+        assert store.notices == []
+        assert store.do(tokens.any_in_force)
+    assert found == answers
+    assert large.json()["data"]["result"]["content"] == "long " * 5000
+    assert gone.status_code == 410
+
+
+def test_a_store_of_the_version_before_goes_on(before: Path) -> None:
+    with Store(before) as store:
+        late = b'{"type":"user.message","id":"b1","timestamp":"2026-11-18T10:00:01.000Z","data":{}}'
+        batch = sort_out(read_elements(b'{"events":[' + late + b"]}"), event_bytes_max=1 << 20)
+        stored = store.do(lambda database: write_jobs.store_batch(database, "second", batch, NOW))
+        rows = store.do(
+            lambda database: database.execute("SELECT n, id FROM events WHERE session = 2 ORDER BY place, n").fetchall()
+        )
+
+    assert (stored.ack.count, stored.ack.last_event_id) == (3, "b3")
+    # Twelve rows were there, of which the deleted session had the last but one: no number is given out twice.
+    assert rows == [(14, "b1"), (10, "b2"), (11, "b3")]
+
+
+def test_a_new_store_has_the_tables_of_the_version_before(before: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.db"
+    with Store(new):
+        pass
+
+    assert schema_of(new) == schema_of(before)
+
+
+@pytest.mark.parametrize(("version", "age"), [(1, "an earlier"), (9, "an earlier"), (11, "a newer")])
+def test_a_store_of_another_version_is_refused_by_name_and_kept(before: Path, version: int, age: str) -> None:
+    with closing(sqlite3.connect(before)) as database:
+        database.execute(f"PRAGMA user_version = {version}")
+        database.commit()
+    bytes_before = before.read_bytes()
+
+    with pytest.raises(StateError, match=f"{age} version of this program: schema {version}, not 10") as raised:
+        Store(before)
+
+    assert raised.value.hint
+    assert before.read_bytes() == bytes_before
+    assert [path.name for path in before.parent.iterdir() if path.suffix == ".db"] == [before.name]
