@@ -53,7 +53,7 @@ _decoders: Final[dict[type, Any]] = {}
 def read(line: bytes) -> Event | None:
     """Return the event of a line, or None when it holds none: no JSON object, or one without a type and an id.
 
-    An empty type is one that nobody knows; an id is never empty.
+    An empty type counts as unknown; an id is never empty.
     """
     try:
         event: Event | None = _decode_event(line)

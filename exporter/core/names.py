@@ -54,9 +54,9 @@ _KNOWN: Final = (
 
 def drops_history(url: str, signal: str) -> str | None:
     """Return what is known about an address that takes a signal and does not keep history as it is, None if nothing."""
-    for part, of_signal, told in _KNOWN:
+    for part, of_signal, fact in _KNOWN:
         if part in url and of_signal in ("", signal):
-            return told
+            return fact
     return None
 
 

@@ -1,6 +1,6 @@
 """Protocol buffers by hand: the few pieces that OTLP is made of, written fast and read leniently.
 
-What we write is ours, so it is joined from bytes. What we read came from somebody else: a message that makes no sense
+Our own messages are joined from bytes. Received messages are untrusted: a message that makes no sense
 has no fields; nothing here raises.
 """
 

@@ -117,8 +117,8 @@ class HttpSender:
 def _httpx() -> "ModuleType":
     """Import httpx when it is first needed.
 
-    httpx 0.28 imports its own command line, and rich and pygments with it, wherever click is installed; told that
-    there is no such module it does without, as it does where click is missing.
+    httpx 0.28 imports its own command line, and rich and pygments with it, wherever click is installed; if
+    that module is marked as missing, httpx works without it, as it does where click is missing.
     """
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None means: not there
     return importlib.import_module("httpx")

@@ -251,7 +251,7 @@ def test_only_what_is_live_when_a_file_has_the_rest(make_copilot: MakeCopilot, t
 
 
 @pytest.mark.parametrize(
-    ("token", "said"), [("wrong", "refused the token"), (None, "wants a token"), ("right-token", "following")]
+    ("token", "said"), [("wrong", "refused the token"), (None, "requires a token"), ("right-token", "following")]
 )
 def test_a_token_is_asked_for(token: str | None, said: str, make_copilot: MakeCopilot, tmp_path: Path) -> None:
     with (

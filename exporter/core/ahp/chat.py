@@ -89,8 +89,8 @@ class Chat:
     possible, an `exporter.gap` event reports it.
     """
 
-    def __init__(self, place: TurnOwner, checkpoint: Checkpoint) -> None:
-        self.owner = place
+    def __init__(self, owner: TurnOwner, checkpoint: Checkpoint) -> None:
+        self.owner = owner
         self.checkpoint = checkpoint
         self.chat_state = ChatState()
         self.last_seq = -1  # serverSeq of the last message applied to `chat_state`
@@ -220,11 +220,8 @@ class Chat:
         elif not renumber(recorded, turn):
             self._gap("the text of a turn is another than it was", self.checkpoint.count, self.checkpoint.count + 1)
             parts = turn.get("responseParts")
-            recorded.parts = (
-                {n: len(text(p, "content")) for n, p in enumerate(parts) if isinstance(p, dict)}
-                if isinstance(parts, list)
-                else {}
-            )
+            parts = parts if isinstance(parts, list) else []
+            recorded.parts = {n: len(text(p, "content")) for n, p in enumerate(parts) if isinstance(p, dict)}
 
     def _rewind(self, place: int, reason: str) -> None:
         self._gap(reason, place, self.checkpoint.count + bool(self.checkpoint.open.begun))

@@ -2,7 +2,7 @@
 
 Classic (1, 0.1 to 0.3) has one conversation per session, in the session's own state; from 0.2 on every message names
 its `channel`. Chat (0.4 to 0.9) has several per session, each with a channel of its own. 1.x is read like chat: what
-it adds is opt-in, and what is not known is passed over.
+it adds is opt-in, and unknown parts are ignored.
 """
 
 import re
@@ -29,7 +29,7 @@ _CONVERSATION: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a host speaks: whether messages name channels, chats have their own, and history is paged by cursor."""
+    """The properties of a dialect: messages name channels, chats have channels, history is paged by cursor."""
 
     name: str
     has_channels: bool
@@ -77,7 +77,7 @@ ONE: Final = Dialect("1.x", has_channels=True, has_chats=True, has_cursors=True)
 
 
 def dialect_of(version: Any) -> Dialect | None:
-    """Return how a host speaks that answered with this version; None for one that we cannot read."""
+    """Return the dialect of a protocol version, None if it is not supported."""
     if version == CLASSIC_VERSION and not isinstance(version, bool):
         return CLASSIC
     match = _VERSION.fullmatch(version) if isinstance(version, str) else None

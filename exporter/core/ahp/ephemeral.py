@@ -33,8 +33,8 @@ class TextBatch:
     def draft(self) -> Draft:
         """Return the event with all pieces."""
         shown = [_delta(TEXT_ACTIONS[self._kind], self._identity, "".join(self._pieces))]
-        place = self._chat.owner
-        return _drafts(place.chat, shown, self._seq, self._now, place.agent)[0]
+        owner = self._chat.owner
+        return _drafts(owner.chat, shown, self._seq, self._now, owner.agent)[0]
 
 
 def of_chat(chat: Chat, action: Json, applied: Applied, seq: int, now: float) -> list[Draft]:
@@ -105,10 +105,10 @@ def usage_agent(action: Json) -> str:
     return text(mapping(mapping(mapping(action, "usage"), "_meta"), "vscode.modelCall"), "agentId")
 
 
-def _drafts(place: str, shown: list[tuple[str, Json]], seq: int, now: float, agent: str | None) -> list[Draft]:
+def _drafts(source: str, shown: list[tuple[str, Json]], seq: int, now: float, agent: str | None) -> list[Draft]:
     at = moment(now)
     return [
-        Draft(id_of(place, "passing", seq, number), type, at, data, agent, is_ephemeral=True)
+        Draft(id_of(source, "passing", seq, number), type, at, data, agent, is_ephemeral=True)
         for number, (type, data) in enumerate(shown)
     ]
 

@@ -38,18 +38,6 @@ TELEMETRY_LEVEL: Final = "info"
 
 
 @dataclass(slots=True)
-class HostCounts:
-    """Counts of received messages, for the status."""
-
-    actions: int = 0
-    invalid: int = 0
-    host_requests: int = 0
-    restarts: int = 0
-    reconnected: int = 0
-    dropped: int = 0
-
-
-@dataclass(slots=True)
 class HostObserver:
     """The protocol state of one host. The caller sends `outgoing`, stores `take()`, and reconnects after `failure`.
 
@@ -67,7 +55,8 @@ class HostObserver:
     is_hopeless: bool = False
     is_ready: bool = False
     notice: str = ""
-    counts: HostCounts = field(default_factory=HostCounts)
+    invalid_frames: int = 0
+    restarts: int = 0
     _last_seq: int = 0
     _previous_seq: int | None = None
     _number: int = 0
@@ -113,7 +102,6 @@ class HostObserver:
             else:
                 request.on_error(message, now)
         elif isinstance(message, HostRequest):
-            self.counts.host_requests += 1
             self.outgoing.append(requests.refuse(message.id, message.method))
         else:
             assert isinstance(message, InvalidFrame)
@@ -163,7 +151,6 @@ class HostObserver:
 
     def _reconnected(self, result: Any, now: float) -> None:
         given = result if isinstance(result, dict) else {}
-        self.counts.reconnected += 1
         for uri in strings(given, "missing"):
             self.subscriptions.mark_missing(uri, now)
         self._subscribe_all(None, now)
@@ -192,7 +179,7 @@ class HostObserver:
     def _check_restart(self, seq: int) -> None:
         """Detect a restart: the first serverSeq of a connection is lower than the last of the connection before."""
         if self._previous_seq is not None and seq < self._previous_seq:
-            self.counts.restarts += 1
+            self.restarts += 1
             self._last_seq = seq
         self._previous_seq = None
         self._last_seq = max(self._last_seq, seq)
@@ -213,7 +200,6 @@ class HostObserver:
             if self.on_telemetry is not None:
                 self.on_telemetry(message.method, message.raw)
         elif message.method == "action":
-            self.counts.actions += 1
             seq = number(message.params, "serverSeq") or 0
             self._last_seq = max(self._last_seq, seq)
             if message.params.get("rejectionReason") is None:
@@ -235,9 +221,7 @@ class HostObserver:
             self._check_restart(seq)
 
     def _queue(self, added: list[PendingRequest]) -> None:
-        free = WAITING_MAX - len(self._waiting)
-        self.counts.dropped += max(0, len(added) - free)
-        self._waiting.extend(added[:free])
+        self._waiting.extend(added[: WAITING_MAX - len(self._waiting)])
 
     def _request(self, request: PendingRequest, now: float) -> None:
         self._queue([request])
@@ -258,7 +242,7 @@ class HostObserver:
             self.outgoing.append(request.write(self._number))
 
     def _count_invalid(self, reason: str) -> None:
-        self.counts.invalid += 1
+        self.invalid_frames += 1
         self.notice = f"the host sent an invalid message: {reason}"
-        if self.counts.invalid % INVALID_FRAMES_MAX == 0:
+        if self.invalid_frames % INVALID_FRAMES_MAX == 0:
             self.failure = "the host sends too many invalid messages: is it an agent host?"

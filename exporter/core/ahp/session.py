@@ -117,15 +117,15 @@ class Session:
         uri, origin = text(summary, "resource"), mapping(summary, "origin")
         if not uri or uri in self.chats or len(self.chats) >= CHATS_MAX:
             return None
-        place = TurnOwner(uri, session=self.id, children=self._children, announced=self._announced)
+        owner = TurnOwner(uri, session=self.id, children=self._children, announced=self._announced)
         if origin.get("kind") == "tool" and uri != self.default_chat:
             parent = text(origin, "chat")
-            place.agent, place.call, place.title = uri, text(origin, "toolCallId"), text(summary, "title")
-            place.parent = parent if parent and parent != self.default_chat else None
-            self._children.setdefault(place.call, {}).update(resource=uri, title=place.title)
-        self.chats[uri] = Chat(place, self.saved.checkpoints.setdefault(uri, Checkpoint()))
-        if place.agent is not None:
-            self.emit(self._parent_drafts(place, now))
+            owner.agent, owner.call, owner.title = uri, text(origin, "toolCallId"), text(summary, "title")
+            owner.parent = parent if parent and parent != self.default_chat else None
+            self._children.setdefault(owner.call, {}).update(resource=uri, title=owner.title)
+        self.chats[uri] = Chat(owner, self.saved.checkpoints.setdefault(uri, Checkpoint()))
+        if owner.agent is not None:
+            self.emit(self._parent_drafts(owner, now))
         return uri
 
     def children_in(self, chat: Chat, turns: list[Json]) -> list[Json]:
@@ -143,8 +143,8 @@ class Session:
                     found.append({"resource": uri, "title": text(content, "title"), "origin": origin})
         return found
 
-    def _parent_drafts(self, place: TurnOwner, now: float) -> list[Draft]:
-        parent = self.chats.get(place.parent or self.default_chat)
+    def _parent_drafts(self, owner: TurnOwner, now: float) -> list[Draft]:
+        parent = self.chats.get(owner.parent or self.default_chat)
         return parent.write_turns(now) if parent is not None else []
 
     def replace_chat(self, chat: Chat, state: Json, seq: int, now: float, *, has_cursors: bool) -> None:
@@ -155,15 +155,15 @@ class Session:
 
     def add_drafts(self, chat: Chat, new: list[Draft], now: float) -> None:
         """Emit the events of a conversation; its agent's `subagent.started` comes first."""
-        place = chat.owner
-        if new and place.agent is not None and place.call not in self._announced:
-            self.emit(self._parent_drafts(place, now))
-            if place.call not in self._announced:
-                self._announced.add(place.call)
-                parent = self.chats.get(place.parent or "")
-                where = parent.owner if parent else TurnOwner("", session=self.id, children=self._children)
-                child = self._children.get(place.call) or {"resource": place.chat}
-                self.emit([announce(where, place.call, child, {}, new[0].at)])
+        owner = chat.owner
+        if new and owner.agent is not None and owner.call not in self._announced:
+            self.emit(self._parent_drafts(owner, now))
+            if owner.call not in self._announced:
+                self._announced.add(owner.call)
+                parent = self.chats.get(owner.parent or "")
+                parent_owner = parent.owner if parent else TurnOwner("", session=self.id, children=self._children)
+                child = self._children.get(owner.call) or {"resource": owner.chat}
+                self.emit([announce(parent_owner, owner.call, child, {}, new[0].at)])
         self.emit(new)
         if any(draft.type == "assistant.turn_end" for draft in new):
             self.identify("")

@@ -1,5 +1,6 @@
 """The states of a tool call, as the host's own reducer goes through them."""
 
+from collections.abc import Callable
 from typing import Final
 
 from exporter.core.ahp.values import Json, mapping, text
@@ -19,30 +20,9 @@ _ASKED: Final = ("toolInput", "confirmationTitle", "riskAssessment", "edits", "e
 
 
 def change(call: Json, kind: str, action: Json) -> Json:
-    """Return a tool call as an action leaves it; the same object when the action does nothing to it."""
-    status = text(call, "status")
-    if kind == "toolCallDelta":
-        return _delta(call, action) if status == STREAMING else call
-    if kind == "toolCallReady":
-        return _ready(call, action) if status in (STREAMING, RUNNING, PENDING) else call
-    if kind == "toolCallConfirmed":
-        return _confirmed(call, action) if status == PENDING else call
-    if kind == "toolCallComplete":
-        return _complete(call, action) if status in (RUNNING, PENDING, AUTH) else call
-    if kind == "toolCallResultConfirmed":
-        return _result_confirmed(call, action) if status == PENDING_RESULT else call
-    if kind == "toolCallContentChanged":
-        return {**call, **_meta(action), "content": action.get("content")} if status == RUNNING else call
-    if kind == "toolCallAuthRequired":
-        is_mcp = text(mapping(call, "contributor"), "kind") == "mcp"
-        return (
-            {**call, **_meta(action), "status": AUTH, "auth": action.get("auth")}
-            if status == RUNNING and is_mcp
-            else call
-        )
-    if kind == "toolCallAuthResolved" and status == AUTH:
-        return {key: value for key, value in {**call, **_meta(action), "status": RUNNING}.items() if key != "auth"}
-    return call
+    """Return a tool call as an action leaves it; the same object when the action has no effect on it."""
+    statuses, apply = _CHANGES.get(kind, ((), None))
+    return apply(call, action) if apply is not None and text(call, "status") in statuses else call
 
 
 def skip(call: Json) -> Json:
@@ -120,3 +100,30 @@ def _meta(action: Json) -> Json:
 
 def _pick(holder: Json, keys: tuple[str, ...]) -> Json:
     return {key: holder[key] for key in keys if holder.get(key) is not None}
+
+
+def _content_changed(call: Json, action: Json) -> Json:
+    return {**call, **_meta(action), "content": action.get("content")}
+
+
+def _auth_required(call: Json, action: Json) -> Json:
+    if text(mapping(call, "contributor"), "kind") != "mcp":
+        return call
+    return {**call, **_meta(action), "status": AUTH, "auth": action.get("auth")}
+
+
+def _auth_resolved(call: Json, action: Json) -> Json:
+    return {key: value for key, value in {**call, **_meta(action), "status": RUNNING}.items() if key != "auth"}
+
+
+# The statuses in which an action has an effect, and the effect.
+_CHANGES: Final[dict[str, tuple[tuple[str, ...], Callable[[Json, Json], Json] | None]]] = {
+    "toolCallDelta": ((STREAMING,), _delta),
+    "toolCallReady": ((STREAMING, RUNNING, PENDING), _ready),
+    "toolCallConfirmed": ((PENDING,), _confirmed),
+    "toolCallComplete": ((RUNNING, PENDING, AUTH), _complete),
+    "toolCallResultConfirmed": ((PENDING_RESULT,), _result_confirmed),
+    "toolCallContentChanged": ((RUNNING,), _content_changed),
+    "toolCallAuthRequired": ((RUNNING,), _auth_required),
+    "toolCallAuthResolved": ((AUTH,), _auth_resolved),
+}

@@ -41,9 +41,9 @@ class TurnWriter:
     """
 
     def __init__(
-        self, place: TurnOwner, checkpoint: Checkpoint, turn: Json, now: float, *, has_ended: bool, start: int = 0
+        self, owner: TurnOwner, checkpoint: Checkpoint, turn: Json, now: float, *, has_ended: bool, start: int = 0
     ) -> None:
-        self._owner = place
+        self._owner = owner
         self._checkpoint = checkpoint
         self._recorded = checkpoint.open
         self._turn = turn
@@ -79,7 +79,7 @@ class TurnWriter:
         return self._drafts
 
     def _begin(self) -> None:
-        turn, place = self._turn, self._owner
+        turn, owner = self._turn, self._owner
         message = mapping(turn, "message") or mapping(turn, "userMessage")
         asked, origin = prompt(turn), text(mapping(message, "origin"), "kind", "user")
         model = text(mapping(message, "model"), "id") or text(message, "model")
@@ -96,7 +96,7 @@ class TurnWriter:
         if origin == "systemNotification":
             self._add("notification", asked, "system.notification", _notification(asked), self._started_at)
         else:
-            source = origin if place.agent is None else f"agent-{place.parent or place.session}"
+            source = origin if owner.agent is None else f"agent-{owner.parent or owner.session}"
             data: Json = {"content": asked, "source": source, "attachments": objects(message, "attachments")}
             self._add("user", asked, "user.message", data, self._started_at)
         self._add("start", "", "assistant.turn_start", {"turnId": str(self._checkpoint.count)}, self._started_at)
@@ -148,10 +148,10 @@ class TurnWriter:
         elif state == "error" and not has_error_part:
             self._add("error", resumed, "session.error", _error(error), self._ended)
         self._add("end", resumed, "assistant.turn_end", {"turnId": str(self._checkpoint.count)}, self._ended)
-        place = self._owner
-        if place.agent is not None and self._checkpoint.count == 0 and not resumed:
-            name = text(place.children.get(place.call), "agentName") or "agent"
-            data: Json = {"toolCallId": place.call, "agentName": name, "agentDisplayName": place.title or name}
+        owner = self._owner
+        if owner.agent is not None and self._checkpoint.count == 0 and not resumed:
+            name = text(owner.children.get(owner.call), "agentName") or "agent"
+            data: Json = {"toolCallId": owner.call, "agentName": name, "agentDisplayName": owner.title or name}
             if state in ("cancelled", "error"):
                 data["error"] = text(error, "message") or state
                 self._add("subagent end", "", "subagent.failed", data, self._ended)
@@ -168,7 +168,7 @@ class TurnWriter:
         self._drafts.append(Draft(identity, type, at or self._at, data, self._owner.agent))
 
 
-def announce(place: TurnOwner, identity: str, child: Json, call: Json, at: str) -> Draft:
+def announce(owner: TurnOwner, identity: str, child: Json, call: Json, at: str) -> Draft:
     """Return the `subagent.started` event, as an event of the conversation that started the sub-agent."""
     content, meta = _child_in(call) or {}, mapping(call, "_meta")
     name = text(content, "agentName") or text(meta, "subagentAgentName") or "agent"
@@ -179,10 +179,10 @@ def announce(place: TurnOwner, identity: str, child: Json, call: Json, at: str) 
         "agentDisplayName": title,
         "agentDescription": text(content, "description") or text(meta, "subagentDescription") or text(child, "title"),
     }
-    if place.agent is not None:
-        data["parentId"] = place.agent
-    place.children.setdefault(identity, {"resource": text(child, "resource"), "title": title})["agentName"] = name
-    return Draft(id_of(place.session, "subagent", identity), "subagent.started", at, data, text(child, "resource"))
+    if owner.agent is not None:
+        data["parentId"] = owner.agent
+    owner.children.setdefault(identity, {"resource": text(child, "resource"), "title": title})["agentName"] = name
+    return Draft(id_of(owner.session, "subagent", identity), "subagent.started", at, data, text(child, "resource"))
 
 
 def result_of(call: Json) -> Json:

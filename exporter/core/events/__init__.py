@@ -2,5 +2,5 @@
 
 lines, envelope, types, json_scanner   bytes to an event, leniently
 redaction, exempt_files, projection, live_text   what redactors and readers are asked; live text that comes in pieces
-summary, digest   what a session is, told from its events; the sum that compares two places
+summary, digest   the summary of a session, computed from its events; the digest that compares two sides
 """

@@ -175,7 +175,7 @@ def _plain_key(key: bytes) -> bytes:
 
 _LEVELS_MAX: Final = 4
 _DIGITS_MAX: Final = 4_000
-# Escaped backslashes and whole pairs are passed over, so that the group is half of a pair and nothing else.
+# Escaped backslashes and whole pairs are skipped, so that the group matches half of a pair only.
 _HALF: Final = re.compile(
     rb"(?:\\\\)++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )

@@ -53,7 +53,7 @@ class ExemptFiles:
         self._calls: OrderedDict[str, bool] = OrderedDict()
 
     def places(self, line: bytes) -> tuple[str, ...]:
-        """Return the JSON Pointers of what is exempt in this event, and remember the tool calls it tells of."""
+        """Return the JSON Pointers of the exempt parts of an event, and remember its tool calls."""
         if _CALL_ID not in line:
             return ()
         try:

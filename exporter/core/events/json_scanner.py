@@ -4,7 +4,7 @@ msgspec refuses lone surrogate escapes, deep nesting and text after the first va
 hold. This scanner accepts exactly JSON's grammar with those three allowed. It is iterative, so depth costs memory and
 not the stack, and it never builds objects: the bytes are the result.
 
-What holds no container in a container is passed over by one regular expression. All else takes a step in Python for
+Containers without nested containers are skipped by one regular expression. All else takes a step in Python for
 each part, and one call takes no more than `STEPS_MAX` of them, nor more than `DEPTH_MAX` levels: what is beyond was
 made to be slow. Real events have under a thousand such parts, and under a hundred levels.
 """

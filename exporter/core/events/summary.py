@@ -59,7 +59,7 @@ class Summary(msgspec.Struct, kw_only=True, omit_defaults=True):
     totals: dict[str, float] = {}
 
     def add(self, event: SummaryEvent, now: str = _EVER, instead: str | None = None) -> None:
-        """Take one durable event in. Data of an unexpected shape is passed over, never an error.
+        """Add one durable event. Data of an unexpected shape is ignored, never an error.
 
         A time after `now` is that of a wrong clock and counts as `instead`, or as `now`.
         """

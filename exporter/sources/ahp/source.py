@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from exporter.core.ahp.errors import explain_handshake
-from exporter.core.ahp.observer import HostCounts, HostObserver
+from exporter.core.ahp.observer import HostObserver
 from exporter.core.ahp.session import Hooks
 from exporter.core.ahp.subscriptions import Subscriptions, Wanted
 from exporter.errors import SettingsError
@@ -54,7 +54,8 @@ class AhpStatus:
     problems: dict[str, str] = field(default_factory=dict)
     notice: str = ""
     counts: Counts = field(default_factory=Counts)
-    heard: HostCounts = field(default_factory=HostCounts)
+    invalid_frames: int = 0
+    restarts: int = 0
 
 
 class AhpSource:
@@ -101,7 +102,8 @@ class AhpSource:
     def status(self) -> AhpStatus:
         """Return the present state; it contains no secret."""
         status, observer = self._status, self._observer
-        status.version, status.notice, status.heard = observer.version, observer.notice, observer.counts
+        status.version, status.notice = observer.version, observer.notice
+        status.invalid_frames, status.restarts = observer.invalid_frames, observer.restarts
         status.dialect = observer.dialect.name if observer.dialect else ""
         status.sessions = [session.name for session in self._subscriptions.sessions]
         status.problems = dict(self._subscriptions.problems)

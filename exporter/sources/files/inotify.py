@@ -199,7 +199,7 @@ class InotifyWatcher:
             elif name:
                 paths, text = list(self._paths.get(watch, ())), os.fsdecode(name)
                 reports.extend(Changed(path, text) for path in paths)
-                # A deleted directory that somebody has open gives no report of its own until it is closed.
+                # A deleted directory that a process has open gives no report of its own until it is closed.
                 if mask & IN_DELETE and mask & IN_ISDIR:
                     children = [f"{path}{os.sep}{text}" for path in paths]
                     reports.extend(self._check([child for child in children if child in self._watches]))

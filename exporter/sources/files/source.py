@@ -13,13 +13,13 @@ from exporter.sources.files.watch import Changed, Lost, Watcher
 
 WORKSPACE_NAME: Final = "workspace.yaml"
 WATCHED_NAMES: Final = frozenset((EVENTS_NAME, WORKSPACE_NAME))
-# Names the CLI gives its sessions are UUIDs; a name with a dot is a lock, a backup or a temporary of somebody.
+# Names the CLI gives its sessions are UUIDs; a name with a dot is a lock, a backup or a temporary file.
 _SESSION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 RESCAN_SECONDS: Final = 30.0
 
 
 class FileSource:
-    """Tells, on the event loop, which session files are there and which may have changed.
+    """Reports, on the event loop, which session files exist and which may have changed.
 
     `on_change(file)` is called after `file` was looked at again: for every session at `start`, then whenever its
     file or its directory changed. Nothing is missed for longer than `RESCAN_SECONDS`, whatever the watcher loses.
@@ -87,7 +87,7 @@ class FileSource:
         except OSError:
             names = []
             self._root_watched = False
-        for name in sorted(names, key=self._age_of_new):  # who starts with a long history sees the newest first
+        for name in sorted(names, key=self._age_of_new):  # newest first, for users with a long history
             self._look(name)
         for name in self.sessions.keys() - set(names):
             self._refresh(self.sessions[name])

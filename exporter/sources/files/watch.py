@@ -1,7 +1,7 @@
-"""Tells that something in a watched directory may have changed, by the best means that this machine has.
+"""Reports possible changes in watched directories, by the best means of this machine.
 
 Rules that keep every watcher simple, and that the contract suite checks on each:
-- A report is a hint to look, never a fact: whoever receives it looks at the file. Several changes may be one report.
+- A report is a hint, never a fact: its receiver checks the file. Several changes may be one report.
 - Only the entries of a watched directory are reported, not what is below them.
 - A change after `add` has returned is reported; so a caller adds first and looks afterwards.
 - After `Changed(directory, "")` the directory is not watched any more; what was watched below it is reported likewise.

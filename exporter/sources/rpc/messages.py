@@ -49,7 +49,7 @@ class Pushed(msgspec.Struct, frozen=True, gc=False):
 
 
 class Listed(msgspec.Struct, frozen=True, gc=False):
-    """A session that `session.list` tells of."""
+    """A session in the response to `session.list`."""
 
     sessionId: str  # noqa: N815  the wire's own name
     modifiedTime: str = ""  # noqa: N815  the wire's own name

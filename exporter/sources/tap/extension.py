@@ -1,7 +1,7 @@
-"""Puts the tap's extension where the CLI looks for it, tells how it is, and takes it away again.
+"""Installs the tap's extension for the CLI, reports its state, and removes it.
 
 It writes only in one directory of its own, which it knows by a marker with the hash of what it wrote. What has no
-such marker, or was changed since, is somebody else's: it is neither overwritten nor removed.
+such marker, or was changed since, is not ours: it is neither overwritten nor removed.
 """
 
 import hashlib
@@ -92,7 +92,7 @@ def install(directory: Path, *, state_dir: Path | None) -> bool:
         return False
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        # The marker goes last and comes off first: what a crash leaves is not taken for somebody else's work.
+        # The marker goes last and comes off first: what a crash leaves is not mistaken for a foreign file.
         for name in (POINTER, PROGRAM, MARKER):
             if name in wanted:
                 beside = directory / f".{name}.new"

@@ -152,7 +152,7 @@ Metrics: TypeAlias = list[tuple[Instrument, list[AnyPoint]]]
 class MetricStream:
     """How a stream is counted. `session_label` gives every session series of its own.
 
-    No more than `series_max` sets of labels are told apart per instrument, the rest is one more series. No more than
+    At most `series_max` sets of labels are distinguished per instrument; the rest is one more series. No more than
     about `cells_max` spans of time of all series together wait to be sent: the spans grow instead.
     """
 
@@ -203,7 +203,7 @@ class Aggregate:
         return bool(self._sums.cells or self._sums.ready)
 
     def add(self, measurements: Iterable[Measurement]) -> None:
-        """Add measurements; those of instruments that the stream's convention has not are passed over."""
+        """Add measurements; those of instruments outside the stream's convention are ignored."""
         sums, width_ns = self._sums, self._sums.width_ns
         series: dict[tuple[Instrument, Labels], _Series | None] = {}
         for measurement in measurements:
@@ -295,7 +295,7 @@ class Aggregate:
         return loaded
 
     def _hidden_positions(self, instrument: Instrument) -> tuple[int, ...] | None:
-        """Return the places of the labels that are not told, or None for an instrument that is not sent at all."""
+        """Return the positions of hidden labels, None for an instrument that is not sent."""
         stream = self._stream
         if "both" not in (instrument.semconv, stream.semconv) and instrument.semconv != stream.semconv:
             return None

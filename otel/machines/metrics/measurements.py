@@ -69,8 +69,8 @@ _Labels: TypeAlias = "tuple[str | bool | int | float | None, ...]"
 
 
 class _Packed(msgspec.Struct, array_like=True, gc=False):
-    """A column for each field. A number that its name alone decides tells the instrument; labels and contexts are
-    told once and referred to by their places.
+    """A column for each field. An instrument is identified by a number derived from its name; labels and
+    contexts are stored once and referenced by position.
     """
 
     numbers: list[int]

@@ -107,7 +107,7 @@ class SessionTotals:
         self._written[model] = (calls + 1, total + tokens)
 
     def shut_down(self, event: Event, provider: Value, meter: Meter) -> None:
-        """Count what a `session.shutdown` says and nobody has counted."""
+        """Count the totals of a `session.shutdown` beyond what was counted already."""
         said = payload(event, _Shutdown)
         unnamed = self._written.pop("", (0, 0))
         for name, metric in said.model_metrics.items():

@@ -165,8 +165,8 @@ def _hook_end(state: TraceState, event: Event, now: int) -> Context | None:
     hook = payload(event, Hook)
     state.agents.assign_hook(event, hook)
     agent = state.agent_of(event)
-    told = (agent.chat or agent.span) if agent is not None and not agent.ended else None
-    context = state.waits.hook_ended(hook, told, now)
+    open_span = (agent.chat or agent.span) if agent is not None and not agent.ended else None
+    context = state.waits.hook_ended(hook, open_span, now)
     if context is None and agent is None:
         state.waits.hold_hook(event, hook, now)
     return context or state.context_of(event)
@@ -181,14 +181,14 @@ def _subagent_ended(state: TraceState, event: Event, now: int) -> Context | None
 
 
 def _skill(state: TraceState, event: Event, now: int) -> Context | None:
-    name, told = skill(event)
+    name, span_event = skill(event)
     agent = state.agent_of(event)
     if agent is None or agent.ended:
         return agent.span.context if agent is not None else None
     agent.skill = name
     if state.spans.content:
-        fill(told[1], (names.SKILL_CONTENT, payload(event, TextPayload).content))
-    add_event(agent.span, now, *told)
+        fill(span_event[1], (names.SKILL_CONTENT, payload(event, TextPayload).content))
+    add_event(agent.span, now, *span_event)
     return agent.span.context
 
 
@@ -206,8 +206,8 @@ def _error(state: TraceState, event: Event, now: int) -> Context | None:
     agent = state.agent_of(event)
     if agent is None or agent.ended:
         return state.context_of(event)
-    agent.error, told = error(event)
-    add_event(agent.span, now, *told)
+    agent.error, span_event = error(event)
+    add_event(agent.span, now, *span_event)
     if agent is state.interactions.root and not agent.in_turn:
         state.close(now)
     return agent.span.context
@@ -227,7 +227,7 @@ def _abort(state: TraceState, event: Event, now: int) -> Context | None:
 def _began(state: TraceState, event: Event, now: int) -> Context | None:
     data = state.interactions.began(event)
     if not (data.session_was_active or data.already_in_use):
-        # Nobody shut the session down, and nobody else has it open: the process before this one died.
+        # The session was not shut down and no other process has it open: the previous process died.
         state.end_all(state.active_ns, crashed=True)
     return _span_event(state, event, now) if event.type == "session.resume" else None
 

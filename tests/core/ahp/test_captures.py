@@ -117,4 +117,4 @@ def test_a_history_read_after_a_restart_adds_nothing() -> None:
     new = [e["data"]["content"] for e in watching.durable()[len(told) :] if e["type"] == "user.message"]
     assert known.isdisjoint(new)  # the file after has sessions that the file before has not
     assert not [e for e in watching.durable() if e["type"] == "exporter.gap"]
-    assert watching.observer.counts.restarts == 1
+    assert watching.observer.restarts == 1

@@ -273,7 +273,7 @@ def test_what_is_no_agent_host_is_said_to_be_none(tmp_path: Path) -> None:
         listening = await asyncio.start_server(answer, "127.0.0.1", 0)
         server.port = listening.sockets[0].getsockname()[1]
         async with listening, observing(server, Store(), tmp_path) as source:
-            await wait_for(lambda: "no WebSocket" in source.status.state, "words")
+            await wait_for(lambda: "does not speak WebSocket" in source.status.state, "words")
         async with observing(server, Store(), tmp_path) as source:
             await wait_for(lambda: "cannot be reached" in source.status.state, "words")
 

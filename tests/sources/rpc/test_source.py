@@ -223,11 +223,11 @@ def test_a_request_to_us_is_answered_and_nothing_is_decided(method: str, code: i
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not the CLI's JSON-RPC"),
-        (b"\x15\x03\x03\x00\x02" * 20, "not the CLI's JSON-RPC"),
-        (frame(b"[]"), "not the CLI's JSON-RPC"),
-        (frame(b'{"hunter2'), "not the CLI's JSON-RPC"),
-        (frame(b"\xff"), "not the CLI's JSON-RPC"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak the CLI's JSON-RPC"),
+        (b"\x15\x03\x03\x00\x02" * 20, "does not speak the CLI's JSON-RPC"),
+        (frame(b"[]"), "does not speak the CLI's JSON-RPC"),
+        (frame(b'{"hunter2'), "does not speak the CLI's JSON-RPC"),
+        (frame(b"\xff"), "does not speak the CLI's JSON-RPC"),
     ],
 )
 def test_what_is_no_cli_server_is_said_and_tried_again(raw: bytes, said: str) -> None:
@@ -253,7 +253,9 @@ def test_the_protocols_it_speaks(protocol: int, ok: bool) -> None:
     play(scenario)
 
 
-@pytest.mark.parametrize(("code", "said"), [(-32001, "wants a token"), (-32002, "refused the token"), (-1, "error -1")])
+@pytest.mark.parametrize(
+    ("code", "said"), [(-32001, "requires a token"), (-32002, "refused the token"), (-1, "error -1")]
+)
 def test_a_refusal_is_said_without_the_servers_words(code: int, said: str) -> None:
     async def scenario(server: MadeUpServer, taker: Taker) -> None:
         def refuse(_: object) -> None:
