@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.events.test_json_scanner import mutated_json
 
 from exporter.core.events.envelope import ID_LENGTH_MAX, Envelope, Piece, Unreadable, decode, is_utf8, pieces, usable_id
+from tests.core.events.test_json_scanner import mutated_json
 from tests.core.made_events import event, is_strict_json
 from tests.core.timing import grows_with_size
 
