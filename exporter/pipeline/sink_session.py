@@ -21,7 +21,7 @@ from exporter.core.delivery.verdict import Accepted, Later, LessCompression, Ver
 from exporter.core.notice import Level
 from exporter.pipeline.progress import UNWRITABLE, LaneProgress
 from exporter.pipeline.sink_state import SinkState
-from exporter.sinks.mission_control import retry_delay_seconds
+from exporter.sinks.retry import retry_delay_seconds
 from exporter.sinks.sink import Registered, Sent
 from exporter.sources.files.session_file import SessionFile
 from exporter.state.marks import StoreUnwritableError

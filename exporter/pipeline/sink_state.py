@@ -13,7 +13,7 @@ from exporter.core.notice import Level, Notice
 from exporter.pipeline.feed import Feed
 from exporter.pipeline.progress import LaneProgress
 from exporter.pipeline.segment_reader import SegmentReader
-from exporter.sinks.mission_control import retry_delay_seconds
+from exporter.sinks.retry import retry_delay_seconds
 from exporter.sinks.sink import Sent, Sink
 from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine, QuarantineFullError

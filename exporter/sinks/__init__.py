@@ -5,4 +5,5 @@ mission_control, embedded   a Mission Control over HTTP, and the one in this pro
 otlp            one signal of an OTLP endpoint
 archive         compressed files with a manifest per session
 transport, threads, trust   HTTP, blocking calls off the event loop, certificates
+retry           how long to wait before a sink is asked again
 """

@@ -1,4 +1,4 @@
-"""The Mission Control sink: its wire, what it negotiates, and the only retry policy there is."""
+"""The Mission Control sink: its wire, and what it negotiates."""
 
 import asyncio
 import hashlib
@@ -8,10 +8,9 @@ from typing import Final
 from urllib.parse import quote
 
 import msgspec
-import tenacity
 
 from exporter.core.delivery.batches import BatchLimits
-from exporter.core.delivery.verdict import Accepted, Later, LessCompression, Verdict, verdict
+from exporter.core.delivery.verdict import WORTH_REPEATING, Accepted, Later, LessCompression, Verdict, verdict
 from exporter.core.names import STORE_HEADER
 from exporter.sinks.sink import Ack, Capabilities, Registered, Registration, Sent, Sink
 from exporter.sinks.transport import HttpAnswer, NoAnswerError, Transport
@@ -25,20 +24,6 @@ BODY_BYTES_MAX: Final = 2 << 20
 FLOOR_EVENT_BYTES_MAX: Final = 8 << 20
 _COMPRESS_FROM_BYTES: Final = 1_024
 _ENCODINGS: Final = ("zstd", "gzip")
-
-# Full jitter from 0.5 s up to a bound that grows to 60 s at the fifteenth failure in a row: five failures are over
-# within six seconds, a long outage costs a request a minute. It never gives up, because the file keeps the events.
-_BACKOFF: Final = tenacity.wait_random_exponential(multiplier=0.5, exp_base=1.4, max=60, min=0.5)
-_NOTHING_TO_RETRY: Final = tenacity.Retrying(stop=tenacity.stop_never)
-
-
-def retry_delay_seconds(failures: int, later: Later) -> float:
-    """Return how long to wait after the `failures`-th failure in a row; a time named by the sink is obeyed."""
-    if later.after_seconds is not None:
-        return later.after_seconds
-    state = tenacity.RetryCallState(_NOTHING_TO_RETRY, fn=None, args=(), kwargs={})
-    state.attempt_number = failures
-    return float(_BACKOFF(state))
 
 
 class _SessionAnswer(msgspec.Struct):
@@ -167,7 +152,7 @@ class MissionControlSink(Sink):
         if not self.capabilities.reports:
             return True
         answer = await self._ask(method, path, msgspec.json.encode(body))
-        return isinstance(answer, HttpAnswer) and answer.status < 500 and answer.status not in (401, 403, 408, 429)
+        return isinstance(answer, HttpAnswer) and answer.status < 500 and answer.status not in WORTH_REPEATING
 
     async def live(self, remote_id: str, lines: Sequence[bytes]) -> None:
         """Show ephemeral events to a receiver that has a live view; nothing waits for them."""

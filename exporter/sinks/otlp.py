@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from exporter.core.delivery.batches import BatchLimits
 from exporter.core.delivery.verdict import (
-    CEILING_SECONDS,
+    ALARM_WAIT_SECONDS,
     Accepted,
     Conflict,
     Deleted,
@@ -148,6 +148,6 @@ def _judge(answer: OtlpAnswer) -> Verdict:
     judged = verdict(answer.status, answer.retry_after, datetime.now(UTC))
     if isinstance(judged, Missing | Deleted | Conflict | LessCompression):
         return Later(
-            f"answered {answer.status}: is this an OTLP endpoint for this signal?", CEILING_SECONDS, alarm=True
+            f"answered {answer.status}: is this an OTLP endpoint for this signal?", ALARM_WAIT_SECONDS, alarm=True
         )
     return judged

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from exporter.core.delivery.verdict import WORTH_REPEATING
 from exporter.core.events.envelope import REFUSALS
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
 from exporter.core.notice import Level, Notice
@@ -25,7 +26,6 @@ GATHER_SECONDS: Final = 0.5
 PAUSE_SECONDS: Final = (1.0, 60.0)
 HELD_BYTES_MAX: Final = 4 << 20
 REQUEST_BYTES_MAX: Final = 1 << 20
-_LATER: Final = frozenset((401, 403, 408, 429))
 
 
 class HostLogs:
@@ -144,7 +144,7 @@ class _Endpoint:
         if self._failures == 1:
             why = f"answered {status}" if status else "no answer"
             self._notice(Notice(Level.WARNING, "logs of an agent host were not taken", None, self._name, {"why": why}))
-        return 400 <= status < 500 and status not in _LATER
+        return 400 <= status < 500 and status not in WORTH_REPEATING
 
 
 def _logs(frame: bytes) -> bytes | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from exporter.core.delivery.verdict import WORTH_REPEATING
 from exporter.core.events.envelope import Envelope
 from exporter.core.notice import Level, Notice
 from exporter.wiring.sinks.otlp import LiveEndpoint, live_endpoint
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 SEND_SECONDS: Final = 10.0
 LAST_SECONDS: Final = 2.0
 _MEASUREMENTS_MAX: Final = 4096
-_LATER: Final = frozenset((401, 403, 408, 429))
 
 
 class LiveMetrics:
@@ -76,7 +76,7 @@ class LiveMetrics:
             status = await asyncio.to_thread(endpoint.send, self._instance, points)
             if not (200 <= status < 300):
                 self._fail(endpoint.name, status)
-                if status in _LATER or not 400 <= status < 500:
+                if status in WORTH_REPEATING or not 400 <= status < 500:
                     return
             else:
                 self._failing.discard(endpoint.name)

@@ -37,13 +37,13 @@ METRIC: Final = Trial(
         (
             "otel/instruments.py",
             "SESSION_DURATION: Final = _histogram(",
-            'RESUMES: Final = _counter("github.copilot.session.resume.count", "{session}", (), "sessions resumed")\n'
+            'TRIAL: Final = _counter("github.copilot.trial.count", "{session}", (), "sessions in a trial")\n'
             "SESSION_DURATION: Final = _histogram(",
         ),
         (
             "otel/machines/metrics/machine.py",
             "    meter.note(metric.SESSIONS, 1,",
-            '    meter.note(metric.RESUMES, 1 if event.type == "session.resume" else None)\n'
+            '    meter.note(metric.TRIAL, 1 if event.type == "session.resume" else None)\n'
             "    meter.note(metric.SESSIONS, 1,",
         ),
     ),
@@ -78,13 +78,13 @@ COLUMN: Final = Trial(
         (
             "exporter/missioncontrol/pages/templates/sessions.html",
             '"Upload lag", "Host")',
-            '"Upload lag", "Host", "Branch")',
+            '"Upload lag", "Host", "Trial")',
         ),
         (
             "exporter/missioncontrol/pages/templates/sessions.html",
             '<td data-name="Host">{{ session.host or "" }}</td>',
             '<td data-name="Host">{{ session.host or "" }}</td>\n'
-            '          <td data-name="Branch">{{ session.branch or "" }}</td>',
+            '          <td data-name="Trial">{{ session.branch or "" }}</td>',
         ),
     ),
     ("tests/missioncontrol/pages/test_pages.py",),
@@ -217,7 +217,7 @@ def test_a_half_done_change_fails(copy: Path, trial: Trial, without: str, comman
             'counter=""',
             "counter",
         ),
-        (COLUMN, "exporter/missioncontrol/pages/templates/sessions.html", ', "Branch")', ")", "heading_and_a_cell"),
+        (COLUMN, "exporter/missioncontrol/pages/templates/sessions.html", ', "Trial")', ")", "heading_and_a_cell"),
         (SINK, "exporter/wiring/sinks/copies.py", "    probe=_probe,\n", "", "the_doctor_looks_at_it"),
     ],
     ids=["a rule without a counter example", "a column without a heading", "a sink without a check of doctor"],

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.core.delivery.verdict import Later
-from exporter.sinks.mission_control import retry_delay_seconds
+from exporter.sinks.retry import retry_delay_seconds
 
 
 @given(failures=st.integers(1, 10_000))

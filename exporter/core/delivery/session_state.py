@@ -44,7 +44,7 @@ from typing import Final, TypeVar
 
 from exporter.core.delivery.position import DELETED_THERE, Identity, Mark, Position
 from exporter.core.delivery.reconcile import Walk
-from exporter.core.delivery.verdict import CEILING_SECONDS, Conflict, Deleted, Later, Missing, Unauthorized, Verdict
+from exporter.core.delivery.verdict import ALARM_WAIT_SECONDS, Conflict, Deleted, Later, Missing, Unauthorized, Verdict
 
 
 class Agreement(Enum):
@@ -275,8 +275,8 @@ def event_of(verdict: Verdict, remote_id: str | None) -> tuple[SessionEvent, Ver
     found" for a session that was never there.
     """
     if isinstance(verdict, Missing) and remote_id is None:
-        verdict = Later("no Mission Control at this address (404)", CEILING_SECONDS, alarm=True)
+        verdict = Later("no Mission Control at this address (404)", ALARM_WAIT_SECONDS, alarm=True)
     elif type(verdict) not in _VERDICTS:
         reason = f"unexpected answer: {type(verdict).__name__.lower()}"
-        verdict = Later(reason, CEILING_SECONDS, alarm=True)
+        verdict = Later(reason, ALARM_WAIT_SECONDS, alarm=True)
     return _VERDICTS[type(verdict)], verdict

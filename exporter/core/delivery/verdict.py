@@ -6,7 +6,10 @@ from email.utils import parsedate_to_datetime
 from typing import Final, TypeAlias
 
 RETRY_AFTER_SECONDS_MAX: Final = 300.0
-CEILING_SECONDS: Final = 60.0
+ALARM_WAIT_SECONDS: Final = 60.0
+"""How long to wait after an answer that a person has to look at."""
+WORTH_REPEATING: Final = frozenset((401, 403, 408, 429))
+"""Statuses below 500 after which a message that stands in no file, such as a report, is worth sending again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ def verdict(status: int, retry_after: str | None, now: datetime) -> Verdict:
     if status in (408, 425, 429) or (status >= 500 and status not in (501, 505)):
         return Later(reason, after)
     # Redirects are not followed, so that the token goes nowhere else; these and the rest wait for a person.
-    return Later(reason, after if after is not None else CEILING_SECONDS, alarm=True)
+    return Later(reason, after if after is not None else ALARM_WAIT_SECONDS, alarm=True)
 
 
 def retry_after_seconds(header: str | None, now: datetime) -> float | None:

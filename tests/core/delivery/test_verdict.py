@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from exporter.core.delivery.verdict import (
-    CEILING_SECONDS,
+    ALARM_WAIT_SECONDS,
     RETRY_AFTER_SECONDS_MAX,
     Accepted,
     Conflict,
@@ -52,7 +52,7 @@ def expected(status: int) -> Verdict:
         return SPECIAL[status]
     if status in TRANSIENT:
         return Later(f"answered {status}")
-    return Later(f"answered {status}", CEILING_SECONDS, alarm=True)
+    return Later(f"answered {status}", ALARM_WAIT_SECONDS, alarm=True)
 
 
 @each(range(100, 600))
