@@ -13,7 +13,7 @@ COMPLETE_VARIABLE: Final = "_EXPORTER_COMPLETE"
 """The variable with which a completion script asks for what can stand at the cursor."""
 
 
-class Listed(NamedTuple):
+class CommandRow(NamedTuple):
     """One line of the help: `words` are what a person types, `place` is its module here and its name there."""
 
     words: str
@@ -28,37 +28,39 @@ class Listed(NamedTuple):
 
 
 COMMANDS: Final = (
-    Listed("up", "show your sessions live in a local Mission Control", "commands.up:up"),
-    Listed("run", "run the daemon in the foreground", "commands.run:run"),
-    Listed("backfill", "deliver past sessions", "commands.backfill:backfill"),
-    Listed("sessions list", "list the sessions on this machine, newest first", "commands.sessions:list_sessions"),
-    Listed("sessions show", "show one session in detail", "commands.sessions:show"),
-    Listed("sessions tail", "print the events of a session, secrets redacted", "commands.sessions:tail"),
-    Listed("status", "show whether the daemon runs and what is pending", "commands.status:status"),
-    Listed("verify", "compare Mission Controls and archives with the files", "commands.verify:verify"),
-    Listed("archive forget", "delete a session in the archives", "commands.archive:forget"),
-    Listed("redact test", "redact a file or standard input, or list findings", "redact.test:test"),
-    Listed("redact preview", "show what would be redacted in a session", "redact.preview:preview"),
-    Listed("redact rules", "list all rules with provider and example", "redact.rules:rules"),
-    Listed("redact report", "count what was redacted by rule, session and day", "redact.report:report"),
-    Listed("quarantine list", "list events that could not be sent, with reasons", "commands.quarantine:list_entries"),
-    Listed("quarantine show", "show one quarantined event", "commands.quarantine:show"),
-    Listed("quarantine replay", "send quarantined events again", "commands.quarantine:replay"),
-    Listed("quarantine drop", "delete quarantined events; they are not delivered", "commands.quarantine:drop"),
-    Listed("tap install", "install the CLI extension that adds live events", "commands.tap:install"),
-    Listed("tap status", "show whether the extension is there and up to date", "commands.tap:status"),
-    Listed("tap uninstall", "remove the extension", "commands.tap:uninstall"),
-    Listed("doctor", "check the installation and suggest fixes", "commands.doctor:doctor"),
-    Listed("config show", "show the effective settings, secrets redacted", "commands.config:show"),
-    Listed("config check", "validate a configuration file", "commands.config:check"),
-    Listed("config example", "print an annotated configuration file", "commands.config:example"),
-    Listed("config schema", "print the JSON Schema of the configuration file", "commands.config:schema"),
-    Listed(
+    CommandRow("up", "show your sessions live in a local Mission Control", "commands.up:up"),
+    CommandRow("run", "run the daemon in the foreground", "commands.run:run"),
+    CommandRow("backfill", "deliver past sessions", "commands.backfill:backfill"),
+    CommandRow("sessions list", "list the sessions on this machine, newest first", "commands.sessions:list_sessions"),
+    CommandRow("sessions show", "show one session in detail", "commands.sessions:show"),
+    CommandRow("sessions tail", "print the events of a session, secrets redacted", "commands.sessions:tail"),
+    CommandRow("status", "show whether the daemon runs and what is pending", "commands.status:status"),
+    CommandRow("verify", "compare Mission Controls and archives with the files", "commands.verify:verify"),
+    CommandRow("archive forget", "delete a session in the archives", "commands.archive:forget"),
+    CommandRow("redact test", "redact a file or standard input, or list findings", "redact.test:test"),
+    CommandRow("redact preview", "show what would be redacted in a session", "redact.preview:preview"),
+    CommandRow("redact rules", "list all rules with provider and example", "redact.rules:rules"),
+    CommandRow("redact report", "count what was redacted by rule, session and day", "redact.report:report"),
+    CommandRow(
+        "quarantine list", "list events that could not be sent, with reasons", "commands.quarantine:list_entries"
+    ),
+    CommandRow("quarantine show", "show one quarantined event", "commands.quarantine:show"),
+    CommandRow("quarantine replay", "send quarantined events again", "commands.quarantine:replay"),
+    CommandRow("quarantine drop", "delete quarantined events; they are not delivered", "commands.quarantine:drop"),
+    CommandRow("tap install", "install the CLI extension that adds live events", "commands.tap:install"),
+    CommandRow("tap status", "show whether the extension is there and up to date", "commands.tap:status"),
+    CommandRow("tap uninstall", "remove the extension", "commands.tap:uninstall"),
+    CommandRow("doctor", "check the installation and suggest fixes", "commands.doctor:doctor"),
+    CommandRow("config show", "show the effective settings, secrets redacted", "commands.config:show"),
+    CommandRow("config check", "validate a configuration file", "commands.config:check"),
+    CommandRow("config example", "print an annotated configuration file", "commands.config:example"),
+    CommandRow("config schema", "print the JSON Schema of the configuration file", "commands.config:schema"),
+    CommandRow(
         "mission-control serve", "run the receiver and its web page alone, for a team", "commands.mission_control:serve"
     ),
-    Listed("mission-control token", "create, list and revoke access tokens", "commands.mission_control:token"),
-    Listed("dashboards export", "write Grafana dashboards and alert rules", "commands.dashboards:export"),
-    Listed("completion", "print a completion script for bash, zsh or fish", "commands.completion:completion"),
+    CommandRow("mission-control token", "create, list and revoke access tokens", "commands.mission_control:token"),
+    CommandRow("dashboards export", "write Grafana dashboards and alert rules", "commands.dashboards:export"),
+    CommandRow("completion", "print a completion script for bash, zsh or fish", "commands.completion:completion"),
 )
 
 GROUPS: Final[dict[str, str]] = {
@@ -73,6 +75,6 @@ GROUPS: Final[dict[str, str]] = {
 }
 
 
-def find(words: str) -> Listed | None:
+def find(words: str) -> CommandRow | None:
     """The command of exactly these words."""
     return next((one for one in COMMANDS if one.words == words), None)

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from exporter.cli.registry import COMMANDS, GROUPS, Listed
+from exporter.cli.registry import COMMANDS, GROUPS, CommandRow
 from exporter.errors import Exit
 from tests.cli.command_line import parse
 from tests.cli.program import ROOT, TIMEOUT_SECONDS, environment, exporter
@@ -112,7 +112,7 @@ def asked(shell: str, *words: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.words)
-def test_every_flag_of_a_command_is_offered_with_what_it_does(command: Listed) -> None:
+def test_every_flag_of_a_command_is_offered_with_what_it_does(command: CommandRow) -> None:
     ctx = parse(*tokens_of(next(iter(command.load().examples)))[1:])
     flags = {
         name: param.help

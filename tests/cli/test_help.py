@@ -8,7 +8,7 @@ import pytest
 
 from exporter.cli.groups import EXIT_MEANINGS
 from exporter.cli.main import run
-from exporter.cli.registry import COMMANDS, GROUPS, Listed
+from exporter.cli.registry import COMMANDS, GROUPS, CommandRow
 from exporter.errors import Exit
 from tests.cli.command_line import parse
 from tests.cli.program import exporter
@@ -31,7 +31,7 @@ def tokens_of(example: str) -> list[str]:
 
 
 @EVERY
-def test_help_of_a_command_shows_its_examples(command: Listed, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_of_a_command_shows_its_examples(command: CommandRow, capsys: pytest.CaptureFixture[str]) -> None:
     shown = shown_by(*command.words.split(), "--help", capsys=capsys)
 
     assert shown.startswith(f"Usage: exporter {command.words}")
@@ -41,7 +41,7 @@ def test_help_of_a_command_shows_its_examples(command: Listed, capsys: pytest.Ca
 
 
 @EVERY
-def test_an_example_is_a_command_line_of_its_own_command(command: Listed) -> None:
+def test_an_example_is_a_command_line_of_its_own_command(command: CommandRow) -> None:
     for example in command.load().examples:
         program, *arguments = tokens_of(example)
 
@@ -50,7 +50,7 @@ def test_an_example_is_a_command_line_of_its_own_command(command: Listed) -> Non
 
 
 @EVERY
-def test_every_argument_says_what_it_is_for(command: Listed) -> None:
+def test_every_argument_says_what_it_is_for(command: CommandRow) -> None:
     ctx = parse(*tokens_of(next(iter(command.load().examples)))[1:])
 
     assert [param.name for param in ctx.command.get_params(ctx) if not param.help] == []
@@ -62,7 +62,7 @@ def params_of(ctx: click.Context) -> dict[str, object]:
 
 
 @EVERY
-def test_global_flags_are_taken_before_between_and_after(command: Listed) -> None:
+def test_global_flags_are_taken_before_between_and_after(command: CommandRow) -> None:
     given = ["--config", "a.toml", "--json", "--state-dir", "s", "--copilot-home", "c", "--no-color", "-v", "-q"]
     _, first, *rest = tokens_of(next(iter(command.load().examples)))
 
