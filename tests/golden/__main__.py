@@ -68,8 +68,10 @@ def _write(
 
 def _compare(before: Path, after: Path, groups: Sequence[str], shown: int) -> int:
     ok = True
-    reword = comparing.read_words()
-    for outcome in comparing.compare(Goldens(before), Goldens(after), reword, groups):
+    ours, theirs = Goldens(before), Goldens(after)
+    for group in sorted({*ours.groups(), *theirs.groups()}.intersection(groups or {*ours.groups(), *theirs.groups()})):
+        reword = comparing.read_words(tables=comparing.tables_of(group))
+        [outcome] = comparing.compare(ours, theirs, reword, [group])
         ok = ok and outcome.ok
         words = f" ({outcome.reworded:,} by their words)" if outcome.reworded else ""
         print(

@@ -36,9 +36,15 @@ class Outcome:
         return not (self.different or self.missing or self.new)
 
 
-def read_words(path: Path = WORDS) -> Reword:
+def tables_of(group: str) -> tuple[str, ...]:
+    """Return the tables of words that hold for a group: texts of commands repeat some of the pages'."""
+    return ("pages",) if group.removeprefix("state-") in ("pages", "assets") else ("pages", "commands")
+
+
+def read_words(path: Path = WORDS, tables: Sequence[str] = ("pages", "commands")) -> Reword:
     """Return what replaces old words by new ones, the longest first, and only whole words."""
-    words: dict[str, str] = tomllib.loads(path.read_text(encoding="utf-8")).get("words", {})
+    known = tomllib.loads(path.read_text(encoding="utf-8"))
+    words: dict[str, str] = {old: new for table in tables for old, new in known.get(table, {}).items()}
     if not words:
         return lambda text: text
     either = "|".join(re.escape(old) for old in sorted(words, key=len, reverse=True))

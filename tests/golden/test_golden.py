@@ -101,7 +101,7 @@ def test_tags_classes_and_space_between_elements_are_no_facts(sides: Sides) -> N
 
 
 def test_words_are_replaced_in_texts_and_nowhere_else(sides: Sides, tmp_path: Path) -> None:
-    (tmp_path / "words.toml").write_text('[words]\n"kept" = "quarantined"\n"kept here" = "pending"\n')
+    (tmp_path / "words.toml").write_text('[pages]\n"kept" = "quarantined"\n"kept here" = "pending"\n')
     reword = read_words(tmp_path / "words.toml")
     put(sides, page(PAGE), page(PAGE.replace("kept here", "pending")), "facts")
     for kind in ("bytes", "facts"):
@@ -114,7 +114,7 @@ def test_words_are_replaced_in_texts_and_nowhere_else(sides: Sides, tmp_path: Pa
 
 
 def test_a_table_may_be_as_wide_as_its_new_words(sides: Sides, tmp_path: Path) -> None:
-    (tmp_path / "words.toml").write_text('[words]\nkept = "quarantined"\n')
+    (tmp_path / "words.toml").write_text('[pages]\nkept = "quarantined"\n')
     put(sides, "NAME  STATE\none   kept   3", "NAME  STATE\none   quarantined  3", "text")
 
     assert outcome(sides, read_words(tmp_path / "words.toml")).reworded == 1

@@ -195,7 +195,7 @@ def test_what_belongs_to_no_known_session_is_counted(observing: Machine, cli: Cl
     cli.pass_by(event(1, ephemeral=True), event(2, ephemeral=True))
 
     until(lambda: sources(observing)["journals"].get("unattributed") == 2, "what came late")
-    assert "2 events of no known session" in observing.exporter("status").stdout
+    assert "2 events without a known session" in observing.exporter("status").stdout
     running.stop()
 
 

@@ -18,7 +18,7 @@ def test_reading_is_what_was_read_in_the_last_seconds(delivering: Machine) -> No
 
     assert reading() > 20
     until(lambda: reading() == 0, "quiet after the last event", seconds=20)
-    assert "quiet" in delivering.exporter("status").stdout
+    assert "idle" in delivering.exporter("status").stdout
 
     session.write(200)
     until(lambda: reading() > 10, "the events of now", seconds=20)
