@@ -169,7 +169,7 @@ def _sink_states(
     tally: "Tally | None",
 ) -> list[tuple[SinkState, int]]:
     tallies = chain([tally], (tally.for_endpoint() for _ in repeat(None)) if tally is not None else ())
-    parts = SinkParts(reader, exporter_id(store), notice, lambda: next(tallies), receiver)
+    parts = SinkParts(reader, lambda: exporter_id(store), notice, lambda: next(tallies), receiver)
     made = []
     for built in build_sinks(settings, parts):
         sink = built.sink

@@ -24,7 +24,7 @@ class SinkParts:
     """What sinks are built with. `receiver` is the embedded Mission Control, where there is one."""
 
     reader: "SegmentReader"
-    exporter_id: str
+    exporter_id: "Callable[[], str]"
     notice: "Callable[[Notice], None]"
     tally: "Callable[[], Tally | None]"
     receiver: "Starlette | None" = None

@@ -53,7 +53,7 @@ def _build(name: str, one: "Otel", parts: SinkParts) -> Iterator[BuiltSink]:
         sender = sender_for(endpoint, connections=LANES)
     except EndpointError as error:
         raise ConfigError(f"[{otlp_name(name)}] {error}", key=otlp_name(name)) from None
-    telling, streams, open_sinks = _telling(one), Streams(parts.exporter_id), set[str](one.signals)
+    telling, streams, open_sinks = _telling(one), Streams(parts.exporter_id()), set[str](one.signals)
     tally = parts.tally()
     mapper = Mapper(parts.reader, lambda session: Bridge(session, telling, tally))
     for signal in one.signals:
