@@ -1,6 +1,7 @@
 """One session on its way to one sink, turn by turn."""
 
 import asyncio
+import sqlite3
 
 import pytest
 
@@ -222,3 +223,18 @@ async def test_a_file_that_is_gone_is_not_owed(parts: Parts) -> None:
 
     assert lane.progress.bytes_gone > 0
     assert "the file is gone before delivery" in parts.said()
+
+
+async def test_a_quarantine_that_is_lost_while_a_session_is_made_again_stops_nothing(parts: Parts, full: Peer) -> None:
+    written, file = parts.session(count=3)
+    lane = parts.lane(file)
+    await settle(lane)
+    other = sqlite3.connect(parts.marks_path.with_name("quarantine.db"), isolation_level=None)
+    other.execute("DROP TABLE quarantine")
+    other.close()
+    full.next_replies.append(Reply(status=404))
+    written.add(1)
+
+    await settle(lane)
+
+    assert full.ids() == ["e0", "e1", "e2", "e3"] == parts.delivered()
