@@ -181,6 +181,7 @@ class Lane:
             return True
         walk = session.walk
         if walk.reconciliation is None and self._gather.waits(walk.position.offset):
+            self.sink_state.reader.files.descriptor(self.file)  # open, so that it can still be read once it is deleted
             return False
         await session.gather()
         segment = walk.take_ahead() or await self._next(None)

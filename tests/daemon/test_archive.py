@@ -289,6 +289,18 @@ async def test_what_was_written_without_the_disk_is_written_to_it_when_it_is_bac
     await until(lambda: held(root) == expected(session) and held(root, "other") == expected(other))
 
 
+async def test_what_gathers_is_written_although_its_file_is_deleted(station: Station, root: Path) -> None:
+    session = station.session()
+    exporter = station.exporter(archiving(station, root, seal_seconds=1.0))
+    session.add(5)
+    await until(lambda: "s" in (lanes := exporter.running.daemon.runs[0].lanes) and lanes["s"].gathers)
+    lines = expected(session)
+
+    session.path.unlink()
+
+    await until(lambda: held(root) == lines)
+
+
 # ---- what is written ----------------------------------------------------------------------------------------
 
 
