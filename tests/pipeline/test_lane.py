@@ -8,6 +8,7 @@ import pytest
 from exporter.core.delivery.position import DELETED_THERE
 from exporter.core.delivery.segment import Unsendable
 from exporter.pipeline.lane import Lane
+from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
 from tests.daemon.receivers import Floor
@@ -238,3 +239,50 @@ async def test_a_quarantine_that_is_lost_while_a_session_is_made_again_stops_not
     await settle(lane)
 
     assert full.ids() == ["e0", "e1", "e2", "e3"] == parts.delivered()
+
+
+async def test_a_store_that_is_set_aside_while_a_request_is_under_way_stops_nothing(parts: Parts, full: Peer) -> None:
+    written, file = parts.session(count=3)
+    lane = parts.lane(file)
+    await settle(lane)
+    written.add(1)
+    file.refresh(parts.files)
+    full.next_replies.append(Reply(delay=0.3))
+    turn = asyncio.create_task(lane.turn())
+    await asyncio.sleep(0.1)
+    _damage(parts)
+
+    async with asyncio.timeout(5):
+        await turn
+    await settle(lane)
+
+    assert full.ids() == ["e0", "e1", "e2", "e3"]
+
+
+async def test_a_request_that_ends_in_a_new_store_is_noted_at_its_own_sink(parts: Parts, full: Peer) -> None:
+    written, file = parts.session(count=3)
+    lane = parts.lane(file)
+    await settle(lane)
+    written.add(1)
+    file.refresh(parts.files)
+    full.next_replies.append(Reply(delay=0.3))
+    turn = asyncio.create_task(lane.turn())
+    await asyncio.sleep(0.1)
+    other = parts.store.sink_id("other", "http://127.0.0.1:1/agents")
+    _damage(parts)
+    assert parts.store.sink_id("other", "http://127.0.0.1:1/agents") == other
+
+    async with asyncio.timeout(5):
+        await turn
+
+    assert parts.store.mark("s", other) is None
+    assert parts.store.mark("s", parts.sink_state.sink_id) is not None
+
+
+def _damage(parts: Parts) -> None:
+    """Let the store be found damaged, by somebody else than the lane."""
+    other = sqlite3.connect(parts.marks_path, isolation_level=None)
+    other.execute("DROP TABLE facts")
+    other.close()
+    with pytest.raises(StoreDamagedError):
+        parts.store.fact("one")
