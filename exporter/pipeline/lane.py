@@ -108,7 +108,7 @@ class Lane:
         """Ask the sink at the next turn whether it still has the session; return False if that is out of question."""
         if self.stopped or self.mark.remote_id is None or self.file.identity is None or self._gone():
             return False
-        self._request(SessionEvent.DOUBT)
+        self._session.requests.append(SessionEvent.DOUBT)  # taken at the next turn: of many, none may fail here
         return True
 
     def _request(self, event: SessionEvent) -> None:

@@ -286,3 +286,18 @@ def _damage(parts: Parts) -> None:
     other.close()
     with pytest.raises(StoreDamagedError):
         parts.store.fact("one")
+
+
+async def test_a_session_can_be_doubted_while_another_wish_cannot_be_written(parts: Parts) -> None:
+    _, file = parts.session(count=1)
+    lane = parts.lane(file)
+    await settle(lane)
+
+    with parts.locked_store():
+        with pytest.raises(StoreUnwritableError):
+            lane.start_over()
+        assert lane.doubt()
+    assert lane.in_doubt
+    await settle(lane)
+
+    assert not lane.in_doubt
