@@ -95,12 +95,16 @@ class MarkStore:
             self._connection.close()
             self.set_aside = set_aside(self._path)
         try:
-            self._connection, _ = open_database(self._path, _SCHEMA)
-            # With the numbers of before: a request that is under way ends in the new store, at its own sink.
-            rows = [(number, name, url) for (name, url), number in self._sinks.items()]
-            self._connection.executemany("INSERT OR IGNORE INTO sinks (id, name, url) VALUES (?, ?, ?)", rows)
-        except (StateError, *DATABASE_ERRORS) as failure:
+            begun, _ = open_database(self._path, _SCHEMA)
+        except StateError as failure:
             return StoreUnwritableError(str(failure))
+        try:  # with the numbers of before: a request that is under way ends in the new store, at its own sink
+            rows = [(number, name, url) for (name, url), number in self._sinks.items()]
+            begun.executemany("INSERT OR IGNORE INTO sinks (id, name, url) VALUES (?, ?, ?)", rows)
+        except DATABASE_ERRORS as failure:
+            begun.close()
+            return StoreUnwritableError(str(failure))
+        self._connection = begun
         self._void = False
         self.epoch += 1
         return StoreDamagedError(self.set_aside)
