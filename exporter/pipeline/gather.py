@@ -27,7 +27,7 @@ class Gather:
         """Tell whether what stands after the offset is to gather on; `until` says how long."""
         self.until = 0.0
         pending = self._file.size - offset
-        if self._policy is None or self._hurried or pending <= 0:
+        if self._policy is None or self._hurried or self._file.gone or pending <= 0:
             return False
         self._look()
         now = time.monotonic()

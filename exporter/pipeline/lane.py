@@ -108,7 +108,7 @@ class Lane:
         """Ask the sink at the next turn whether it still has the session; return False if that is out of question."""
         if self.stopped or self.mark.remote_id is None or self.file.identity is None or self._gone():
             return False
-        self._request(SessionEvent.DOUBT)
+        self._session.requests.append(SessionEvent.DOUBT)  # taken at the next turn: of many, none may fail here
         return True
 
     def _request(self, event: SessionEvent) -> None:
@@ -181,6 +181,7 @@ class Lane:
             return True
         walk = session.walk
         if walk.reconciliation is None and self._gather.waits(walk.position.offset):
+            self.sink_state.reader.files.descriptor(self.file)  # open, so that it can still be read once it is deleted
             return False
         await session.gather()
         segment = walk.take_ahead() or await self._next(None)

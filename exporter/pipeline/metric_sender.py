@@ -55,6 +55,7 @@ class MetricSender(FeedSums):
         self._make = make
         self._interval_seconds = interval_seconds
         self._sums: dict[str, PendingSums] = {}
+        self._epoch: int | None = None
         self._sending = False
         self._counted = asyncio.Event()
         self._counted.set()  # what an earlier daemon left
@@ -107,20 +108,30 @@ class MetricSender(FeedSums):
     async def _send_all(self, sink_state: SinkState, until_ns: int | None) -> bool:
         """Add up what was counted and send what is over by then; return whether all of that went."""
         self._counted.clear()
+        self._lost_store(sink_state)
         while self._add_up(sink_state):  # all of it before anything is sent: points go by their time
             self._counted.set()
             await asyncio.sleep(0)
+            self._lost_store(sink_state)
         for stream, sums in list(self._sums.items()):
             while points := sums.points(until_ns):
                 # Before anything is added, and before it is sent: a crash repeats exactly these points.
                 sum_up(sink_state.store, sink_state.sink_id, stream, sums.state(), 0)
-                if not await self._send(sink_state, stream, points):
+                if not await self._send(sink_state, stream, points) or self._lost_store(sink_state):
                     self._counted.set()
                     return False
                 sums.accepted()
                 sum_up(sink_state.store, sink_state.sink_id, stream, sums.state(), 0)
             if sums.waits:
                 self._counted.set()
+        return True
+
+    def _lost_store(self, sink_state: SinkState) -> bool:
+        """Forget the sums if the store was begun anew: everything is counted again, and would be in them twice."""
+        before, self._epoch = self._epoch, sink_state.store.epoch
+        if before in (None, self._epoch):
+            return False
+        self._sums.clear()
         return True
 
     def _add_up(self, sink_state: SinkState) -> bool:

@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
@@ -69,8 +70,11 @@ class SinkSession:
     ) -> None:
         """Carry out what an event leads to. `known` are the ids that the sink has, `verdict` is its answer."""
         transition = self.state.on(event)
+        reads_from_start = Effect.READ_FROM_START in transition.effects
+        # Read before the first effect: what is recorded must not stand without the walk that belongs to it.
+        quarantined = self._sink_state.quarantined_ids(self._session) if reads_from_start else set[str]()
         for effect in transition.effects:
-            self._carry_out(effect, event, known or {}, verdict or Accepted())
+            self._carry_out(effect, event, known or {}, verdict or Accepted(), quarantined)
         self.state.enter(transition)
 
     def take_requests(self) -> None:
@@ -81,7 +85,14 @@ class SinkSession:
             self.take(SessionEvent.RESTORE if restores else event)
             del self.requests[0]
 
-    def _carry_out(self, effect: Effect, event: SessionEvent, known: Mapping[str, bytes], verdict: Verdict) -> None:
+    def _carry_out(
+        self,
+        effect: Effect,
+        event: SessionEvent,
+        known: Mapping[str, bytes],
+        verdict: Verdict,
+        quarantined: AbstractSet[str],
+    ) -> None:
         sink_state, mark = self._sink_state, self.state.mark
         match effect:
             case Effect.NOTE:
@@ -105,7 +116,7 @@ class SinkSession:
                 skip = sink_state.feed.skip(self.delivered)
                 self.walk = Walk(self._file.generation, mark.position, mark.last_id, skip=skip)
             case Effect.READ_FROM_START:
-                self._read_from_start(known)
+                self._read_from_start(known, quarantined)
             case Effect.READ_ON:
                 self.walk.reconciliation, self.walk.skip = None, sink_state.feed.skip(self.delivered)
             case _:
@@ -115,8 +126,8 @@ class SinkSession:
         if not self._sink_state.check_store():
             self._say(Level.WARNING, "the session is not there any more; it is made again")
 
-    def _read_from_start(self, known: Mapping[str, bytes]) -> None:
-        compared = Reconciliation(known, self._sink_state.quarantined_ids(self._session))
+    def _read_from_start(self, known: Mapping[str, bytes], quarantined: AbstractSet[str]) -> None:
+        compared = Reconciliation(known, quarantined)
         self.walk = Walk(self._file.generation, START, None, compared, compared.skip)
         if known:
             self._say(Level.INFO, "reading the session again from its first event", delivered=len(known))

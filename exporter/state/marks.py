@@ -71,6 +71,7 @@ class MarkStore:
         self._path = path
         self.epoch = 0
         self._void = False  # set aside, and not yet begun anew
+        self._sinks: dict[tuple[str, str], int] = {}
         self._connection, self.set_aside = open_database(path, _SCHEMA)
 
     def close(self) -> None:
@@ -94,9 +95,16 @@ class MarkStore:
             self._connection.close()
             self.set_aside = set_aside(self._path)
         try:
-            self._connection, _ = open_database(self._path, _SCHEMA)
+            begun, _ = open_database(self._path, _SCHEMA)
         except StateError as failure:
             return StoreUnwritableError(str(failure))
+        try:  # with the numbers of before: a request that is under way ends in the new store, at its own sink
+            rows = [(number, name, url) for (name, url), number in self._sinks.items()]
+            begun.executemany("INSERT OR IGNORE INTO sinks (id, name, url) VALUES (?, ?, ?)", rows)
+        except DATABASE_ERRORS as failure:
+            begun.close()
+            return StoreUnwritableError(str(failure))
+        self._connection = begun
         self._void = False
         self.epoch += 1
         return StoreDamagedError(self.set_aside)
@@ -110,7 +118,9 @@ class MarkStore:
     def sink_id(self, name: str, url: str) -> int:
         """Return the number of a sink; another URL is another sink, with marks of its own."""
         self._run("INSERT OR IGNORE INTO sinks (name, url) VALUES (?, ?)", (name, url))
-        return int(str(self._run("SELECT id FROM sinks WHERE name = ? AND url = ?", (name, url))[0][0]))
+        number = int(str(self._run("SELECT id FROM sinks WHERE name = ? AND url = ?", (name, url))[0][0]))
+        self._sinks[name, url] = number
+        return number
 
     def fact(self, name: str) -> str | None:
         """Return a small remembered fact, for example this exporter's id."""

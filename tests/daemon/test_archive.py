@@ -256,6 +256,51 @@ async def test_an_archive_that_is_another_than_before_gets_every_session(station
     assert any("another store" in one.message for one in again.notices)
 
 
+async def test_another_directory_is_noticed_in_the_middle_of_a_run(station: Station, root: Path) -> None:
+    session, exporter = await archived(station, root)
+    station.session("other").add(3)
+    await until(lambda: len(held(root, "other")) == 3)
+    await exporter.idle()
+    move(root, "unmounted")
+
+    session.add(1)
+    await until(lambda: held(root) == expected(session))
+
+    await until(lambda: len(held(root, "other")) == 3)
+
+
+async def test_what_was_written_without_the_disk_is_written_to_it_when_it_is_back(station: Station, root: Path) -> None:
+    session, exporter = await archived(station, root)
+    other = station.session("other")
+    other.add(3)
+    await until(lambda: len(held(root, "other")) == 3)
+    await exporter.idle()
+    move(root, "unmounted")
+    session.add(1)
+    other.add(1)
+    await until(lambda: held(root) == expected(session) and held(root, "other") == expected(other))
+    await exporter.idle()
+    await exporter.stop()
+    move(root, "mount point")
+    move(root.with_name("unmounted"), root.name)
+
+    station.exporter(archiving(station, root))
+
+    await until(lambda: held(root) == expected(session) and held(root, "other") == expected(other))
+
+
+async def test_what_gathers_is_written_although_its_file_is_deleted(station: Station, root: Path) -> None:
+    session = station.session()
+    exporter = station.exporter(archiving(station, root, seal_seconds=1.0))
+    session.add(5)
+    await until(lambda: "s" in (lanes := exporter.running.daemon.runs[0].lanes) and lanes["s"].gathers)
+    lines = expected(session)
+
+    session.path.unlink()
+
+    await until(lambda: held(root) == lines)
+
+
 # ---- what is written ----------------------------------------------------------------------------------------
 
 

@@ -1,12 +1,14 @@
 """One session on its way to one sink, turn by turn."""
 
 import asyncio
+import sqlite3
 
 import pytest
 
 from exporter.core.delivery.position import DELETED_THERE
 from exporter.core.delivery.segment import Unsendable
 from exporter.pipeline.lane import Lane
+from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
 from tests.daemon.receivers import Floor
@@ -222,3 +224,80 @@ async def test_a_file_that_is_gone_is_not_owed(parts: Parts) -> None:
 
     assert lane.progress.bytes_gone > 0
     assert "the file is gone before delivery" in parts.said()
+
+
+async def test_a_quarantine_that_is_lost_while_a_session_is_made_again_stops_nothing(parts: Parts, full: Peer) -> None:
+    written, file = parts.session(count=3)
+    lane = parts.lane(file)
+    await settle(lane)
+    other = sqlite3.connect(parts.marks_path.with_name("quarantine.db"), isolation_level=None)
+    other.execute("DROP TABLE quarantine")
+    other.close()
+    full.next_replies.append(Reply(status=404))
+    written.add(1)
+
+    await settle(lane)
+
+    assert full.ids() == ["e0", "e1", "e2", "e3"] == parts.delivered()
+
+
+async def test_a_store_that_is_set_aside_while_a_request_is_under_way_stops_nothing(parts: Parts, full: Peer) -> None:
+    written, file = parts.session(count=3)
+    lane = parts.lane(file)
+    await settle(lane)
+    written.add(1)
+    file.refresh(parts.files)
+    full.next_replies.append(Reply(delay=0.3))
+    turn = asyncio.create_task(lane.turn())
+    await asyncio.sleep(0.1)
+    _damage(parts)
+
+    async with asyncio.timeout(5):
+        await turn
+    await settle(lane)
+
+    assert full.ids() == ["e0", "e1", "e2", "e3"]
+
+
+async def test_a_request_that_ends_in_a_new_store_is_noted_at_its_own_sink(parts: Parts, full: Peer) -> None:
+    written, file = parts.session(count=3)
+    lane = parts.lane(file)
+    await settle(lane)
+    written.add(1)
+    file.refresh(parts.files)
+    full.next_replies.append(Reply(delay=0.3))
+    turn = asyncio.create_task(lane.turn())
+    await asyncio.sleep(0.1)
+    other = parts.store.sink_id("other", "http://127.0.0.1:1/agents")
+    _damage(parts)
+    assert parts.store.sink_id("other", "http://127.0.0.1:1/agents") == other
+
+    async with asyncio.timeout(5):
+        await turn
+
+    assert parts.store.mark("s", other) is None
+    assert parts.store.mark("s", parts.sink_state.sink_id) is not None
+
+
+def _damage(parts: Parts) -> None:
+    """Let the store be found damaged, by somebody else than the lane."""
+    other = sqlite3.connect(parts.marks_path, isolation_level=None)
+    other.execute("DROP TABLE facts")
+    other.close()
+    with pytest.raises(StoreDamagedError):
+        parts.store.fact("one")
+
+
+async def test_a_session_can_be_doubted_while_another_wish_cannot_be_written(parts: Parts) -> None:
+    _, file = parts.session(count=1)
+    lane = parts.lane(file)
+    await settle(lane)
+
+    with parts.locked_store():
+        with pytest.raises(StoreUnwritableError):
+            lane.start_over()
+        assert lane.doubt()
+    assert lane.in_doubt
+    await settle(lane)
+
+    assert not lane.in_doubt

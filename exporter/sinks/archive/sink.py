@@ -16,7 +16,7 @@ import msgspec
 
 from exporter.core.delivery.batches import BatchLimits
 from exporter.core.delivery.gathering import Gathering
-from exporter.core.delivery.verdict import Accepted, Deleted, Later, Verdict
+from exporter.core.delivery.verdict import Accepted, Deleted, Later, Missing, Verdict
 from exporter.core.events.digest import total
 from exporter.sinks.archive.manifest import FORMAT, DamagedError, Manifest, check_object, read_manifest, seal
 from exporter.sinks.archive.objects import ObjectError, ObjectStore
@@ -59,6 +59,7 @@ class ArchiveSink(Sink):
         self._threads = CallThreads(LANES, "archive")
         self._of_session: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._opening = threading.Lock()
+        self._registered_in: dict[str, str] = {}
 
     def limits(self) -> BatchLimits:
         """Return what one object may hold: what is gathered, or one event alone of whatever size."""
@@ -78,6 +79,7 @@ class ArchiveSink(Sink):
                     return Deleted()
                 self._objects.delete(forgotten)
             items = self._manifest(session).items()
+            self._registered_in[session] = str(self.store)
             return Registered(session, Ack(len(items), total(items.items()), next(reversed(items), None)))
 
         return await self._call(session, look)
@@ -91,6 +93,8 @@ class ArchiveSink(Sink):
 
     def _keep(self, session: str, ids: Sequence[str], lines: Sequence[bytes], rewound: Sequence[str]) -> Sent:
         directory = directory_of(session)
+        if self._is_elsewhere(session):
+            return Sent(Missing())
         if self._objects.get(f"{directory}forgotten.json") is not None:
             return Sent(Deleted())
         manifest = self._manifest(session, set_aside=True)
@@ -114,7 +118,11 @@ class ArchiveSink(Sink):
 
     async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
         """Return what the manifest names, less what is hidden."""
-        return await self._call(remote_id, lambda: self._manifest(remote_id).items())
+
+        def read() -> dict[str, bytes] | Verdict:
+            return Missing() if self._is_elsewhere(remote_id) else self._manifest(remote_id).items()
+
+        return await self._call(remote_id, read)
 
     async def inspect(self, remote_id: str, *, mend: bool = False) -> Inspection | Verdict:
         """Read every object of the session and compare it with the manifest."""
@@ -189,6 +197,10 @@ class ArchiveSink(Sink):
             if known.format != FORMAT:
                 raise ObjectError(f"the archive has format {known.format}; this exporter writes format {FORMAT}")
             return known.store
+
+    def _is_elsewhere(self, session: str) -> bool:
+        """Tell whether the directory is another than the one in which the session was registered."""
+        return self._registered_in.get(session, self.store) != self.store
 
     def _manifest(self, session: str, *, set_aside: bool = False) -> Manifest:
         """Return what is kept of a session, which is nothing where the manifest is missing or damaged."""
