@@ -490,6 +490,26 @@ async def test_what_is_damaged_is_named_and_sent_again_by_a_repair(
     assert held(root) == expected(session)
 
 
+async def test_an_object_that_cannot_be_read_now_stays_in_the_manifest(station: Station, root: Path) -> None:
+    """A read error may pass; of a journal whose front is gone nothing could be sent again."""
+    session, exporter = await archived(station, root)
+    [path] = (root / directory_of("s")).glob("*.zst")
+    manifest = path.with_name("manifest.json").read_bytes()
+    kept = path.rename(path.with_name("kept"))
+    path.mkdir()  # reading it is an error, and not "there is no such object"
+
+    ended, row = await verified(exporter, repair=True)
+    assert ended == Exit.FINDINGS
+    assert path.name.partition(".")[0] in row["detail"]
+    assert path.with_name("manifest.json").read_bytes() == manifest
+
+    path.rmdir()
+    kept.rename(path)
+    ended, row = await verified(exporter)
+    assert (ended, row["equal"]) == (Exit.DONE, True)
+    assert held(root) == expected(session)
+
+
 async def test_a_damaged_object_of_hidden_events_alone_is_a_difference_too(station: Station, root: Path) -> None:
     session, exporter = await archived(station, root)
     lines = session.lines()

@@ -138,14 +138,18 @@ class ArchiveSink(Sink):
         except DamagedError as error:
             return Inspection({}, (str(error),))
         faults: dict[str, str] = {}
+        damaged: set[str] = set()
         for segment in manifest.segments:
             try:
                 check_object(segment, self._objects.get(f"{directory}{segment.object}.jsonl.zst"))
-            except (DamagedError, ObjectError) as error:
+            except DamagedError as error:
                 faults[segment.object] = f"object {segment.object} {error}"
+                damaged.add(segment.object)
+            except ObjectError as error:  # may be read another time, so the manifest goes on naming it
+                faults[segment.object] = f"object {segment.object} {error}"
+        if damaged and mend:
+            self._objects.put(f"{directory}manifest.json", manifest.without(damaged).write())
         sound = manifest.without(set(faults))
-        if faults and mend:
-            self._objects.put(f"{directory}manifest.json", sound.write())
         named = {f"{directory}{one.object}.jsonl.zst" for one in manifest.segments}
         unnamed = sum(key.endswith(".zst") and key not in named for key in self._objects.list(directory))
         noun = "object" if unnamed == 1 else "objects"
