@@ -78,7 +78,7 @@ class _Reading:
             found = _NAMED_LINE.search(str(error))
             line = int(found[1]) if found else text.rstrip().count("\n") + 1
             reason = _NAMED_LINE.sub("", str(error)).removesuffix(" (at end of document)")
-            hint = "texts are in quotes, true and false in small letters" if "Invalid value" in reason else ""
+            hint = "put text in quotes, and write true and false in lower case" if "Invalid value" in reason else ""
             raise ConfigError(f"not TOML: {reason}", hint=hint, where=f"{self._path}:{line}") from None
         except RecursionError:
             raise ConfigError("not TOML: nested too deeply", where=str(self._path)) from None

@@ -116,7 +116,7 @@ def test_a_mistake_in_the_file_is_reported_with_its_line(
     ("text", "line", "said"),
     [
         ("port = 1\nport 2", 2, "not TOML: Expected '='"),
-        ("port = yes", 1, "texts are in quotes"),
+        ("port = yes", 1, "put text in quotes"),
         ("port = 1\nport = 2", 2, "not TOML: Cannot overwrite"),
         ("[limits]\n[limits]", 2, "not TOML: Cannot declare"),
         ("port = 1\n\nstate_dir = '", 3, "not TOML"),

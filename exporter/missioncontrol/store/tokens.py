@@ -38,7 +38,7 @@ def create(database: Database, name: str, now: str, *, scope: Scope = "all") -> 
     if not (0 < len(name) <= NAME_LENGTH_MAX and name.isprintable() and name.strip() == name):
         raise TokenError(f"A name is 1 to {NAME_LENGTH_MAX} printable characters.")
     if database.execute("SELECT 1 FROM tokens WHERE name = ? AND revoked IS NULL", (name,)).fetchone():
-        raise TokenError(f"There is a token {name} already.")
+        raise TokenError(f"A token named {name} already exists.")
     token = PREFIX + secrets.token_urlsafe(32)
     database.execute("DELETE FROM tokens WHERE name = ?", (name,))
     database.execute(
@@ -52,7 +52,7 @@ def revoke(database: Database, name: str, now: str) -> None:
     """Revoke the token of this name; raises `TokenError` when there is none in force."""
     changed = database.execute("UPDATE tokens SET revoked = ? WHERE name = ? AND revoked IS NULL", (now, name))
     if changed.rowcount == 0:
-        raise TokenError(f"There is no token {name} in force.")
+        raise TokenError(f"No active token is named {name}.")
 
 
 def listed(database: Database) -> list[dict[str, Any]]:
