@@ -57,7 +57,8 @@ class ControlServer:
             self._path.unlink(missing_ok=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+        # Cancelled is a request that is under way when the daemon ends; who asked sees that in the closed connection.
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             if _is_same_user(writer.get_extra_info("socket")):
                 await self._one(reader, writer)
         with contextlib.suppress(ConnectionError, OSError):
