@@ -1,7 +1,6 @@
 """A directory as the store of an archive: a temporary file, fsync, rename, fsync of the directory."""
 
 import os
-import shutil
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
@@ -58,10 +57,6 @@ class ObjectFiles:
         with _told("written"):
             path.unlink(missing_ok=True)
             _sync(path.parent)
-
-    def free_bytes(self) -> int:
-        with _told("read"):
-            return shutil.disk_usage(next(one for one in (self._root, *self._root.parents) if one.exists())).free
 
     def _sweep(self) -> None:
         """Delete, once, what a kill has left half written."""

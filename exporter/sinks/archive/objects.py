@@ -1,4 +1,4 @@
-"""What keeps an archive's bytes: five methods, so that another kind of store is one module more."""
+"""What keeps an archive's bytes: four methods, so that another kind of store is one module more."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -22,6 +22,3 @@ class ObjectStore(Protocol):
 
     def delete(self, key: str) -> None:
         """Delete the bytes for good, if there are any."""
-
-    def free_bytes(self) -> int | None:
-        """Return how much more can be kept, None where nobody knows."""
