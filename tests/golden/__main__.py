@@ -68,10 +68,7 @@ def _write(
 
 def _compare(before: Path, after: Path, groups: Sequence[str], shown: int) -> int:
     ok = True
-    ours, theirs = Goldens(before), Goldens(after)
-    for group in sorted({*ours.groups(), *theirs.groups()}.intersection(groups or {*ours.groups(), *theirs.groups()})):
-        reword = comparing.read_words(tables=comparing.tables_of(group))
-        [outcome] = comparing.compare(ours, theirs, reword, [group])
+    for outcome in comparing.compare(Goldens(before), Goldens(after), comparing.words_of, groups):
         ok = ok and outcome.ok
         words = f" ({outcome.reworded:,} by their words)" if outcome.reworded else ""
         print(

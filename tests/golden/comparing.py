@@ -52,11 +52,19 @@ def read_words(path: Path = WORDS, tables: Sequence[str] = ("pages", "commands")
     return lambda text: pattern.sub(lambda found: words[found[0]], text)
 
 
-def compare(before: Goldens, after: Goldens, reword: Reword, groups: Sequence[str] = ()) -> Iterator[Outcome]:
-    """Yield an outcome per group of either side."""
+def words_of(group: str) -> Reword:
+    """Return what replaces the words of a group that the project changed on purpose."""
+    return read_words(tables=tables_of(group))
+
+
+def compare(
+    before: Goldens, after: Goldens, words: Callable[[str], Reword], groups: Sequence[str] = ()
+) -> Iterator[Outcome]:
+    """Yield an outcome per group of either side; `words` gives what replaces old words in a group."""
     names = {*before.groups(), *after.groups()}
     for group in sorted(names.intersection(groups) if groups else names):
         outcome, ours, theirs = Outcome(group), before.cases(group), after.cases(group)
+        reword = words(group)
         for name, (kind, digest) in ours.items():
             if name not in theirs:
                 outcome.missing += 1

@@ -25,7 +25,7 @@ def sides(tmp_path: Path) -> Iterator[Sides]:
 
 
 def outcome(sides: Sides, reword: Reword = str) -> Outcome:
-    [only] = compare(*sides, reword)
+    [only] = compare(*sides, lambda _: reword)
     return only
 
 
