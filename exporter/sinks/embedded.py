@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from exporter.core.names import LOCAL
 from exporter.sinks.mission_control import MissionControlSink, acknowledged
 from exporter.sinks.sink import Ack, Sent, no_token
-from exporter.sinks.transport import HttpAnswer, Transport
+from exporter.sinks.transport import ANSWER_BYTES_MAX, HttpAnswer, Transport
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message
@@ -50,7 +50,15 @@ class InProcessTransport:
         self._receiver = receiver
         self._below = below
 
-    async def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
+    async def request(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
+    ) -> HttpAnswer:
         raw, _, query = (self._below + path).partition("?")
         sent = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         sent += [(b"host", _HOST.encode()), (b"content-length", str(len(body)).encode())]
@@ -67,7 +75,8 @@ class InProcessTransport:
             await self._receiver(scope, exchange.receive, exchange.send)
         except Exception:  # starlette has logged it, and answered if it still could
             exchange.status = exchange.status or 500
-        return HttpAnswer(exchange.status, exchange.headers, b"".join(exchange.parts))
+        answer = b"".join(exchange.parts)
+        return HttpAnswer(exchange.status, exchange.headers, answer[:answer_bytes_max], len(answer) <= answer_bytes_max)
 
     async def close(self) -> None:
         """Let go of nothing: the application stays its owner's."""

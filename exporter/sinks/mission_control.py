@@ -10,10 +10,18 @@ from urllib.parse import quote
 import msgspec
 
 from exporter.core.delivery.batches import BatchLimits
-from exporter.core.delivery.verdict import WORTH_REPEATING, Accepted, Later, LessCompression, Verdict, verdict
+from exporter.core.delivery.verdict import (
+    WORTH_REPEATING,
+    Accepted,
+    Later,
+    LessCompression,
+    Verdict,
+    acceptance_fault,
+    verdict,
+)
 from exporter.core.names import STORE_HEADER
 from exporter.sinks.sink import Ack, Capabilities, Registered, Registration, Sent, Sink
-from exporter.sinks.transport import HttpAnswer, NoAnswerError, Transport
+from exporter.sinks.transport import ANSWER_BYTES_MAX, HttpAnswer, NoAnswerError, Transport
 from exporter.version import VERSION
 
 FLOOR_EVENTS_MAX: Final = 500
@@ -22,6 +30,10 @@ FLOOR_BODY_BYTES: Final = 1_004_096
 EVENTS_MAX: Final = 2_000
 BODY_BYTES_MAX: Final = 2 << 20
 FLOOR_EVENT_BYTES_MAX: Final = 8 << 20
+ITEMS_BYTES_MAX: Final = 64 << 20
+"""The largest list of a session's ids that is read."""
+_DELETED: Final = ("deleted_session", "expired_session")
+"""What a Mission Control of ours calls an error of 410."""
 _COMPRESS_FROM_BYTES: Final = 1_024
 _ENCODINGS: Final = ("zstd", "gzip")
 
@@ -38,6 +50,14 @@ class _EventsAnswer(msgspec.Struct):
 
 class _ItemsAnswer(msgspec.Struct):
     items: list[tuple[str, str]]
+
+
+class _Error(msgspec.Struct):
+    kind: str
+
+
+class _ErrorAnswer(msgspec.Struct):
+    error: _Error
 
 
 class MissionControlSink(Sink):
@@ -135,7 +155,8 @@ class MissionControlSink(Sink):
 
     async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
         """Return the ids the receiver holds, not hidden, in its order, with the SHA-256 of each."""
-        answer = await self._ask("GET", f"/sessions/{quote(remote_id, safe='')}?ids=1", b"")
+        path = f"/sessions/{quote(remote_id, safe='')}?ids=1"
+        answer = await self._ask("GET", path, b"", answer_bytes_max=ITEMS_BYTES_MAX)
         if not isinstance(answer, HttpAnswer):
             return answer
         judged = self._judge(answer)
@@ -179,6 +200,7 @@ class MissionControlSink(Sink):
         body: bytes,
         extra: Mapping[str, str] | None = None,
         encoding: str | None = None,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
     ) -> HttpAnswer | Later:
         headers = {"User-Agent": f"session-exporter/{VERSION}", "Session-Exporter": VERSION, **(extra or {})}
         if body:
@@ -192,7 +214,7 @@ class MissionControlSink(Sink):
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         try:
-            answer = await self._transport.request(method, path, headers, body)
+            answer = await self._transport.request(method, path, headers, body, answer_bytes_max=answer_bytes_max)
         except NoAnswerError as error:
             return Later(str(error))
         if answer.status in (401, 403):
@@ -203,7 +225,17 @@ class MissionControlSink(Sink):
         return answer
 
     def _judge(self, answer: HttpAnswer) -> Verdict:
-        return verdict(answer.status, answer.headers.get("retry-after"), datetime.now(UTC))
+        status, headers = answer.status, answer.headers
+        fault = acceptance_fault(status, headers.get("content-type", ""), answer.body, whole=answer.whole)
+        deletes = self.capabilities.deletes or (status == 410 and _error_kind(answer.body) in _DELETED)
+        return verdict(status, headers.get("retry-after"), datetime.now(UTC), fault=fault, deletes=deletes)
+
+
+def _error_kind(body: bytes) -> str:
+    try:
+        return msgspec.json.decode(body, type=_ErrorAnswer).error.kind
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
 
 
 def _body(lines: Sequence[bytes], rewound: Sequence[str]) -> bytes:

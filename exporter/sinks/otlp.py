@@ -28,12 +28,16 @@ _REFUSED_BODY_BYTES_MIN: Final = 8_192
 
 @dataclass(frozen=True, slots=True)
 class OtlpAnswer:
-    """An answer in the terms of HTTP; `rejected` is how many records a receiver says it did not take."""
+    """An answer in the terms of HTTP; `rejected` is how many records a receiver says it did not take.
+
+    `fault` is why a 2xx is no acceptance.
+    """
 
     status: int
     retry_after: str | None = None
     rejected: int = 0
     message: str = ""
+    fault: str | None = None
 
 
 class Post(Protocol):
@@ -145,7 +149,7 @@ class Otlp(Sink):
 
 def _judge(answer: OtlpAnswer) -> Verdict:
     """Judge an answer; what means something about a session elsewhere is a wrong address or a wrong program here."""
-    judged = verdict(answer.status, answer.retry_after, datetime.now(UTC))
+    judged = verdict(answer.status, answer.retry_after, datetime.now(UTC), fault=answer.fault)
     if isinstance(judged, Missing | Deleted | Conflict | LessCompression):
         return Later(
             f"answered {answer.status}: is this an OTLP endpoint for this signal?", ALARM_WAIT_SECONDS, alarm=True

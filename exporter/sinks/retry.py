@@ -13,9 +13,7 @@ _NOTHING_TO_RETRY: Final = tenacity.Retrying(stop=tenacity.stop_never)
 
 
 def retry_delay_seconds(failures: int, later: Later) -> float:
-    """Return how long to wait after the `failures`-th failure in a row; a time named by the sink is obeyed."""
-    if later.after_seconds is not None:
-        return later.after_seconds
+    """Return how long to wait after the `failures`-th failure in a row; a sink may lengthen that, never shorten it."""
     state = tenacity.RetryCallState(_NOTHING_TO_RETRY, fn=None, args=(), kwargs={})
     state.attempt_number = failures
-    return float(_BACKOFF(state))
+    return max(float(_BACKOFF(state)), later.after_seconds or 0.0)

@@ -24,6 +24,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     rewound: bool = False
     reports: bool = False
     live: bool = False
+    deletes: bool = False
 
 
 class Ack(msgspec.Struct, frozen=True):

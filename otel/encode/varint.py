@@ -4,7 +4,7 @@ Our own messages are joined from bytes. Received messages are untrusted: a messa
 has no fields; nothing here raises.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Final
 
 INT64_MAX: Final = (1 << 63) - 1
@@ -55,12 +55,27 @@ def utf8(text: str) -> bytes:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
-def fields(message: bytes) -> "Iterator[tuple[int, int | bytes]]":
-    """Give the fields of a message in order, by number; ends at the first thing that is not one."""
+def is_message(message: bytes) -> bool:
+    """Return whether these bytes are fields of protobuf from the first to the last."""
+    found = fields(message)
+    while True:
+        try:
+            next(found)
+        except StopIteration as end:
+            return bool(end.value)
+
+
+def fields(message: bytes) -> "Generator[tuple[int, int | bytes], None, bool]":
+    """Give the fields of a message in order, by number; ends at the first thing that is not one.
+
+    The generator returns whether the fields fill the message.
+    """
     at = 0
     while at < len(message):
         key, at = _read_varint(message, at)
         number, kind = key >> 3, key & 7
+        if number == 0:
+            return False
         if kind == _VARINT:
             value, at = _read_varint(message, at)
             if at <= len(message):
@@ -71,11 +86,12 @@ def fields(message: bytes) -> "Iterator[tuple[int, int | bytes]]":
         elif kind in (_FIXED64, _FIXED32):
             size = 8 if kind == _FIXED64 else 4
         else:
-            return
+            return False
         if at + size > len(message):
-            return
+            return False
         yield number, message[at : at + size]
         at += size
+    return at == len(message)
 
 
 def _read_varint(message: bytes, at: int) -> tuple[int, int]:

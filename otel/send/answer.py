@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from otel.encode.varint import INT64_MAX, fields
+from otel.encode.varint import INT64_MAX, fields, is_message
 
 Signal: TypeAlias = Literal["traces", "logs", "metrics"]
 
@@ -22,13 +22,15 @@ class Answer:
     """A response. `status` is an HTTP status; gRPC codes are mapped to one.
 
     `retry_after` is the text of that header. `rejected` is how many records, or points, an endpoint did not take of a
-    request that it accepted otherwise, and `message` is what it said: short, printable, without our secrets.
+    request that it accepted otherwise, and `message` is what it said: short, printable, without our secrets. `fault` is
+    why a 2xx is no acceptance.
     """
 
     status: int
     retry_after: str | None = None
     rejected: int = 0
     message: str = ""
+    fault: str | None = None
 
 
 class NoAnswer(Exception):
@@ -40,14 +42,17 @@ def read_answer(
 ) -> Answer:
     """Read an HTTP answer: the response of OTLP when it was accepted, else its status message; both may be JSON.
 
-    Any other body is ignored: a proxy's page must not change the meaning of the status.
+    A 2xx is an acceptance only when its body is empty or the response of OTLP: a sign-in page takes no spans. The body of
+    any other answer never changes the meaning of the status.
     """
-    accepted = 200 <= status < 300
     is_json = content_type.partition(";")[0].strip().lower() == "application/json"
-    if is_json:
-        rejected, message = _json_success(body) if accepted else (0, _json_message(body))
-    else:
-        rejected, message = _success(body) if accepted else (0, _text(body, 2))
+    if not 200 <= status < 300:
+        message = _json_message(body) if is_json else _text(body, 2)
+        return Answer(status, retry_after, 0, readable(message, secrets))
+    is_response = _json(body) is not None if is_json else is_message(body) and is_message(_part(body, 1))
+    if status == 206 or not is_response:
+        return Answer(status, retry_after, fault=f"answered {status} with a body that is no response of OTLP")
+    rejected, message = _json_success(body) if is_json else _success(body)
     return Answer(status, retry_after, rejected, readable(message, secrets))
 
 
@@ -99,7 +104,7 @@ def _text(message: bytes, number: int) -> str:
 
 
 def _json_success(body: bytes) -> tuple[int, str]:
-    partial = _json(body).get("partialSuccess")
+    partial = (_json(body) or {}).get("partialSuccess")
     if not isinstance(partial, dict):
         return 0, ""
     rejected, message = 0, partial.get("errorMessage", "")
@@ -113,13 +118,14 @@ def _json_success(body: bytes) -> tuple[int, str]:
 
 
 def _json_message(body: bytes) -> str:
-    message = _json(body).get("message", "")
+    message = (_json(body) or {}).get("message", "")
     return message if isinstance(message, str) else ""
 
 
-def _json(body: bytes) -> dict[str, object]:
+def _json(body: bytes) -> dict[str, object] | None:
+    """Return the object of a JSON body, an empty one of an empty body, None of any other."""
     try:
-        found = json.loads(body)
+        found = json.loads(body or b"{}")
     except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return None
+    return found if isinstance(found, dict) else None

@@ -12,7 +12,7 @@ from exporter.core.notice import Level, Notice
 from exporter.daemon.running import Redactors, RunningExporter
 from exporter.errors import Exit
 from exporter.sinks.mission_control import MissionControlSink
-from exporter.sinks.transport import HttpTransport
+from exporter.sinks.http_transport import HttpTransport
 from tests.daemon.peer import Peer
 from tests.daemon.sessions import SessionFile
 from tests.shared import CACHE

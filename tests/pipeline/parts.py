@@ -15,7 +15,7 @@ from exporter.pipeline.segment_reader import SegmentReader
 from exporter.pipeline.sink_session import SinkSession
 from exporter.pipeline.sink_state import SinkState
 from exporter.sinks.mission_control import MissionControlSink
-from exporter.sinks.transport import HttpTransport
+from exporter.sinks.http_transport import HttpTransport
 from exporter.sources.files.session_file import OpenFiles
 from exporter.sources.files.session_file import SessionFile as Followed
 from exporter.state.marks import MarkStore

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from exporter.sinks.transport import HttpTransport, NoAnswerError
+from exporter.sinks.http_transport import HttpTransport
+from exporter.sinks.transport import NoAnswerError
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
 from tests.daemon.receivers import Floor

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from exporter.core.delivery.verdict import Accepted, Later, LessCompression
+from exporter.core.delivery.verdict import Accepted, Deleted, Gone, Later, LessCompression, Verdict
 from exporter.sinks.mission_control import MissionControlSink
 from exporter.sinks.sink import Registered
 from exporter.sinks.transport import HttpAnswer
@@ -21,7 +21,9 @@ class Scripted:
         self.answers = list(answers)
         self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
 
-    async def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
+    async def request(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes, *, answer_bytes_max: int = 1 << 20
+    ) -> HttpAnswer:
         self.asked.append((method, path, dict(headers), body))
         return self.answers.pop(0)
 
@@ -140,14 +142,46 @@ async def test_an_acknowledgement_must_account_for_every_event(
     assert (sent.verdict, sent.trusted, sent.rejected) == (Accepted(), trusted, rejected)
 
 
-async def test_without_the_capability_any_2xx_is_accepted_whatever_it_says() -> None:
-    sink, transport = _sink(_registered(), HttpAnswer(204, {}, b""), HttpAnswer(200, {}, b"<html>"))
+async def test_without_the_capability_an_empty_or_a_json_answer_is_an_acceptance_and_no_other() -> None:
+    answers = (HttpAnswer(204, {}, b""), HttpAnswer(200, {}, b'{"ok":true}'), HttpAnswer(200, {}, b"<html>"))
+    sink, transport = _sink(_registered(), *answers)
     await sink.register("s", None)
 
-    sent = [await sink.send("r", ["a"], [b'{"id":"a"}']) for _ in range(2)]
+    sent = [await sink.send("r", ["a"], [b'{"id":"a"}']) for _ in range(3)]
 
-    assert [(one.verdict, one.trusted) for one in sent] == [(Accepted(), True)] * 2
+    assert [(one.verdict, one.trusted) for one in sent[:2]] == [(Accepted(), True)] * 2
+    assert isinstance(sent[2].verdict, Later) and sent[2].verdict.alarm
     assert all("Idempotency-Key" not in headers for _, _, headers, _ in transport.asked)
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"ack":{}}'])
+async def test_with_the_capability_what_is_not_named_is_not_taken(body: bytes) -> None:
+    sink, _ = _sink(_registered(ack=True), HttpAnswer(200, {}, body))
+    await sink.register("s", None)
+
+    sent = await sink.send("r", ["a"], [b'{"id":"a"}'])
+
+    assert not sent.trusted
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "body", "verdict"),
+    [
+        ({}, b"", Gone()),
+        ({}, b"<html>gone</html>", Gone()),
+        ({"ack": True}, b'{"error":{"kind":"no_such_page"}}', Gone()),
+        ({"deletes": True}, b"", Deleted()),
+        ({}, b'{"error":{"kind":"deleted_session"}}', Deleted()),
+        ({}, b'{"error":{"kind":"expired_session"}}', Deleted()),
+    ],
+)
+async def test_410_ends_a_session_where_the_receiver_declared_that(
+    capabilities: dict[str, bool], body: bytes, verdict: Verdict
+) -> None:
+    sink, _ = _sink(_registered(**capabilities), HttpAnswer(410, {}, body))
+    await sink.register("s", None)
+
+    assert (await sink.send("r", ["a"], [b'{"id":"a"}'])).verdict == verdict
 
 
 async def test_encodings_are_tried_from_the_best_to_none_and_refusals_are_remembered() -> None:

@@ -15,7 +15,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from exporter.sinks.embedded import InProcessTransport
-from exporter.sinks.transport import HttpTransport, NoAnswerError, Transport
+from exporter.sinks.http_transport import HttpTransport
+from exporter.sinks.transport import NoAnswerError, Transport
 
 pytestmark = pytest.mark.anyio
 
@@ -144,9 +145,19 @@ async def test_a_large_body_arrives_whole(opened: Opened) -> None:
     body = b"x" * 3_000_000
 
     async with opened() as transport:
-        seen = await _seen(transport, "POST", "/sessions", {}, body)
+        answer = await transport.request("POST", "/sessions", {}, body, answer_bytes_max=4_000_000)
 
-    assert len(seen["body"]) == len(body)
+    assert answer.whole
+    assert len(json.loads(answer.body)["body"]) == len(body)
+
+
+async def test_an_answer_is_read_up_to_its_limit(opened: Opened) -> None:
+    async with opened() as transport:
+        answer = await transport.request("POST", "/sessions", {}, b"x" * 3_000_000, answer_bytes_max=1_000_000)
+        next_one = await transport.request("GET", "/sessions", {}, b"")
+
+    assert (answer.status, len(answer.body), answer.whole) == (200, 1_000_000, False)
+    assert (next_one.status, next_one.whole) == (200, True)
 
 
 async def test_several_requests_run_beside_each_other(opened: Opened) -> None:

@@ -44,7 +44,7 @@ from typing import Final, TypeVar
 
 from exporter.core.delivery.position import DELETED_THERE, Identity, Mark, Position
 from exporter.core.delivery.reconcile import Walk
-from exporter.core.delivery.verdict import ALARM_WAIT_SECONDS, Conflict, Deleted, Later, Missing, Unauthorized, Verdict
+from exporter.core.delivery.verdict import ALARM_WAIT_SECONDS, Conflict, Deleted, Gone, Later, Missing, Unauthorized, Verdict
 
 
 class Agreement(Enum):
@@ -92,6 +92,7 @@ class SessionEvent(Enum):
     UNAUTHORIZED = auto()
     MISSING = auto()
     DELETED = auto()
+    GONE = auto()
     CONFLICT = auto()
 
 
@@ -146,6 +147,7 @@ TABLE: Final[dict[SessionEvent, tuple[str, str, tuple[Effect, ...]]]] = {
     _E.MISSING:            ("U D U O - U U U -", "C C C",
                             (_F.NOTE, _F.SAY_MISSING, _F.SET_BACK, _F.RECORD_NOTHING, _F.READ_FROM_START)),
     _E.DELETED:            ("S S S S S S S S -", "",      (_F.NOTE, _F.STOP)),
+    _E.GONE:               ("U D Q O T R N Q -", "",      (_F.NOTE, _F.SET_BACK)),
     _E.CONFLICT:           ("Q Q Q Q T A A Q -", "",      (_F.NOTE, _F.SET_BACK)),
 }
 # fmt: on
@@ -153,6 +155,7 @@ TABLE: Final[dict[SessionEvent, tuple[str, str, tuple[Effect, ...]]]] = {
 SETBACKS: Final = {
     SessionEvent.MISTRUSTED: "the receiver acknowledged something else than was sent",
     SessionEvent.MISSING: "the session is made and then not found",
+    SessionEvent.GONE: "the receiver answers 410 and has not declared that this means deleted",
     SessionEvent.CONFLICT: "the receiver says that it holds something else",
 }
 """Why a session is set back."""
@@ -162,6 +165,7 @@ _VERDICTS: Final[dict[type[Verdict], SessionEvent]] = {
     Unauthorized: SessionEvent.UNAUTHORIZED,
     Missing: SessionEvent.MISSING,
     Deleted: SessionEvent.DELETED,
+    Gone: SessionEvent.GONE,
     Conflict: SessionEvent.CONFLICT,
 }
 S = TypeVar("S", bound=Enum)

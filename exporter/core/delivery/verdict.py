@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, TypeAlias
 
+import msgspec
+
 RETRY_AFTER_SECONDS_MAX: Final = 300.0
 ALARM_WAIT_SECONDS: Final = 60.0
 """How long to wait after an answer that a person has to look at."""
@@ -19,7 +21,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Send the same again, not before `after_seconds` when the sink named a time.
+    """Send the same again, not before `after_seconds` when the sink named a time and our own wait is shorter.
 
     `alarm` says that a person should look: the sink will hardly get well by itself.
     """
@@ -60,7 +62,15 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """410: somebody deleted the session there; it is not sent again unless asked for."""
+    """410: somebody deleted the session there; it is not sent again unless asked for.
+
+    This holds for a receiver that declared that it means 410 so. From any other it is `Gone`.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """410 from a receiver that has not declared what it means: the session waits, with an alarm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +79,7 @@ class Conflict:
 
 
 Verdict: TypeAlias = (
-    Accepted | Later | Smaller | Suspect | LessCompression | Unauthorized | Missing | Deleted | Conflict
+    Accepted | Later | Smaller | Suspect | LessCompression | Unauthorized | Missing | Deleted | Gone | Conflict
 )
 
 _BY_STATUS: Final[dict[int, Verdict]] = {
@@ -85,13 +95,18 @@ _BY_STATUS: Final[dict[int, Verdict]] = {
 }
 
 
-def verdict(status: int, retry_after: str | None, now: datetime) -> Verdict:
-    """Judge an answer by its status and its Retry-After header. `now` is the wall clock, for the header's date form."""
+def verdict(
+    status: int, retry_after: str | None, now: datetime, *, fault: str | None = None, deletes: bool = True
+) -> Verdict:
+    """Judge an answer by its status and its Retry-After header. `now` is the wall clock, for the header's date form.
+
+    `fault` is what `acceptance_fault` says of the body; `deletes` is whether the receiver declared what it means by 410.
+    """
     if 200 <= status < 300:
-        return Accepted()
+        return Accepted() if fault is None else Later(fault, ALARM_WAIT_SECONDS, alarm=True)
     known = _BY_STATUS.get(status)
     if known is not None:
-        return known
+        return known if deletes or not isinstance(known, Deleted) else Gone()
     after = retry_after_seconds(retry_after, now)
     reason = f"answered {status}"
     if status in (408, 425, 429) or (status >= 500 and status not in (501, 505)):
@@ -100,8 +115,28 @@ def verdict(status: int, retry_after: str | None, now: datetime) -> Verdict:
     return Later(reason, after if after is not None else ALARM_WAIT_SECONDS, alarm=True)
 
 
+def acceptance_fault(status: int, content_type: str, body: bytes, *, whole: bool = True) -> str | None:
+    """Return why a 2xx is no acceptance, None when it is one: empty, or JSON (an object or an array) to its end.
+
+    A sign-in page, a proxy's page or a part of an answer say nothing about the batch.
+    """
+    if status == 206:
+        return "answered 206, which is a part of an answer"
+    if not whole:
+        return f"answered {status} with a body that is too large or cannot be decoded"
+    if not body:
+        return None
+    if content_type.partition(";")[0].strip().lower() == "text/html":
+        return f"answered {status} with a web page, not as a Mission Control does; is a sign-in page in between?"
+    try:
+        found = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = None
+    return None if isinstance(found, dict | list) else f"answered {status} with a body that is not JSON"
+
+
 def retry_after_seconds(header: str | None, now: datetime) -> float | None:
-    """Read a Retry-After header in seconds or as a date, clamped; None when there is none that can be read."""
+    """Read a Retry-After header in seconds or as a date, at most 300; None when it names no time in the future."""
     if header is None:
         return None
     text = header.strip()
@@ -117,4 +152,4 @@ def retry_after_seconds(header: str | None, now: datetime) -> float | None:
         seconds = (moment - now).total_seconds()
     if seconds != seconds:  # noqa: PLR0124  not a number
         return None
-    return min(max(seconds, 0.0), RETRY_AFTER_SECONDS_MAX)
+    return min(seconds, RETRY_AFTER_SECONDS_MAX) if seconds > 0 else None

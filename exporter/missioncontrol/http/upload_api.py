@@ -153,6 +153,7 @@ def _capabilities(receiver: Receiver) -> dict[str, Any]:
             "rewound": True,
             "reports": True,
             "live": True,
+            "deletes": True,
         }
     }
 

@@ -117,13 +117,14 @@ def live_endpoint(name: str, one: "Otel", notice: Callable[[Notice], None]) -> L
 
 
 def status_of(sender: "Sender", signal: "Signal", body: bytes) -> int:
-    """Send a request and return the status of the answer, 0 when none came. For threads."""
+    """Send a request and return the status of the answer, 0 when none came or it says nothing. For threads."""
     from otel.send.answer import NoAnswer
 
     try:
-        return sender.send(signal, body).status
+        answer = sender.send(signal, body)
     except NoAnswer:
         return 0
+    return 0 if answer.fault else answer.status
 
 
 def _closing(sender: "Sender", open_sinks: set[str], signal: str) -> Callable[[], None]:
@@ -172,7 +173,7 @@ def _post(sender: "Sender", signal: str) -> "Callable[[bytes], OtlpAnswer]":
             answer = sender.send(signal, body)  # type: ignore[arg-type]  # the settings allow signals only
         except NoAnswer as error:
             raise NoAnswerError(str(error)) from None
-        return OtlpAnswer(answer.status, answer.retry_after, answer.rejected, answer.message)
+        return OtlpAnswer(answer.status, answer.retry_after, answer.rejected, answer.message, answer.fault)
 
     return post
 

@@ -28,6 +28,7 @@ from exporter.core.delivery.verdict import (
     Accepted,
     Conflict,
     Deleted,
+    Gone,
     Later,
     LessCompression,
     Missing,
@@ -169,6 +170,8 @@ def test_what_cannot_happen_is_refused_and_changes_nothing(event: SessionEvent) 
         (Missing(), "r", SessionEvent.MISSING),
         (Missing(), None, SessionEvent.LATER),
         (Deleted(), None, SessionEvent.DELETED),
+        (Gone(), "r", SessionEvent.GONE),
+        (Gone(), None, SessionEvent.GONE),
         (Conflict(), "r", SessionEvent.CONFLICT),
         (Accepted(), "r", SessionEvent.LATER),
         (Smaller(), "r", SessionEvent.LATER),
@@ -205,7 +208,7 @@ def test_the_mark_at_the_end_names_no_event_that_is_gone(
 
 # ---- whatever happens ---------------------------------------------------------------------------------------
 
-_ANSWERS = st.sampled_from((Later("x"), Unauthorized(401), Missing(), Deleted(), Conflict(), Suspect(400)))
+_ANSWERS = st.sampled_from((Later("x"), Unauthorized(401), Missing(), Deleted(), Gone(), Conflict(), Suspect(400)))
 
 
 class SessionMachine(RuleBasedStateMachine):

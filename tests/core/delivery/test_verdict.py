@@ -14,6 +14,7 @@ from exporter.core.delivery.verdict import (
     Accepted,
     Conflict,
     Deleted,
+    Gone,
     Later,
     LessCompression,
     Missing,
@@ -21,6 +22,7 @@ from exporter.core.delivery.verdict import (
     Suspect,
     Unauthorized,
     Verdict,
+    acceptance_fault,
     retry_after_seconds,
     verdict,
 )
@@ -83,9 +85,9 @@ def test_a_named_time_changes_no_other_verdict(status: int) -> None:
         ("1, 2", None),
         ("3", 3.0),
         (" 3 ", 3.0),
-        ("0", 0.0),
+        ("0", None),
         ("0.5", 0.5),
-        ("-5", 0.0),
+        ("-5", None),
         ("1e9", RETRY_AFTER_SECONDS_MAX),
         ("inf", RETRY_AFTER_SECONDS_MAX),
         ("9" * 400, RETRY_AFTER_SECONDS_MAX),
@@ -94,9 +96,9 @@ def test_a_named_time_changes_no_other_verdict(status: int) -> None:
         ("Wed, 18 Nov 2026 12:00:03 -0000", 3.0),
         ("Wednesday, 18-Nov-26 12:00:03 GMT", 3.0),
         ("Wed Nov 18 12:00:03 2026", 3.0),
-        ("Wed, 18 Nov 2026 11:59:00 GMT", 0.0),
+        ("Wed, 18 Nov 2026 11:59:00 GMT", None),
         ("Wed, 18 Nov 2099 12:00:00 GMT", RETRY_AFTER_SECONDS_MAX),
-        ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", None),
         ("Wed, 99 Nov 2026 12:00:03 GMT", None),
         ("Fri, 31 Dec 99999999999999999999 23:59:59 GMT", None),
         ("Wed, 18 Nov 2026 12:00:03 +99999999999999", None),
@@ -114,11 +116,66 @@ def test_retry_after(header: str | None, seconds: float | None) -> None:
 def test_no_header_makes_it_raise_or_wait_for_ever(header: str) -> None:
     seconds = retry_after_seconds(header, NOW)
 
-    assert seconds is None or 0 <= seconds <= RETRY_AFTER_SECONDS_MAX
+    assert seconds is None or 0 < seconds <= RETRY_AFTER_SECONDS_MAX
 
 
 @given(st.integers(-1000, 1000))
 def test_a_date_is_the_time_until_then(seconds: int) -> None:
     header = format_datetime(NOW + timedelta(seconds=seconds), usegmt=True)
 
-    assert retry_after_seconds(header, NOW) == min(max(seconds, 0), RETRY_AFTER_SECONDS_MAX)
+    assert retry_after_seconds(header, NOW) == (min(seconds, RETRY_AFTER_SECONDS_MAX) if seconds > 0 else None)
+
+
+def test_410_of_a_receiver_that_has_not_declared_it_ends_nothing() -> None:
+    assert verdict(410, None, NOW, deletes=False) == Gone()
+    assert [verdict(status, None, NOW, deletes=False) for status in sorted({*SPECIAL} - {410})] == [
+        SPECIAL[status] for status in sorted({*SPECIAL} - {410})
+    ]
+
+
+ACCEPTANCES: Final = [
+    (200, "", b""),
+    (201, "text/html", b""),
+    (204, "application/json", b""),
+    (200, "application/json", b'{"id":"a"}'),
+    (200, "application/problem+json", b"[]"),
+    (200, "text/plain", b' {"a": [1]}\n'),
+    (202, "", b"[]"),
+]
+NO_ACCEPTANCES: Final = [
+    (200, "text/html", b"<html>sign in</html>"),
+    (200, "Text/HTML; charset=utf-8", b"{}"),
+    (200, "application/json", b"<html>"),
+    (200, "application/json", b'{"id":"a"'),
+    (200, "application/json", b'{"id":"a"}{}'),
+    (200, "application/json", b'"ok"'),
+    (200, "application/json", b"1"),
+    (200, "application/json", b"null"),
+    (200, "text/plain", b"OK"),
+    (200, "", b"\xff\xfe"),
+    (200, "", b"[" * 100_000),
+    (206, "application/json", b"{}"),
+    (206, "", b""),
+]
+
+
+@each(ACCEPTANCES)
+def test_an_empty_or_a_json_body_is_an_acceptance(answer: tuple[int, str, bytes]) -> None:
+    assert acceptance_fault(*answer) is None
+
+
+@each(NO_ACCEPTANCES)
+def test_anything_else_is_none_and_alarms(answer: tuple[int, str, bytes]) -> None:
+    fault = acceptance_fault(*answer)
+
+    assert fault is not None
+    assert verdict(answer[0], None, NOW, fault=fault) == Later(fault, ALARM_WAIT_SECONDS, alarm=True)
+
+
+def test_a_body_that_does_not_end_is_no_acceptance() -> None:
+    assert acceptance_fault(200, "application/json", b"{}", whole=False) is not None
+
+
+@given(st.binary(max_size=200), st.sampled_from(["", "text/html", "application/json", "text/plain"]))
+def test_no_body_makes_it_raise(body: bytes, content_type: str) -> None:
+    acceptance_fault(200, content_type, body)

@@ -140,9 +140,8 @@ def test_partial_success_tells_how_many_were_rejected(receiver: Receiver, signal
         (b'{"partialSuccess":{"rejectedLogRecords":4}}', 4, ""),
         (b'{"partialSuccess":{"rejectedDataPoints":"many","errorMessage":5}}', 0, ""),
         (b'{"partialSuccess":[]}', 0, ""),
-        (b"[" * 100_000, 0, ""),
-        (b"<html>", 0, ""),
-        (b"\xff", 0, ""),
+        (b"{}", 0, ""),
+        (b"", 0, ""),
     ],
 )
 def test_partial_success_in_json_is_read_too(receiver: Receiver, body: bytes, rejected: int, message: str) -> None:
@@ -151,13 +150,33 @@ def test_partial_success_in_json_is_read_too(receiver: Receiver, body: bytes, re
     assert send(receiver) == Answer(200, None, rejected, message)
 
 
-@pytest.mark.parametrize(
-    "body", [b"<html>welcome</html>", b"\x0a", b"\x0a\x7f", b"\xff" * 40, b"\x0a\x02\x08\xff", b"\x0f" * 9, b"\x00" * 9]
-)
-def test_a_body_that_is_no_protobuf_rejects_nothing(receiver: Receiver, body: bytes) -> None:
-    receiver.plan(Reply(body=body), Reply(400, body=body))
+NO_RESPONSES = [
+    ("text/html", b"<html>welcome</html>"),
+    ("application/json", b"[" * 60_000),
+    ("application/json", b"[]"),
+    ("application/json", b"<html>"),
+    ("application/json", b"\xff"),
+    *(
+        ("application/x-protobuf", body)
+        for body in (b"\x0a", b"\x0a\x7f", b"\xff" * 40, b"\x0a\x02\x08\xff", b"\x0f" * 9, b"\x00" * 9, b"ok")
+    ),
+]
 
-    assert (send(receiver).status, send(receiver).rejected) == (200, 0)
+
+@pytest.mark.parametrize(("kind", "body"), NO_RESPONSES)
+def test_a_2xx_whose_body_is_no_response_is_no_acceptance(receiver: Receiver, kind: str, body: bytes) -> None:
+    receiver.plan(Reply(body=body, headers={"Content-Type": kind}), Reply(400, body=body, headers={"Content-Type": kind}))
+
+    assert send(receiver) == Answer(200, fault="answered 200 with a body that is no response of OTLP")
+    refused = send(receiver)
+    assert (refused.status, refused.rejected, refused.fault) == (400, 0, None)
+
+
+def test_a_part_of_an_answer_is_no_acceptance(receiver: Receiver) -> None:
+    receiver.plan(Reply(206), Reply(202, body=b""))
+
+    assert send(receiver).fault is not None
+    assert send(receiver).fault is None
 
 
 def test_a_message_is_bounded_and_printable(receiver: Receiver) -> None:
