@@ -44,7 +44,16 @@ from typing import Final, TypeVar
 
 from exporter.core.delivery.position import DELETED_THERE, Identity, Mark, Position
 from exporter.core.delivery.reconcile import Walk
-from exporter.core.delivery.verdict import ALARM_WAIT_SECONDS, Conflict, Deleted, Gone, Later, Missing, Unauthorized, Verdict
+from exporter.core.delivery.verdict import (
+    ALARM_WAIT_SECONDS,
+    Conflict,
+    Deleted,
+    Gone,
+    Later,
+    Missing,
+    Unauthorized,
+    Verdict,
+)
 
 
 class Agreement(Enum):
