@@ -34,8 +34,8 @@ def default_trust() -> ssl.SSLContext:
 class HttpClient:
     """Requests below one address over persistent connections; may be called from several threads at a time.
 
-    A request has `timeout_seconds` to connect (at most 10), the same for each 64 KiB that it sends, and the same for the
-    whole answer from the last byte of the request on, however it arrives: informational answers, headers and body
+    A request has `timeout_seconds` to connect (at most 10), the same for each 64 KiB that it sends, and the same for
+    the whole answer from the last byte of the request on, however it arrives: informational answers, headers and body
     together. Redirects are answers. There are no cookies and no proxies, and nothing comes from the environment.
     """
 

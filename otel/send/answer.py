@@ -42,8 +42,8 @@ def read_answer(
 ) -> Answer:
     """Read an HTTP answer: the response of OTLP when it was accepted, else its status message; both may be JSON.
 
-    A 2xx is an acceptance only when its body is empty or the response of OTLP: a sign-in page takes no spans. The body of
-    any other answer never changes the meaning of the status.
+    A 2xx is an acceptance only when its body is empty or the response of OTLP: a sign-in page takes no spans. The body
+    of any other answer never changes the meaning of the status.
     """
     is_json = content_type.partition(";")[0].strip().lower() == "application/json"
     if not 200 <= status < 300:

@@ -102,25 +102,63 @@ class HostileServer:
 # ---- what is sent ---------------------------------------------------------------------------------------------
 
 _STATUS_LINES: Final = (
-    (b"HTTP/1.1 200 OK", True), (b"HTTP/1.1 201 Created", True), (b"HTTP/1.1 200 ", True), (b"HTTP/1.0 200 OK", True),
-    (b"HTTP/1.1 206 Partial", False), (b"HTTP/1.1 302 Found", False), (b"HTTP/1.1 503 No", False), (b"HTTP/1.1 200OK", False),
-    (b"HTTP/2 200", False), (b"HTTP/1.1 2000 OK", False), (b"HTTP/1.1 -200 OK", False), (b"ICY 200 OK", False),
-    (b"HTTP/1.1 999 Odd", False), (b"SSH-2.0-OpenSSH_9.6", False), (b"\x16\x03\x01\x02\x00\x01", False), (b"", False),
-)  # fmt: skip
+    (b"HTTP/1.1 200 OK", True),
+    (b"HTTP/1.1 201 Created", True),
+    (b"HTTP/1.1 200 ", True),
+    (b"HTTP/1.0 200 OK", True),
+    (b"HTTP/1.1 206 Partial", False),
+    (b"HTTP/1.1 302 Found", False),
+    (b"HTTP/1.1 503 No", False),
+    (b"HTTP/1.1 200OK", False),
+    (b"HTTP/2 200", False),
+    (b"HTTP/1.1 2000 OK", False),
+    (b"HTTP/1.1 -200 OK", False),
+    (b"ICY 200 OK", False),
+    (b"HTTP/1.1 999 Odd", False),
+    (b"SSH-2.0-OpenSSH_9.6", False),
+    (b"\x16\x03\x01\x02\x00\x01", False),
+    (b"", False),
+)
 _HEADERS: Final = (
-    b"Content-Type: application/json", b"Content-Type: text/plain", b"X-Long: " + b"y" * 9_000,
-    b"Set-Cookie: a=b", b"Retry-After: -1", b"Retry-After: 1e309", b"Session-Exporter-Store: \xff\xfe",
-    b"Location: http://127.0.0.1:1/", b"X: \x80", b"Trailer: X",
-)  # fmt: skip
+    b"Content-Type: application/json",
+    b"Content-Type: text/plain",
+    b"X-Long: " + b"y" * 9_000,
+    b"Set-Cookie: a=b",
+    b"Retry-After: -1",
+    b"Retry-After: 1e309",
+    b"Session-Exporter-Store: \xff\xfe",
+    b"Location: http://127.0.0.1:1/",
+    b"X: \x80",
+    b"Trailer: X",
+)
 _ODD_HEADERS: Final = (
-    b"Content-Type: text/html", b"no colon here", b": no name", b" folded: from nothing", b"X: a\x00b", b"X-Long: " + b"y" * 200_000,
-    b"Content-Length: 5, 6", b"Content-Length: -1", b"Transfer-Encoding: gzip, chunked, x", b"Content-Encoding: br",
-)  # fmt: skip
+    b"Content-Type: text/html",
+    b"no colon here",
+    b": no name",
+    b" folded: from nothing",
+    b"X: a\x00b",
+    b"X-Long: " + b"y" * 200_000,
+    b"Content-Length: 5, 6",
+    b"Content-Length: -1",
+    b"Transfer-Encoding: gzip, chunked, x",
+    b"Content-Encoding: br",
+)
 _BODIES: Final = (
-    (b"", True), (b'{"id":"r"}', True), (b"[]", True), (b" {} ", True), (b'{"a":' + b"[" * 200 + b"]" * 200 + b"}", True),
-    (b"<html>sign in</html>", False), (b'{"id":', False), (b'{"id":"r"}trailing', False), (b"OK", False), (b"null", False),
-    (b"\xff\xfe\x00", False), (b"[" * 100_000, False), (b'"' + b"x" * 2_000_000 + b'"', False), (b'["' + b"x" * 2_000_000 + b'"]', False),
-)  # fmt: skip
+    (b"", True),
+    (b'{"id":"r"}', True),
+    (b"[]", True),
+    (b" {} ", True),
+    (b'{"a":' + b"[" * 200 + b"]" * 200 + b"}", True),
+    (b"<html>sign in</html>", False),
+    (b'{"id":', False),
+    (b'{"id":"r"}trailing', False),
+    (b"OK", False),
+    (b"null", False),
+    (b"\xff\xfe\x00", False),
+    (b"[" * 100_000, False),
+    (b'"' + b"x" * 2_000_000 + b'"', False),
+    (b'["' + b"x" * 2_000_000 + b'"]', False),
+)
 _INFORMATION: Final = (b"", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" * 3)
 
 

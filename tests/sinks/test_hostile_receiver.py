@@ -1,4 +1,4 @@
-"""No receiver, however broken or hostile, is believed wrongly, waited for without end, or given more memory than allowed.
+"""No receiver, however hostile, is believed wrongly, waited for without end, or given more memory than allowed.
 
 `HOSTILE_SECONDS=600 pytest tests/sinks/test_hostile_receiver.py` runs the fuzzer for so long.
 """

@@ -100,7 +100,7 @@ def verdict(
 ) -> Verdict:
     """Judge an answer by its status and its Retry-After header. `now` is the wall clock, for the header's date form.
 
-    `fault` is what `acceptance_fault` says of the body; `deletes` is whether the receiver declared what it means by 410.
+    `fault` is what `acceptance_fault` says of the body; `deletes` is whether the receiver declared what its 410 means.
     """
     if 200 <= status < 300:
         return Accepted() if fault is None else Later(fault, ALARM_WAIT_SECONDS, alarm=True)

@@ -19,8 +19,8 @@ _SECTION: Final = "mission_control"
 
 def _build(name: str, one: "MissionControl", parts: SinkParts) -> Iterator[BuiltSink]:
     from exporter.pipeline.event_feed import EventFeed
-    from exporter.sinks.mission_control import MissionControlSink
     from exporter.sinks.http_transport import HttpTransport
+    from exporter.sinks.mission_control import MissionControlSink
 
     host = urlsplit(one.url).hostname or ""
     is_loopback = host in ("localhost", "::1") or host.startswith("127.")  # where there is no wire to save

@@ -165,7 +165,8 @@ NO_RESPONSES = [
 
 @pytest.mark.parametrize(("kind", "body"), NO_RESPONSES)
 def test_a_2xx_whose_body_is_no_response_is_no_acceptance(receiver: Receiver, kind: str, body: bytes) -> None:
-    receiver.plan(Reply(body=body, headers={"Content-Type": kind}), Reply(400, body=body, headers={"Content-Type": kind}))
+    headers = {"Content-Type": kind}
+    receiver.plan(Reply(body=body, headers=headers), Reply(400, body=body, headers=headers))
 
     assert send(receiver) == Answer(200, fault="answered 200 with a body that is no response of OTLP")
     refused = send(receiver)
