@@ -21,6 +21,7 @@ from exporter.sinks.trust import distrusted, trust
 
 CONNECT_SECONDS_MAX: Final = 10.0
 _KEEP_ALIVE_SECONDS: Final = 5.0
+_REASON_CHARACTERS_MAX: Final = 300
 _PROGRESS_BYTES: Final = 65_536
 _GZIP: Final = (b"gzip", b"x-gzip")
 _GZIP_WINDOW: Final = 31
@@ -56,11 +57,11 @@ class HttpClient:
     def request(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes, *, answer_bytes_max: int
     ) -> HttpAnswer:
-        """Send one request to a path, in ASCII, behind that of the address; raises NoAnswerError."""
+        """Send one request to a path behind that of the address; raises NoAnswerError."""
         try:
             with self._pool.stream(
                 method,
-                httpcore.URL(**self._origin, target=self._path + path.encode("ascii")),
+                httpcore.URL(**self._origin, target=self._path + _quoted(path)),
                 headers=[self._host, *_sendable(headers)],
                 content=None if method == "GET" else body,
                 extensions=self._extensions,
@@ -126,13 +127,20 @@ def _address(url: str) -> tuple[dict[str, Any], tuple[bytes, bytes], bytes]:
     """Return the origin of an address, its Host header, and its path, as they are sent."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    name = host.encode("ascii") if host.isascii() else idna.encode(host, uts46=True)
+    try:
+        name = host.encode("ascii") if host.isascii() else idna.encode(host, uts46=True)
+    except idna.IDNAError:
+        name = host.encode()  # no host has this name; every request says so
     shown = b"[" + name + b"]" if b":" in name else name
     if parts.port is not None:
         shown += f":{parts.port}".encode()
-    target = parts.path + (f"?{parts.query}" if parts.query else "")
-    path = quote(target, safe="/?%:@!$&'()*+,;=~-._").encode("ascii")
-    return {"scheme": parts.scheme.encode(), "host": name, "port": parts.port}, (b"Host", shown), path
+    origin = {"scheme": parts.scheme.encode(), "host": name, "port": parts.port}
+    return origin, (b"Host", shown), _quoted(parts.path)
+
+
+def _quoted(path: str) -> bytes:
+    """Return a path, with its query, in ASCII; what is quoted stays as it is."""
+    return quote(path, safe="/?%:@!$&'()*+,;=~-._").encode("ascii")
 
 
 def _sendable(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
@@ -143,7 +151,8 @@ def _sendable(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 def _described(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    text = "".join(one if one.isprintable() else " " for one in str(error)[:_REASON_CHARACTERS_MAX])
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _read(parts: Iterable[bytes], encoding: bytes, most: int) -> tuple[bytes, bool]:
@@ -191,9 +200,12 @@ class _TimedStream(httpcore.NetworkStream):
         now = time.monotonic()
         if self._answer_by is None:
             self._answer_by = now + self._timeout_seconds
-        if now >= self._answer_by:
-            raise httpcore.ReadTimeout(f"the answer did not end within {self._timeout_seconds:g} s")
-        return self._inner.read(max_bytes, self._answer_by - now)
+        try:
+            if now < self._answer_by:
+                return self._inner.read(max_bytes, self._answer_by - now)
+        except httpcore.ReadTimeout:
+            pass
+        raise httpcore.ReadTimeout(f"the answer did not end within {self._timeout_seconds:g} s")
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         self._answer_by = None

@@ -15,7 +15,7 @@ from exporter.core.delivery.verdict import WORTH_REPEATING
 from exporter.core.events.envelope import REFUSALS
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
 from exporter.core.notice import Level, Notice
-from exporter.wiring.sinks.otlp import endpoint_of, status_of
+from exporter.wiring.sinks.otlp import client_of, endpoint_of, status_of
 
 if TYPE_CHECKING:
     from config.otel import Otel
@@ -113,7 +113,7 @@ class _Endpoint:
         """Send what is held, and the same again while that may help."""
         from otel.send.sender import sender_for
 
-        self._sender = sender_for(endpoint_of(self._settings), connections=1)
+        self._sender = sender_for(endpoint_of(self._settings), client_of(1))
         while True:
             await self._came.wait()
             self._came.clear()

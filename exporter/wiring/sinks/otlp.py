@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from otel.name_types import Instrument
     from otel.send.answer import Signal
     from otel.send.endpoint import Endpoint
-    from otel.send.sender import Sender
+    from otel.send.sender import ClientOf, Sender
 
 LANES: Final = 4
 """How many sessions are sent at a time, per signal."""
@@ -50,7 +50,7 @@ def _build(name: str, one: "Otel", parts: SinkParts) -> Iterator[BuiltSink]:
 
     endpoint = endpoint_of(one)
     try:
-        sender = sender_for(endpoint, connections=LANES)
+        sender = sender_for(endpoint, client_of(LANES))
     except EndpointError as error:
         raise ConfigError(f"[{otlp_name(name)}] {error}", key=otlp_name(name)) from None
     telling, streams, open_sinks = _telling(one), Streams(parts.exporter_id()), set[str](one.signals)
@@ -107,7 +107,7 @@ def live_endpoint(name: str, one: "Otel", notice: Callable[[Notice], None]) -> L
     """Return an endpoint to tell of what passes; `send` is for threads and returns what `status_of` does."""
     from otel.send.sender import sender_for
 
-    sender, telling = sender_for(endpoint_of(one), connections=1), _telling(one)
+    sender, telling = sender_for(endpoint_of(one), client_of(1)), _telling(one)
     assemble = _assembler(one, telling, "metrics")
 
     def send(instance: str, points: Sequence[bytes]) -> int:
@@ -136,6 +136,24 @@ def _closing(sender: "Sender", open_sinks: set[str], signal: str) -> Callable[[]
             sender.close()
 
     return close
+
+
+def client_of(connections: int) -> "ClientOf":
+    """Return what makes the HTTP client of an endpoint, which keeps so many idle connections."""
+    from exporter.sinks.http_transport import HttpClient, default_trust
+
+    def make(endpoint: "Endpoint") -> HttpClient:
+        parts = endpoint.parts()
+        return HttpClient(
+            f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}",
+            # As many as there are threads that send: waiting for one would look like an endpoint that does not answer.
+            connections=None,
+            kept=connections,
+            timeout_seconds=endpoint.timeout_seconds,
+            trust=endpoint.ssl_context(default_trust) if endpoint.is_secure() else None,
+        )
+
+    return make
 
 
 def endpoint_of(one: "Otel") -> "Endpoint":

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from exporter.wiring.sinks.otlp import client_of
 from otel.send.answer import Answer, NoAnswer, Signal
 from otel.send.endpoint import Endpoint
 from otel.send.grpc import GrpcSender
@@ -31,7 +32,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 def send(receiver: Receiver, signal: Signal = "traces", **settings: Any) -> Answer:
     settings.setdefault("timeout_seconds", 5)
-    sender = sender_for(Endpoint(receiver.grpc_url, protocol="grpc", **settings))
+    sender = sender_for(Endpoint(receiver.grpc_url, protocol="grpc", **settings), client_of(1))
     try:
         return sender.send(signal, body_of(signal))
     finally:

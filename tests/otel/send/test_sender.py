@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from exporter.wiring.sinks.otlp import client_of
 from otel.send.answer import MESSAGE_CHARACTERS_MAX, Answer, NoAnswer, Signal
 from otel.send.endpoint import Endpoint, EndpointError
-from otel.send.sender import HttpSender, sender_for
+from otel.send.sender import Sender, sender_for
 from tests.otel.bodies import SPAN_ID, body_of
 from tests.otel.certificates import Certificates, make_certificates
 from tests.otel.receiver import Receiver
@@ -34,9 +35,14 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return make_certificates(tmp_path_factory.mktemp("certificates"))
 
 
+def sender_of(endpoint: Endpoint) -> Sender:
+    """Return what sends to an endpoint, with the HTTP client of the program."""
+    return sender_for(endpoint, client_of(2))
+
+
 def send(receiver: Receiver, signal: Signal = "traces", **settings: Any) -> Answer:
     settings.setdefault("timeout_seconds", 5)
-    sender = HttpSender(Endpoint(receiver.url, **settings))
+    sender = sender_of(Endpoint(receiver.url, **settings))
     try:
         return sender.send(signal, body_of(signal))
     finally:
@@ -65,7 +71,7 @@ def test_the_path_is_appended_to_the_endpoints_own_or_not_at_all() -> None:
 
 
 def test_a_connection_is_kept(receiver: Receiver) -> None:
-    sender = HttpSender(Endpoint(receiver.url))
+    sender = sender_of(Endpoint(receiver.url))
 
     for _ in range(3):
         sender.send("traces", body_of("traces"))
@@ -75,7 +81,7 @@ def test_a_connection_is_kept(receiver: Receiver) -> None:
 
 
 def test_threads_may_send_at_the_same_time(receiver: Receiver) -> None:
-    sender = HttpSender(Endpoint(receiver.url), connections=1)
+    sender = sender_of(Endpoint(receiver.url))
 
     with ThreadPoolExecutor(4) as threads:
         answers = list(threads.map(lambda _: sender.send("traces", body_of("traces")), range(40)))
@@ -88,7 +94,7 @@ def test_threads_may_send_at_the_same_time(receiver: Receiver) -> None:
 def test_headers_are_read_for_each_request_and_ours_win(receiver: Receiver) -> None:
     turns = iter(["one", "two"])
     headers = lambda: {"Authorization": next(turns), "Content-Type": "text/plain", "Host": "elsewhere"}  # noqa: E731
-    sender = HttpSender(Endpoint(receiver.url, headers=headers, user_agent="session-exporter/1"))
+    sender = sender_of(Endpoint(receiver.url, headers=headers, user_agent="session-exporter/1"))
 
     sender.send("traces", b"")
     sender.send("traces", b"")
@@ -100,7 +106,7 @@ def test_headers_are_read_for_each_request_and_ours_win(receiver: Receiver) -> N
 
 
 def test_a_password_in_the_address_becomes_a_header(receiver: Receiver) -> None:
-    sender = HttpSender(Endpoint(receiver.url.replace("//", "//me:p%40ss@")))
+    sender = sender_of(Endpoint(receiver.url.replace("//", "//me:p%40ss@")))
 
     sender.send("traces", b"")
 
@@ -227,10 +233,10 @@ def test_an_answer_that_never_ends_is_left() -> None:
     ended = threading.Event()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Drip)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    sender = HttpSender(Endpoint(f"http://127.0.0.1:{server.server_port}", timeout_seconds=0.3))
+    sender = sender_of(Endpoint(f"http://127.0.0.1:{server.server_port}", timeout_seconds=0.3))
     began = time.monotonic()
 
-    with pytest.raises(NoAnswer, match="did not end in time"):
+    with pytest.raises(NoAnswer, match="did not end within 0.3 s"):
         sender.send("traces", b"")
 
     assert time.monotonic() - began < 3
@@ -263,7 +269,7 @@ def test_secrets_are_in_no_text(receiver: Receiver, caplog: pytest.LogCaptureFix
         receiver.url.replace("//", "//me:s3cr3t-t0ken-of-mine@"), headers=lambda: {"authorization": TOKEN}
     )
     receiver.plan(Reply(401, message=f"who is {TOKEN}?"), Reply(403, message=f"no {TOKEN[7:]}"), RESET)
-    sender = HttpSender(endpoint)
+    sender = sender_of(endpoint)
 
     answers = [sender.send("traces", b""), sender.send("traces", b"")]
     with pytest.raises(NoAnswer) as caught:
@@ -335,16 +341,17 @@ def test_an_endpoint_that_is_no_use_is_refused_with_its_reason(
     ]
     for settings, said in cases:
         with pytest.raises(EndpointError, match=said) as caught:
-            sender_for(Endpoint(**{"address": "https://127.0.0.1:1", "protocol": protocol} | settings))
+            sender_of(Endpoint(**{"address": "https://127.0.0.1:1", "protocol": protocol} | settings))
         assert_hidden(caught.value)
 
 
 def test_importing_costs_no_http_no_grpc_and_no_protobuf() -> None:
     code = (
         "import sys, otel.encode.records, otel.encode.metrics, otel.send.sender, otel.send.grpc, otel.health\n"
-        "print([n for n in ('httpx', 'grpc', 'google', 'opentelemetry', 'ssl') if n in sys.modules])\n"
+        "from exporter.wiring.sinks.otlp import client_of\n"
+        "print([n for n in ('httpx', 'httpcore', 'grpc', 'google', 'opentelemetry', 'ssl') if n in sys.modules])\n"
         "from otel.send.endpoint import Endpoint\n"
-        "otel.send.sender.sender_for(Endpoint('http://127.0.0.1:1'))\n"
+        "otel.send.sender.sender_for(Endpoint('http://127.0.0.1:1'), client_of(1))\n"
         "print([n for n in ('grpc', 'google', 'opentelemetry', 'rich', 'click') if n in sys.modules])"
     )
 
