@@ -160,15 +160,16 @@ def _read(parts: Iterable[bytes], encoding: bytes, most: int) -> tuple[bytes, bo
     if encoding not in (b"", b"identity", *_GZIP):
         return b"", False
     inflater = zlib.decompressobj(_GZIP_WINDOW) if encoding in _GZIP else None
-    content = bytearray()
+    content, is_empty = bytearray(), True
     try:
         for part in parts:
+            is_empty = False
             content += part if inflater is None else inflater.decompress(part, most + 1 - len(content))
             if len(content) > most:
                 return bytes(content[:most]), False
     except zlib.error:
         return bytes(content), False
-    return bytes(content), inflater is None or inflater.eof or not content
+    return bytes(content), inflater is None or inflater.eof or is_empty
 
 
 class _TimedBackend(httpcore.NetworkBackend):
