@@ -6,54 +6,22 @@ only then the value is decoded and the heuristics decide.
 """
 
 import re
-from functools import partial
 
 from redaction.heuristics.names import Demand, demand_of
 from redaction.heuristics.quick_checks import is_digest, is_padding, is_plain, is_plain_for_any_name, is_salt
 from redaction.heuristics.secrecy import Placement, is_secret
-from redaction.rules.rule import Extraction, Rule, with_open_counts
+from redaction.rules.context.table import table_of
+from redaction.rules.rule import Extraction
 from redaction.text.escapes import unescaped
 from redaction.text.extent import Extent, extent
 
 HEAD_LENGTH_MAX = 160
 SECRET_LENGTH = 6
-TOKEN_LENGTH = 12
-KEY_LENGTH = 16
 RUN_LENGTH_MIN = 48
-
-CALL = r"(?:[A-Za-z_][\w.:!&]{0,30}\([ ]?)?"
-OPENING = r"""(?:[rbufRBUFL@$&]{0,2}["'`\\]{1,24}|\[\[)"""
-CLOSING = r"""["'`\\\]\[)}*0-9]{0,17}[ \t.]{0,24}"""
-TYPE = r"(?::[ ]?[&'\w<>\[\].|?*][&'\w<>\[\].|?* ]{0,30}|[ ][\w<>\[\].|?*]{1,24}[ ]?)?"
-VALUE = r"""[^\s"'`\\]{6}"""
-# A quoted value may contain blanks and quotes too.
-QUOTED_VALUE = r"""[^\s"'`\\,;:)}\]>][^\r\n\x00]{5}"""
-OPERATOR = r"(?:" + TYPE + r"(?:=>|[=!]==?|(?::{1,3}|[?|+])?=)|:-?|->|<-|\|\|?|\?\?|\xe2\x94\x82)[ \t]{0,12}"
-ASSIGNED = CLOSING + "(?:" + OPERATOR + "(?:" + CALL + OPENING + ")?|[,(][ ]{0,4}" + CALL + OPENING + ")"
-ASSIGNED_QUOTED = CLOSING + "(?:" + OPERATOR + "|[,(][ ]{0,4})" + CALL + OPENING
-SECRET_NAMES = (
-    r"(?:passw(?:or[dt]|d)?s?|passphrase|passcode|passkey|pwd|secrets?|kennwort|contrase|(?:api|access|account|auth|private"
-    r"|client|service|storage|encrypt(?:ion)?"
-    r"|signing|master|admin|shared|license|application|consumer|deploy|webhook)[_\-. ]?key)"
-)
-SECRET_GATE = (
-    rf"(?i)(?:{SECRET_NAMES}[\w.\-]{{0,24}}|pass|pw|psw)(?:{ASSIGNED}{VALUE}|{ASSIGNED_QUOTED}"
-    rf"{QUOTED_VALUE})"
-)
-TOKEN_GATE = (
-    r"(?i)tokens?(?:[_\-.][\w.\-]{0,20}|value|string|secret|\d{1,2})?" + ASSIGNED + r"""[^\s"'`\\,;(){}\[\]<>]{12}"""
-)
-KEY_GATE = (
-    r"(?i)(?:key|auth|credentials?|creds|pin|salt|cookies?|session|jwt|bearer|otp|sas|psk|pat)"
-    rf"{ASSIGNED}[\w+/=.~\-]{{16}}"
-)
+# Each gate, and how many bytes into a value it ends.
+ASSIGNMENT_GATES = tuple((row.gates[0], row.length) for row in table_of(__file__).rule)
 # An escaped slash near the beginning of the value.
-SLASH = r"[\w+.~\-]{0,11}\\{1,15}/"
 ESCAPED_SLASH = re.compile(rb"(?<![\w+.~\\-])[\w+.~-]{0,11}\\{1,15}/(?:\\{1,15}/)*\Z")
-SECRET_SLASH_GATE = "(?i)" + SECRET_NAMES + r"[\w.\-]{0,24}" + ASSIGNED + SLASH
-TOKEN_SLASH_GATE = r"(?i)tokens?" + ASSIGNED + SLASH
-# Each gate ends this many bytes into a value.
-ASSIGNMENT_GATES = ((SECRET_GATE, SECRET_LENGTH), (TOKEN_GATE, TOKEN_LENGTH), (KEY_GATE, KEY_LENGTH))
 
 # All of this is read backwards, from the value towards the name.
 OPENED = rb"(?P<open>(?:[\"'`]\\{0,15}){1,3})?(?P<prefix>(?<=[\"'`\\])[rbufRBUFL@$&]{1,2}(?=[\s=:(,>|]))?(?:\[\[)?"
@@ -196,12 +164,12 @@ def _is_item(line: bytes, value: Extent, quote: bytes) -> bool:
     )
 
 
-def extract_assigned(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> Extraction:
+def assigned_secret(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> Extraction:
     """The value at `start`, after this quote, if it is the secret that its name demands."""
     if demand == Demand.NONE or is_plain(line, start, demand, is_quoted=bool(quote)):
         return (), to
     if not quote and (tag := TAGGED.match(line, start)) is not None:
-        return extract_assigned(line, tag.end(), tag["quote"] or b"", demand, to) if tag["plain"] else ((), to)
+        return assigned_secret(line, tag.end(), tag["quote"] or b"", demand, to) if tag["plain"] else ((), to)
     value = extent(line, start, _one_quote(quote) if quote else quote)
     if value.end - value.start < SECRET_LENGTH:
         return (), to
@@ -217,48 +185,12 @@ def extract_assigned(line: bytes, start: int, quote: bytes, demand: Demand, to: 
     return (), max(to, value.end) if is_long else to
 
 
-def _extract(length: int, line: bytes, to: int) -> Extraction:
+def assigned_after_gate(length: int, line: bytes, to: int) -> Extraction:
+    """The value that is assigned to a name, if the gate ends this many bytes into it."""
     start = to - length
     if line[to - 2 : to] == b"\\/" and (escaped := ESCAPED_SLASH.search(line, max(0, to - 32), to)):
         start = escaped.start()
     if is_plain_for_any_name(line, start):
         return (), to
     demand, quote = _name_demand(line, start)
-    return extract_assigned(line, start, quote, demand, to)
-
-
-RULES = tuple(
-    with_open_counts(rule)
-    for rule in (
-        Rule(
-            "assigned-secret",
-            "any",
-            "value given to a name such as password, secret or api_key",
-            (SECRET_GATE, SECRET_SLASH_GATE),
-            partial(_extract, SECRET_LENGTH),
-            "medium",
-            'password = "<base62:14>"',
-            'password = "${DB_PASSWORD}"',
-        ),
-        Rule(
-            "assigned-token",
-            "any",
-            "value given to a name that ends in token",
-            (TOKEN_GATE, TOKEN_SLASH_GATE),
-            partial(_extract, TOKEN_LENGTH),
-            "medium",
-            'session_token: "<base62:24>"',
-            'next_page_token: "<base62:24>"',
-        ),
-        Rule(
-            "assigned-key",
-            "any",
-            "random value given to a name such as key, auth, credential, cookie or salt",
-            (KEY_GATE,),
-            partial(_extract, KEY_LENGTH),
-            "low",
-            "MAPS_KEY=<base62:24>",
-            "cacheKey=<base62:24>",
-        ),
-    )
-)
+    return assigned_secret(line, start, quote, demand, to)

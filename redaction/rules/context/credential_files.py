@@ -10,31 +10,17 @@ from redaction.heuristics.names import Demand
 from redaction.heuristics.secrecy import is_secret
 from redaction.heuristics.values import is_value, value_span
 from redaction.rules.checks import decoded_base64
-from redaction.rules.context.extractors import extract_match
-from redaction.rules.rule import Extraction, Rule
+from redaction.rules.rule import Extraction
 from redaction.text.escapes import unescaped
 
 _VALUE_BYTES = 8
-_SPACE = r"(?:\s|\\{1,15}[nrt])"
-_QUOTED = r"\\{0,15}[\"']"
 _NETRC_OWNER = re.compile(rb"(?:machine|default)(?:\s|\\{1,15}[nrt])")
 _BASE64 = re.compile(rb"(?:[A-Za-z0-9+/_-]|\\{1,15}/)++={0,2}")
 _WORD = re.compile(rb"(?:[^\s\"'`\\;<$]|<(?!\\{0,15}/)|\$(?!\\|\s)){3,512}+")
-_PORTS = r"(?:[1-6]?543[0-9]|6432|6543|26257|\*)"
-_HASHES = (
-    r"\$(?:\$?)2[abxy]\$(?:\$?)\d\d\$(?:\$?)[./A-Za-z0-9]{53}",
-    r"\$(?:apr1|1)\$[^\s$:\"'\\]{1,16}\$[./A-Za-z0-9]{22}",
-    r"\$[56]\$(?:rounds=\d{1,9}\$)?[^\s$:\"'\\]{1,16}\$[./A-Za-z0-9]{43}",
-    r"\$(?:y|gy|7)\$[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{1,90}\$[./A-Za-z0-9]{43}",
-    r"\$argon2(?:id|i|d)\$v=\d{1,3}\$[a-z0-9,=]{1,40}\$[A-Za-z0-9+/]{8,90}\$[A-Za-z0-9+/]{22}",
-    r"(?:pbkdf2_sha256|pbkdf2:sha256|\$pbkdf2-sha(?:256|512)|scrypt):?\$?[0-9:]{1,20}\$[A-Za-z0-9./+=]{1,90}\$[A-Za-z0-9./+=]{32}",
-    r"\{S?SHA(?:256|512)?\}[A-Za-z0-9+/]{27}",
-)
 _HASH_START = re.compile(
     rb"\$\$?(?:2[abxy]|apr1|[1567]|y|gy|argon2(?:id|i|d)|pbkdf2-sha\d+)\$|pbkdf2[_:]sha256|scrypt[:$]|\{S?SHA"
 )
 _HASH_REST = re.compile(rb"[./A-Za-z0-9+=]*+")
-_TAB = r"(?:\t|\\{1,15}t)"
 DISTANCE_MAX = 16 * 1024
 ENTRIES_MAX = 256
 
@@ -55,8 +41,6 @@ _ENTRY = re.compile(
     + _MAYBE_QUOTE
 )
 _DATA_VALUE = re.compile(rb"[A-Za-z0-9+/]{4,}+={0,2}")
-_KEY_DATA_BYTES = 16
-_KEY_DATA = re.compile(rb"[A-Za-z0-9+/]{64,}+={0,2}")
 
 
 def decoded(encoded: bytes) -> str:
@@ -174,112 +158,3 @@ def extract_secret_data(line: bytes, to: int) -> Extraction:
             if _is_masked(entry[2], encoded=data[1] == b"data"):
                 spans.append(entry.span(2))
     return spans, to
-
-
-RULES = (
-    Rule(
-        "netrc",
-        ".netrc",
-        "password",
-        (
-            rf"(?i:login){_SPACE}{{1,8}}[^\s\\\"']{{1,128}}{_SPACE}{{1,8}}"
-            rf"(?:account{_SPACE}{{1,8}}[^\s\\\"']{{1,64}}{_SPACE}{{1,8}})?password{_SPACE}{{1,8}}[^\s\\\"']{{3}}",
-            # Each line with a prefix.
-            r"(?i:login)[ \t]{1,8}[^\s\\\"']{1,64}(?:\n|\\{1,15}n)[^\n\\\"'<>]{1,60}(?:\\{1,15}t)?[ ]{0,8}"
-            r"password[ \t]{1,8}[^\s\\\"']{3}",
-        ),
-        extract_netrc_password,
-        example="machine host.example login someone password <base62:12>",
-        counter="machine host.example login someone password password",
-    ),
-    Rule(
-        "npm-auth",
-        "npm",
-        "credentials of a registry",
-        (
-            rf"_authToken {{0,2}}[=:] {{0,2}}(?:{_QUOTED})?[A-Za-z0-9+/=_-]{{8}}",
-            rf"(?:[:\sn]|npm_config_)_(?:auth|password) {{0,2}}= {{0,2}}(?:{_QUOTED})?[A-Za-z0-9+/=_-]{{8}}",
-        ),
-        extract_npm_auth,
-        example="//registry.example/:_authToken=<base62:32>",
-        counter="//registry.example/:_authToken=your_token_here",
-    ),
-    Rule(
-        "docker-auth",
-        "Docker",
-        "credentials of a registry",
-        (rf"(?:auth|identitytoken|registrytoken){_QUOTED}\s{{0,4}}:\s{{0,4}}{_QUOTED}[A-Za-z0-9+/=_-]{{8}}",),
-        extract_docker_auth,
-        example='{"auths":{"host.example":{"auth":"c29tZW9uZTpodW50ZXIy"}}}',
-        counter='{"auths":{"host.example":{"auth":"required"}}}',
-    ),
-    Rule(
-        "pgpass",
-        "PostgreSQL",
-        "line of .pgpass",
-        (rf":{_PORTS}:[^\s:\"'\\/]{{1,64}}:[^\s:\"'\\/]{{1,64}}:[^\s:\"'\\/$<{{]{{3}}",),
-        extract_pgpass,
-        example="host.example:5432:shop:someone:<base62:12>",
-        counter="host.example:5432:shop:someone:password",
-    ),
-    Rule(
-        "wireguard-key",
-        "WireGuard",
-        "private or preshared key",
-        (r"(?:(?i:private|preshared)_?-?(?i:key) ?[=:] ?\\{0,8}[\"']?)[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=",),
-        lambda _line, to: (((to - 44, to),), to),  # the gate matches the whole key
-        example="PrivateKey = <base64:42>A=",
-        counter="PrivateKey = <base64:20>",
-    ),
-    Rule(
-        "php-definition",
-        "WordPress",
-        "password or salt",
-        (
-            rf"(?i:define)\( {{0,2}}{_QUOTED}[A-Z0-9_]{{0,40}}(?:PASSWORD|PASSWD|KEY|SALT|SECRET|TOKEN){_QUOTED}"
-            r" {0,2},"
-            rf"\s{{0,12}}{_QUOTED}[^\"'\\]{{4}}",
-        ),
-        extract_definition,
-        example="define('DB_PASSWORD', '<base62:14>');",
-        counter="define('AUTH_KEY', 'put your unique phrase here');",
-    ),
-    Rule(
-        "password-hash",
-        "crypt",
-        "hash of a password",
-        _HASHES,
-        extract_hash,
-        "medium",
-        example="someone:$2b$12$<base62:53>",
-        counter="someone:$2b$12$<base62:20>",
-    ),
-    Rule(
-        "cookie-jar",
-        "Netscape",
-        "cookie in a jar",
-        (rf"{_TAB}(?:TRUE|FALSE){_TAB}\d{{1,12}}{_TAB}[^\s\\\"']{{1,80}}{_TAB}[^\s\"'\\]{{8}}",),
-        extract_match(_VALUE_BYTES, _WORD, Demand.WEAK, padding=b""),
-        "medium",
-        example=".host.example\tTRUE\t/\tTRUE\t0\tsession\t<base62:32>",
-        counter=".host.example\tTRUE\t/\tTRUE\t0\tlang\tenglish",
-    ),
-    Rule(
-        "kubernetes-secret",
-        "Kubernetes",
-        "value of a secret",
-        (r"kind(?:\\{0,15}[\"'])?\s{0,2}:\s{0,2}(?:\\{0,15}[\"'])?Secret",),
-        extract_secret_data,
-        example="apiVersion: v1\nkind: Secret\ndata:\n  password: a29ycmVrdC03LXBmZXJk\n",
-        counter="apiVersion: v1\nkind: Secret\ndata:\n  username: dXNlcm5hbWU=\n",
-    ),
-    Rule(
-        "kubeconfig-key",
-        "Kubernetes",
-        "client's key",
-        (r"client-key-data(?:\\{0,15}[\"'])?\s{0,2}:\s{0,4}(?:\\{0,15}[\"'])?[A-Za-z0-9+/]{16}",),
-        extract_match(_KEY_DATA_BYTES, _KEY_DATA),
-        example="client-key-data: <base64:120>",
-        counter="client-key-data: REDACTED",
-    ),
-)

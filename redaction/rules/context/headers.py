@@ -6,19 +6,17 @@ from redaction.heuristics.names import Demand
 from redaction.heuristics.secrecy import Placement
 from redaction.heuristics.values import in_marker, is_value, value_span
 from redaction.rules.checks import decoded_base64
-from redaction.rules.context.extractors import UUID, extract_match, extract_value
-from redaction.rules.rule import Extraction, Rule
+from redaction.rules.context.extractors import UUID
+from redaction.rules.rule import Extraction
 from redaction.text.escapes import after_escape
 
 COOKIES_MAX = 64
 COOKIE_MIN = 8
 
-_BLANKS = r"(?:[ \t]|%20|\\{1,15}t)"
 _VALUE_BYTES = 8
 _BEARER = re.compile(rb"[A-Za-z0-9_.~+/=:|-]{8,}+(?![({\[]|<(?!\\{0,15}/)|\$[{(\w])")
 _PADDING = re.compile(rb"[=%\\]")
 _BASIC = re.compile(rb"[A-Za-z0-9+/_-]{8,}+(?:=|%3[Dd]|\\u003[dD]){0,2}")
-_CLOSES = r"""["'`\\\s\])]{0,12}"""
 # After the name `Authorization`: the opening of the value and perhaps its scheme.
 _AUTHORIZATION = re.compile(
     rb"(?:[> \t\"'`({\[]|\\{1,15}[\"'`]){0,24}+[bfu]?(?:\\{0,15}[\"'`])?"
@@ -145,87 +143,3 @@ def extract_cookies(line: bytes, to: int) -> Extraction:
         if len(value) >= COOKIE_MIN and is_value(value[:256].translate(None, b"%|:"), demand):
             spans.append(found.span(3))
     return spans, max(at, to)
-
-
-RULES = (
-    Rule(
-        "bearer",
-        "HTTP",
-        "bearer token",
-        (
-            rf"(?i:bearer)(?:{_BLANKS}{{1,4}}|\+|:{_BLANKS}?|[\"'\\,]{{1,6}} {{0,2}}[\"'\\]{{1,6}}"
-            r"| ?[\"'\\]{1,8} ?[+.&] ?[\"'\\]{1,8})[A-Za-z0-9_.~+/=-]{8}",
-        ),
-        extract_bearer,
-        example="Authorization: Bearer <base62:32>",
-        counter="Authorization: Bearer ${env.TOKEN} or Bearer your-token-here",
-    ),
-    Rule(
-        "basic-auth",
-        "HTTP",
-        "user and password",
-        (
-            rf"(?i:basic){_BLANKS}{{1,4}}[A-Za-z0-9+/_-]{{8}}",
-            r"(?i:basic)[\"'\\,]{1,6} {0,2}[\"'\\]{1,6}[A-Za-z0-9+/_-]{8}",
-        ),
-        extract_basic,
-        example="Authorization: Basic c29tZW9uZTpodW50ZXIy",
-        counter="Basic authentication, Basic dXNlcjpwYXNzd29yZA==",
-    ),
-    Rule(
-        "basic-auth-call",
-        "HTTP",
-        "user and password given to a client",
-        (
-            r"(?i:auth(?:=| ?= ?|: ?)?[\[(]|BasicAuth\(|basic_auth\()\s{0,4}\\{0,15}[\"'][^\s\"'\\]{1,80}"
-            r"\\{0,15}[\"'],\s{0,4}\\{0,15}[\"'][^\s\"'\\]{4}",
-        ),
-        extract_value(4, Demand.PASSWORD),
-        "medium",
-        example="requests.get(url, auth=('someone', '<base62:14>'))",
-        counter="requests.get(url, auth=('user', 'password'))",
-    ),
-    Rule(
-        "authorization",
-        "HTTP",
-        "credentials of any scheme",
-        (rf"(?i:authorization){_CLOSES}[:=,]",),
-        extract_authorization,
-        example="Authorization: Token <base62:32>",
-        counter="Authorization: Token your_token_here",
-    ),
-    Rule(
-        "authorization-parameter",
-        "HTTP",
-        "signature or digest",
-        (r"(?:Signature=|(?i:response|cnonce)=\\{0,8}\"?)[0-9a-f]{32}",),
-        extract_match(32, _HEX),
-        example='Digest username="u", response="<hex:32>"',
-        counter='Digest username="u", response="<hex:16>"',
-    ),
-    Rule(
-        "header-key",
-        "HTTP",
-        "key in a header",
-        (
-            rf"(?i:x-[a-z0-9-]{{0,30}}(?:key|token|secret|auth|password|signature)){_CLOSES}[:,=]",
-            rf"(?i:(?:private|deploy|job|circle|gitlab|auth|access|session|security|vault|api|subscription|app|admin|"
-            rf"master|dd-api|"
-            rf"application|license|service|client|refresh|consul|functions|csrf|jenkins)[-_](?:key|token|secret|auth)){_CLOSES}:",
-        ),
-        extract_named_header,
-        "medium",
-        example="X-Api-Key: <base62:32>",
-        counter="X-Api-Key: your-api-key-here",
-    ),
-    Rule(
-        "cookie",
-        "HTTP",
-        "session cookie",
-        (rf"(?i:cookie)s?{_CLOSES}[:=,]", r"(?:--cookie|curl[^\n|;]{0,200} -b)[= ]"),
-        extract_cookies,
-        "medium",
-        example="Cookie: lang=en; session_id=<base62:32>",
-        counter="Cookie: lang=en; session_id=none",
-    ),
-)

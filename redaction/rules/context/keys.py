@@ -6,12 +6,10 @@ as far as its lines of key material go. Also PEM files in base64, private member
 whose header is decoded to tell them from other base64.
 """
 
-import base64
 import re
 
-from redaction.rules.checks import decoded_base64, is_web_token
-from redaction.rules.rule import Extraction, Rule, TokenCheck
-from redaction.text.escapes import STRING_QUOTE as _QUOTE
+from redaction.rules.checks import decoded_base64
+from redaction.rules.rule import Extraction
 from redaction.text.escapes import after_escape, starts_word
 
 LENGTH_MAX = 64 * 1024
@@ -67,16 +65,10 @@ _PUTTY_END = re.compile(rb"(?:" + _GAP + rb"|" + _BEFORE + rb")Private-(?:MAC|Ha
 TYPE_DISTANCE_MAX = 4096
 ENCODED_BEFORE_MAX = 4096
 
-_MARK_TEXT = b"PRIVATE KEY-"
 _BASE64_BACKWARDS = re.compile(rb"[A-Za-z0-9+/_-]*+")
 _BASE64_LINES = re.compile(rb"[A-Za-z0-9+/=_-]*+" + LINES.pattern)
 
 _MEMBER_BYTES = 32
-# One gate for each name: alternatives in one gate make the first reading measurably slower.
-_MEMBERS = tuple(
-    rf"[\"']{name}{_QUOTE}\s{{0,2}}:\s{{0,2}}{_QUOTE}[A-Za-z0-9_-]{{{_MEMBER_BYTES}}}"
-    for name in ("d", "p", "q", "dp", "dq", "qi", "k")
-)
 _MEMBER_VALUE = re.compile(rb"[A-Za-z0-9_-]*+={0,2}(?=\\{0,15}[\"']|\Z|\.\.\.)")
 _KEY_TYPE = re.compile(rb"kty\\{0,15}[\"']\s{0,2}:\s{0,2}\\{0,15}[\"'](?:RSA|EC|OKP|oct|AKP)")
 
@@ -85,8 +77,6 @@ SIGNATURE_LENGTH_MIN = 20
 TOKEN_CUT_MIN = 20
 
 _TOKEN_GATE_LENGTH = 16
-# `{"` and a lower-case letter in base64, or `{` and a blank or newline; then the length of the shortest header.
-_TOKEN_GATES = ("eyJ[h-z0-6][0-9A-Za-z_-]{12}", "(?:eyAi|ewog|ew0K|ewoJ)[0-9A-Za-z_-]{12}")
 _WORD_REST = re.compile(rb"[0-9A-Za-z]*+")
 _TOKEN_HEADER = re.compile(rb"[0-9A-Za-z_-]{16,8192}+={0,2}")
 _TOKEN_PARTS = re.compile(rb"(?:\.[0-9A-Za-z_=+/-]*+)++")
@@ -186,12 +176,6 @@ def extract_putty_key(line: bytes, to: int) -> Extraction:
     return ((top if top >= 0 else count.start(), end),), end
 
 
-def _encoded_mark(alignment: int) -> str:
-    """The base64 of the mark when this many bytes of a group of three come before it."""
-    encoded = base64.b64encode(bytes(alignment) + _MARK_TEXT).decode()
-    return encoded[(alignment * 8 + 5) // 6 : (alignment + len(_MARK_TEXT)) * 8 // 6]
-
-
 def extract_encoded_pem(line: bytes, to: int) -> Extraction:
     """The whole run of base64 around the mark of a private key, with its further lines."""
     lowest = max(0, to - ENCODED_BEFORE_MAX)
@@ -250,53 +234,3 @@ def extract_web_token(line: bytes, to: int) -> Extraction:
     if not pieces or not (known or (len(pieces) > 1 and len(pieces[-1]) >= SIGNATURE_LENGTH_MIN)):
         return (), parts.end()
     return ((start, end),), max(parts.end(), to)
-
-
-RULES = (
-    Rule(
-        "private-key",
-        "PEM, OpenSSH, PGP",
-        "private key",
-        (_NAME,),
-        extract_private_key,
-        example="-----BEGIN PRIVATE KEY-----\n<base64:64>\n<base64:40>\n-----END PRIVATE KEY-----",
-        counter="-----BEGIN PRIVATE KEY-----\n<base64:8>\n-----END PRIVATE KEY-----",
-    ),
-    Rule(
-        "putty-private-key",
-        "PuTTY",
-        "private key",
-        ("Private-Lines:",),
-        extract_putty_key,
-        example="Private-Lines: 2\n<base64:64>\n<base64:40>\nPrivate-MAC: <hex:40>",
-        counter="Private-Lines: 2\nPrivate-MAC: <hex:40>",
-    ),
-    Rule(
-        "private-key-base64",
-        "PEM in base64",
-        "private key",
-        tuple(_encoded_mark(alignment) for alignment in range(3)),
-        extract_encoded_pem,
-        example="LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCk1<base64:200>",
-        counter="LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t",
-    ),
-    Rule(
-        "jwk-private",
-        "JSON web key",
-        "private member",
-        _MEMBERS,
-        extract_jwk_member,
-        example='{"kty":"EC","crv":"P-256","d":"<base64url:43>"}',
-        counter='{"name":"EC","d":"<base64url:43>"}',
-    ),
-    Rule(
-        "jwt",
-        "JSON web token",
-        "signed or encrypted token",
-        _TOKEN_GATES,
-        extract_web_token,
-        example="<jwt>",
-        counter="eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9",
-        check=TokenCheck(is_web_token, proves=True),
-    ),
-)

@@ -7,10 +7,11 @@ import pytest
 from redaction.rules.context import assignments, pairs
 from redaction.rules.examples import expanded
 from redaction.rules.rule import Rule
-from tests.redaction.extracting import DEPTHS, masked, spans
+from redaction.rules.rule_set import rules_of_family
+from tests.redaction.rules.context.extracting import DEPTHS, masked, spans
 from tests.rows import each
 
-RULES: tuple[Rule, ...] = (*assignments.RULES, *pairs.RULES)
+RULES: tuple[Rule, ...] = (*rules_of_family(assignments), *rules_of_family(pairs))
 HIDDEN = (
     '{{"user":"bob","password":"{}","x":1}}',
     '{{\n  "clientSecret": "{}",\n  "x": 1\n}}',

@@ -5,11 +5,12 @@ import pytest
 from redaction.rules.context import addresses, command_line, credential_files, headers, keys, pairs, products
 from redaction.rules.examples import expanded
 from redaction.rules.rule import Rule
-from tests.redaction.extracting import DEPTHS, masked
+from redaction.rules.rule_set import rules_of_family
+from tests.redaction.rules.context.extracting import DEPTHS, masked
 from tests.rows import each
 
 MODULES = (addresses, command_line, credential_files, headers, keys, pairs, products)
-RULES: tuple[Rule, ...] = tuple(rule for module in MODULES for rule in module.RULES)
+RULES: tuple[Rule, ...] = tuple(rule for module in MODULES for rule in rules_of_family(module))
 HIDDEN = (
     ("url-userinfo", "postgres://app:{}@db.internal:5432/shop", "<base62:16>"),
     ("url-userinfo", "DB=amqps://svc:{}@mq/vhost and more", "<base62:12>%21"),

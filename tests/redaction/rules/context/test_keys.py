@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from redaction.rules.context.keys import RULES
+from redaction.rules.context import keys
 from redaction.rules.examples import expanded
-from tests.redaction.extracting import DEPTHS, masked
+from redaction.rules.rule_set import rules_of_family
+from tests.redaction.rules.context.extracting import DEPTHS, masked
 
+RULES = tuple(rules_of_family(keys))
 LINES = [expanded("<base64:64>", str(number)) for number in range(6)] + [expanded("<base64:23>") + "="]
 KINDS = ("PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "PGP PRIVATE KEY BLOCK")
 

@@ -1,0 +1,88 @@
+"""Tables of rules with context: a row for each rule, in the `*.toml` beside the module of its family.
+
+An expression may be written in several lines, each of them indented by four blanks, which do not count. A name in
+double braces stands for the fragment with this name, of the table itself or of `common.toml`.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from redaction.rules.rule import Confidence
+
+_COMMON: Final = "common.toml"
+_INDENT: Final = re.compile(r"(?:\A|\n) {4}")
+_FRAGMENT: Final = re.compile(r"\{\{(\w+)\}\}")
+_WORD: Final = "{{word}}"
+
+
+class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One rule; `gates`, `when`, `example`, `counter` and `check` are those of `Rule`."""
+
+    id: str
+    provider: str
+    name: str
+    gates: tuple[str, ...]
+    extract: str
+    """A function of the family's module without its `extract_`, or one of those in `extractors`, which need the
+    following fields."""
+    length: int = 0
+    """How many bytes before the end of the gate the value begins."""
+    pattern: str = ""
+    demand: str = ""
+    padding: str = "="
+    reach: int = 320
+    unless: str = ""
+    example: str
+    counter: str
+    confidence: Confidence = "high"
+    when: tuple[str, ...] = ()
+    open_counts: bool = False
+    """The gates are searched with open counts first."""
+    check: str | None = None
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The rules of a family. `when` are the triggers of rows that have none of their own, with `words` put in."""
+
+    rule: tuple[Row, ...] = ()
+    fragments: Mapping[str, str] = {}
+    when: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+@cache
+def table_of(module_file: str) -> Table:
+    """The table beside the module in this file, with its fragments put in."""
+    path = Path(module_file).with_suffix(".toml")
+    table = msgspec.toml.decode(path.read_bytes(), type=Table)
+    common = msgspec.toml.decode(path.with_name(_COMMON).read_bytes(), type=Table)
+    sources = {**common.fragments, **table.fragments}
+
+    @cache
+    def whole(expression: str) -> str:
+        return _FRAGMENT.sub(lambda name: whole(sources[name[1]]), _INDENT.sub("", expression))
+
+    words = table.words
+    when = [
+        one
+        for given in table.when
+        for one in ([given.replace(_WORD, word) for word in words] if _WORD in given else [given])
+    ]
+    return Table(
+        rule=tuple(
+            msgspec.structs.replace(
+                row,
+                gates=tuple(map(whole, row.gates)),
+                when=tuple(map(whole, row.when or when)),
+                pattern=whole(row.pattern),
+                unless=whole(row.unless),
+            )
+            for row in table.rule
+        ),
+        fragments={name: whole(source) for name, source in sources.items()},
+    )
