@@ -8,7 +8,6 @@ from redaction.rules.rule import Extraction
 
 USERINFO_MAX = 512
 TOKEN_MIN = 16
-SIGNATURE_BYTES = 16
 
 # A password may hold an `@` or a `/` that should have been escaped; the host follows the last `@`.
 _MORE = re.compile(rb"[^\s\"'`\\<>/@]{1,64}@")
@@ -22,8 +21,6 @@ _TOKEN_SCHEME = re.compile(
 _SCHEME_MAX = 40
 _NO_SECRET_AFTER = frozenset((b"", b"x-oauth-basic", b"x-access-token", b"@"))
 _PORT = re.compile(rb"\d{1,5}(?:[?#].*)?", re.DOTALL)
-_ORACLE = re.compile(rb"/([^\s\"'`\\/@]{4,64})@\Z")
-_SIGNATURE = re.compile(rb"(?:[A-Za-z0-9+/=_-]|%[0-9A-Fa-f]{2}){32,160}+")
 _BESIDE = re.compile(rb"(?:[?&;]|u0026)(?:se|sv|sp|sr|skn|api-version)=")
 
 
@@ -57,18 +54,13 @@ def extract_userinfo(line: bytes, to: int) -> Extraction:
     return (), seen
 
 
-def extract_oracle_password(line: bytes, to: int) -> Extraction:
+def extract_oracle_password(_line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The password in `user/password@host`."""
-    found = _ORACLE.search(line[max(0, to - 70) : to])
-    if found is None or not is_value(found[1], Demand.PASSWORD):
-        return (), to
-    return ((to - 1 - len(found[1]), to - 1),), to
+    return (((found.span(1)),) if is_value(found[1], Demand.PASSWORD) else ()), to
 
 
-def extract_shared_access(line: bytes, to: int) -> Extraction:
-    """The signature of an Azure shared access URL, told by the parameters near it."""
-    start = to - SIGNATURE_BYTES
-    value = _SIGNATURE.match(line, start, start + 200)
-    if value is None or not _BESIDE.search(line, max(0, start - 600), start + 600):
+def extract_shared_access(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
+    """The signature of an Azure shared access URL, if other parameters of it are near."""
+    if not _BESIDE.search(line, max(0, start - 600), start + 600):
         return (), to
-    return (value.span(),), value.end()
+    return (found.span(),), found.end()

@@ -11,7 +11,6 @@ from redaction.text.escapes import after_escape
 _VALUE_BYTES = 4
 
 
-_USER_BACKWARDS = re.compile(rb":(?:[\"']\\{0,15})?([^\s\"'`\\:;|<>()$/\[]{0,80}+)")
 _PASSWORD = re.compile(rb"(?:\\{0,15}[\"'])?([^\s\"'`\\|<>;&()$][^\s\"'`\\|<>]{0,255}+)")
 _PIPED = re.compile(
     rb"(?:echo|printf|print)(?: -[neE]{1,3})? (?:\\{0,15}[\"']%s(?:\\{1,16}n)?\\{0,15}[\"'] )?(\\{0,15}[\"'])?"
@@ -33,16 +32,13 @@ def extract_option_token(line: bytes, to: int) -> Extraction:
     return _extract_token(line, to)
 
 
-def extract_user(line: bytes, to: int) -> Extraction:
+def extract_user(line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
     """User and password together, because either may be the key."""
-    before = _USER_BACKWARDS.match(line[max(0, to - 100) : to][::-1])
-    if before is None:
-        return (), to
-    start = after_escape(line, to - before.end(1))
+    start = after_escape(line, to - found.end(1))
     start += 2 * line.startswith(b"-u", start)
     password = _PASSWORD.match(line, to, min(len(line), to + 300))
     if password is None:
-        return (((start, to),), to) if is_value(line[start : to - before.start(1)], Demand.KEY) else ((), to)
+        return (((start, to),), to) if is_value(line[start : to - found.start(1)], Demand.KEY) else ((), to)
     return (((start, password.end()),), password.end()) if is_value(password[1], Demand.PASSWORD) else ((), to)
 
 

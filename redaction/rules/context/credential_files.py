@@ -13,20 +13,15 @@ from redaction.rules.checks import decoded_base64
 from redaction.rules.rule import Extraction
 from redaction.text.escapes import unescaped
 
-_VALUE_BYTES = 8
 _NETRC_OWNER = re.compile(rb"(?:machine|default)(?:\s|\\{1,15}[nrt])")
-_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/_-]|\\{1,15}/)++={0,2}")
-_WORD = re.compile(rb"(?:[^\s\"'`\\;<$]|<(?!\\{0,15}/)|\$(?!\\|\s)){3,512}+")
 _HASH_START = re.compile(
     rb"\$\$?(?:2[abxy]|apr1|[1567]|y|gy|argon2(?:id|i|d)|pbkdf2-sha\d+)\$|pbkdf2[_:]sha256|scrypt[:$]|\{S?SHA"
 )
-_HASH_REST = re.compile(rb"[./A-Za-z0-9+=]*+")
 DISTANCE_MAX = 16 * 1024
 ENTRIES_MAX = 256
 
 _ANY_SPACE = rb"(?:\s|\\{1,15}[nrt])"
 _MAYBE_QUOTE = rb"(?:\\{0,15}[\"'])?"
-_KIND_END = re.compile(rb"Secret\\{0,15}[\"'\s,}]|Secret\\{1,15}[nr]|Secret\Z")
 _DATA_MEMBER = re.compile(rb"(?:[\s{,\"']|\\[nrt\"]|\A)(data|stringData)\\{0,15}[\"']?\s{0,4}:(?=[\s{\\])")
 _ENTRY = re.compile(
     rb"(?:"
@@ -52,32 +47,22 @@ def decoded(encoded: bytes) -> str:
     return text if text.replace("\n", "").replace("\r", "").replace("\t", "").isprintable() else ""
 
 
-def extract_netrc_password(line: bytes, to: int) -> Extraction:
+def extract_netrc_password(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The password of a `machine` in .netrc."""
-    start = to - 3
-    found = _WORD.match(line, start)
-    if found is None or not _NETRC_OWNER.search(line, max(0, start - 400), start):
+    if not _NETRC_OWNER.search(line, max(0, start - 400), start):
         return (), to
     return ((found.span(),), found.end()) if is_value(found.group(), Demand.PASSWORD) else ((), to)
 
 
-def extract_npm_auth(line: bytes, to: int) -> Extraction:
+def extract_npm_auth(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """`_authToken`, and `_auth` and `_password` if they are base64 of text."""
-    start = to - _VALUE_BYTES
-    found = _BASE64.match(line, start, start + 4096)
-    if found is None:
-        return (), to
     name = line[max(0, start - 24) : start]
     secret = is_value(found.group(), Demand.TOKEN) if b"oken" in name else decoded(found.group())
     return ((found.span(),) if secret else ()), max(to, found.end())
 
 
-def extract_docker_auth(line: bytes, to: int) -> Extraction:
+def extract_docker_auth(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """`auth` of a registry, which is base64 of user and password; or the identity token of a registry."""
-    start = to - _VALUE_BYTES
-    found = _BASE64.match(line, start)
-    if found is None:
-        return (), to
     if b"oken" in line[max(0, start - 24) : start]:
         start, end = value_span(line, start)
         return (((start, end),), max(to, end)) if is_value(line[start:end], Demand.KEY) else ((), to)
@@ -87,11 +72,8 @@ def extract_docker_auth(line: bytes, to: int) -> Extraction:
     return (found.span(),), found.end()
 
 
-def extract_pgpass(line: bytes, to: int) -> Extraction:
+def extract_pgpass(line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The last field of a line of .pgpass."""
-    found = _WORD.match(line, to - 3)
-    if found is None:
-        return (), to
     secret = b"arn:" not in line[max(0, to - 160) : to] and is_value(found.group(), Demand.PASSWORD)
     return ((found.span(),) if secret else ()), found.end()
 
@@ -108,12 +90,11 @@ def _is_definition(value: bytes) -> bool:
     return is_salt or is_value(value, Demand.PASSWORD)
 
 
-def extract_hash(line: bytes, to: int) -> Extraction:
+def extract_hash(line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The hash of a password with its salt."""
     starts = list(_HASH_START.finditer(line, max(0, to - 260), to))
     first = starts[-1] if starts else None
-    rest = _HASH_REST.match(line, to)
-    end = rest.end() if rest else to
+    end = found.end()
     if first is None or len(set(line[first.end() : end])) < 12:
         return (), to
     return ((first.start(), end),), end
@@ -142,10 +123,8 @@ def _is_masked(value: bytes, *, encoded: bool) -> bool:
     return not text or is_secret(text.strip()[:512], Demand.PASSWORD) or "-----BEGIN" in text or len(text) > 64
 
 
-def extract_secret_data(line: bytes, to: int) -> Extraction:
+def extract_secret_data(line: bytes, _start: int, _found: re.Match[bytes], to: int) -> Extraction:
     """The values of a manifest of kind Secret, decoded so that names and placeholders are not masked."""
-    if _KIND_END.match(line, to - 6) is None:
-        return (), to
     lowest, highest = _bounds(line, to)
     spans: list[tuple[int, int]] = []
     for data in _DATA_MEMBER.finditer(line, lowest, highest):

@@ -7,6 +7,7 @@ from redaction.heuristics.secrecy import Placement
 from redaction.heuristics.values import in_marker, is_value, value_span
 from redaction.rules.checks import decoded_base64
 from redaction.rules.context.extractors import UUID
+from redaction.rules.context.table import table_of
 from redaction.rules.rule import Extraction
 from redaction.text.escapes import after_escape
 
@@ -18,15 +19,8 @@ _BEARER = re.compile(rb"[A-Za-z0-9_.~+/=:|-]{8,}+(?![({\[]|<(?!\\{0,15}/)|\$[{(\
 _PADDING = re.compile(rb"[=%\\]")
 _BASIC = re.compile(rb"[A-Za-z0-9+/_-]{8,}+(?:=|%3[Dd]|\\u003[dD]){0,2}")
 # After the name `Authorization`: the opening of the value and perhaps its scheme.
-_AUTHORIZATION = re.compile(
-    rb"(?:[> \t\"'`({\[]|\\{1,15}[\"'`]){0,24}+[bfu]?(?:\\{0,15}[\"'`])?"
-    rb"(?:(?i:bearer|basic)[\s\"'\\+,]{1,8}(?P<other>)|"
-    rb"(?:(?P<scheme>(?i:token|apikey|api-key|api-token|"
-    rb"key|ssws|negotiate|ntlm|geniekey|oauth|digest|hawk|aws4-hmac-sha256|bot|access|sso-key|discogs|mac|x|jwt|"
-    rb"session|signature|pat|zoho-oauthtoken|klaviyo-api-key|deepl-auth-key)) (?:[a-z_]{2,10}=)?)?(?:\\{0,8}[\"'])?)"
-    rb"(?P<value>(?!AWS4-|Credential=)[^\s\"'`\\;,<>(){}\[\]$]{8,4096}+)(?![({\[]|<(?!\\{0,15}/)|\$[{(\w])"
-)
 _TYPE_NAME = re.compile(rb"::[A-Z][a-z]\w{0,40}\\{0,8}[\"']?[:=,]\Z")
+_HEX = re.compile(table_of(__file__).fragments["hex"].encode())
 _COOKIE = re.compile(
     rb"(?:[ \t;,]|\\{1,8}[\"']|[\"'{(:]){0,16}([A-Za-z0-9_.%~*!#$&^|-]{1,80}+)="
     rb"(\\{0,8}\")?([^\s\"'\\;,`]{0,4096}+)(?:\\{0,8}\")?"
@@ -75,15 +69,9 @@ _SAMPLE_PASSWORDS = frozenset(
 )
 
 
-def extract_authorization(line: bytes, to: int) -> Extraction:
+def extract_authorization(line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The value of an `Authorization` header with any scheme except the two that have their own rule."""
-    found = _AUTHORIZATION.match(line, to, min(len(line), to + 4200))
-    if (
-        found is None
-        or in_marker(line, to)
-        or found["other"] is not None
-        or _TYPE_NAME.search(line, max(0, to - 60), to)
-    ):
+    if in_marker(line, to) or found["other"] is not None or _TYPE_NAME.search(line, max(0, to - 60), to):
         return (), to
     value = found["value"].rstrip(b".:")
     if not is_value(value.rstrip(b"="), Demand.KEY, Placement.BARE):
@@ -91,16 +79,10 @@ def extract_authorization(line: bytes, to: int) -> Extraction:
     return ((found.start("value"), found.start("value") + len(value)),), found.end()
 
 
-_HEX = re.compile(rb"[0-9a-fA-F]{32,128}+(?![0-9A-Za-z])")
-
-
-def extract_named_header(line: bytes, to: int) -> Extraction:
+def extract_named_header(line: bytes, _start: int, opened: re.Match[bytes], to: int) -> Extraction:
     """The value of a header with the name of a key."""
-    opened = _OPENED.match(line, to)
-    if opened is None or in_marker(line, to):
-        return (), to
     header = _HEADER.search(line, max(0, to - _HEADER_MAX), to)
-    if header is None or _is_other(line, header, opened.end()):
+    if header is None or in_marker(line, to) or _is_other(line, header, opened.end()):
         return (), to
     start, end = value_span(line, opened.end())
     value = _HEADER_VALUE.match(line, start, end)
@@ -125,7 +107,6 @@ _HEADER = re.compile(rb"(?<![\w-])(?P<name>[\w-]{3,80}+)[\"'`\\\s\])]{0,12}[:,=]
 _HEADER_MAX = 100
 _DIGEST_OF = re.compile(rb"(?i)(?:checksum|digest|hash|fingerprint|sha-?\d{0,3}|md5)(?:sum)? (?:of|for) [\w-]{0,80}\Z")
 _HARMLESS = re.compile(rb"(?i)(?:next|page|continuation|starting|public|idempotency|cache|lock)[-_](?:key|token)\Z")
-_OPENED = re.compile(rb"[ \t]{0,4}(?:\\{0,15}[\"'`]|\[\\{0,15}[\"'])?")
 _HEADER_VALUE = re.compile(rb"[^\s\"'`\\;,<>(){}$]{8,4096}+(?![({\[]|\$[{(\w])")
 
 

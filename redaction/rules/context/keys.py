@@ -59,7 +59,6 @@ _NO_TEXT = re.compile(rb"[^A-Za-z0-9]{0,40}+")
 _LINE_TAIL = re.compile(rb"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{2,80}(?=[\s\"'\\$+,<>br]{0,32}\Z)")
 _MATERIAL = re.compile(rb"[A-Za-z0-9+/=]{16,}+")
 _PROSE = re.compile(rb"[A-Z]?[a-z]+")
-_PUTTY = re.compile(rb" ?\d{1,3}(?=[\s\\\"'])")
 _PUTTY_END = re.compile(rb"(?:" + _GAP + rb"|" + _BEFORE + rb")Private-(?:MAC|Hash): [0-9a-f]{8,}+")
 
 TYPE_DISTANCE_MAX = 4096
@@ -68,8 +67,6 @@ ENCODED_BEFORE_MAX = 4096
 _BASE64_BACKWARDS = re.compile(rb"[A-Za-z0-9+/_-]*+")
 _BASE64_LINES = re.compile(rb"[A-Za-z0-9+/=_-]*+" + LINES.pattern)
 
-_MEMBER_BYTES = 32
-_MEMBER_VALUE = re.compile(rb"[A-Za-z0-9_-]*+={0,2}(?=\\{0,15}[\"']|\Z|\.\.\.)")
 _KEY_TYPE = re.compile(rb"kty\\{0,15}[\"']\s{0,2}:\s{0,2}\\{0,15}[\"'](?:RSA|EC|OKP|oct|AKP)")
 
 HEADER_LENGTH_MAX = 400
@@ -161,11 +158,8 @@ def extract_private_key(line: bytes, to: int) -> Extraction:
     return extract(line, mark.start(), mark.end())
 
 
-def extract_putty_key(line: bytes, to: int) -> Extraction:
+def extract_putty_key(line: bytes, _start: int, count: re.Match[bytes], to: int) -> Extraction:
     """The lines of the private part of a PuTTY key and its MAC."""
-    count = _PUTTY.match(line, to)
-    if count is None:
-        return (), to
     limit = min(len(line), to + LENGTH_MAX)
     end = lines_end(line, count.end(), limit)
     if not is_key_material(line, count.end(), end, MATERIAL_CUT_MIN):
@@ -188,12 +182,8 @@ def extract_encoded_pem(line: bytes, to: int) -> Extraction:
     return ((after_escape(line, to - before.end()), after.end()),), after.end()
 
 
-def extract_jwk_member(line: bytes, to: int) -> Extraction:
+def extract_jwk_member(line: bytes, start: int, value: re.Match[bytes], to: int) -> Extraction:
     """The value of a private member, if `kty` of a JSON web key is near."""
-    start = to - _MEMBER_BYTES
-    value = _MEMBER_VALUE.match(line, start, min(len(line), start + LENGTH_MAX))
-    if value is None:
-        return (), to
     lowest = max(0, start - TYPE_DISTANCE_MAX)
     if not (
         _KEY_TYPE.search(line, lowest, start)

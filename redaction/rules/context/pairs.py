@@ -12,70 +12,19 @@ from redaction.rules.context.assignments import ESCAPED, SECRET_LENGTH, assigned
 from redaction.rules.context.table import table_of
 from redaction.rules.rule import Extraction
 
-HEAD_LENGTH_MAX = 240
 BEFORE_LENGTH_MAX = 600
 _FRAGMENTS = table_of(__file__).fragments
+NAMED_TAG, VALUE_BEFORE, NAME_OPENED = (
+    re.compile(_FRAGMENTS[name].encode()) for name in ("named_tag", "value_before", "name_opened")
+)
 STATEMENTS = tuple(b"env arg setx setenv export define setq set by defparameter defvar const".split())
 
 
-def _backwards(name: str) -> bytes:
-    return "|".join(word[::-1] for word in _FRAGMENTS[name].split("|")).encode()
-
-
-# All of this is read backwards, from the value towards the name.
-OPENED = rb"(?P<open>(?:[\"'`]\\{0,15}){1,3})?"
-TAG = re.compile(rb">(?:(?P<attributes>[^<>]{0,160}?)[ \t])?(?P<name>[\w.\-]{2,80}+)(?::\w{1,20})?<")
 # A placeholder before a host.
 HOST_NEXT = re.compile(rb"@[\w\[][^\s<\"'\\]{2,80}(?!<)(?:[\s\"'\\]|\Z)")
-NAMED_TAG = re.compile(
-    rb"[\"'`]\\{0,15}(?P<name>[\w.\-]{2,80})[\"'`]\\{0,15}= ?(?i:" + _backwards("name_names") + rb")\Z"
-)
-MEMBER = re.compile(
-    OPENED
-    + rb"[ \t]{0,8}[:=][ \t]{0,8}[\"'`\\]{0,17}(?i:"
-    + _backwards("value_names")
-    + rb")(?![\w.])[\s\"'`\\,;nrt\-]{1,64}?(?<=[\s\"'`\\,;nrt])(?P<name>[\w.\-/]{2,80}+)"
-    + rb"[\"'`]?\\{0,15}[ \t]{0,4}[:=][ \t]{0,4}[\"'`\\]{0,17}(?i:"
-    + _backwards("name_names")
-    + rb")"
-)
-SPACED = re.compile(
-    OPENED + rb"(?P<gap>(?:[ \t]|t\\{1,15}){1,40})(?P<name>[\w.\-]{2,80}+)(?:[ \t]{1,8}(?P<before>[\w:\-]{1,16}))?"
-)
-SAID = re.compile(
-    rb"(?P<open>(?:[\"'`]\\{0,15})?)[ \t:*]{1,4}(?i:" + _backwards("verbs") + rb")[ \t](?P<name>[\w.\- ']{4,60})"
-)
-VALUE_BEFORE = re.compile(
-    rb"(?:[\s\"'`\\,;nrt]{1,64}?)(?P<quote>[\"'`]\\{0,15})(?P<value>[^\s\"'`]{6,400}?)(?P=quote)"
-    rb"[ \t]{0,4}[:=][ \t]{0,4}[\"'`]\\{0,15}(?i:" + _backwards("value_names") + rb")"
-)
-NAME_OPENED = re.compile(
-    rb"(?P<name>[\w.\-/]{2,80}+)[\"'`]\\{0,15}[ \t]{0,4}[:=][ \t]{0,4}[\"'`\\]{1,17}(?i:"
-    + _backwards("name_names")
-    + rb")[\"'`]\\{0,15}"
-)
-BLOCK = re.compile(
-    rb"[ \t]{1,24}(?:[\r\n]|[nr]\\{1,15}){1,3}[ \t]{0,4}[\d+\-]{0,2}[|>][ \t]{1,8}:[\"']?(?P<name>[\w.\-]{2,80}+)"
-)
-LINES_ABOVE_LENGTH_MAX = 320
 ROWS_MAX = 32
 ROW_LENGTH_MAX = 2048
 
-_TAG_ABOVE = re.compile(
-    rb"(?:<[\w:.\-]{0,20}(?i:key|name)(?:[ ][^<>]{0,60})?>(?P<name>[\w.\-/ ]{2,80})<\\{0,15}/[\w:.\-]{1,30}"
-    rb"|(?i:name|key|id)=[\"'\\]{1,17}(?P<attribute>[\w.\-/]{2,80})[\"'\\]{1,17}(?:[ ][^<>]{0,60})?)>[^<>]{0,100}"
-    + _FRAGMENTS["tag"].encode()
-    + rb"\Z"
-)
-_MARKS = rb"(?: |\\{0,15}[\"'`])"
-_HEAD_REST = re.compile(
-    _MARKS
-    + rb"{0,9}+(?:[,;|]"
-    + _MARKS
-    + rb"{0,17}+[\w .\-/+:()#]{0,60}+"
-    + _MARKS
-    + rb"{0,17}+){0,40}+(?P<end>\r?\n|(?:\\{1,15}r)?\\{1,15}n)"
-)
 _HEAD_OPENED = re.compile(rb"[:\[{] ?\\{0,15}\"")
 _HEAD_TAIL = re.compile(rb"[\w .\-/+:()#]{1,60}[\"'`\\ ]{0,17}\Z")
 _ROW_END = re.compile(rb"\r?\n|(?:\\{1,15}r)?\\{1,15}n|(?<!\\)\"|\Z")
@@ -84,14 +33,6 @@ _QUOTE = re.compile(rb"\\{0,15}[\"']\Z")
 # A named argument, a call, a line that continues.
 _CODE_CELL = re.compile(rb"\A[ \t]{0,40}[A-Za-z_][\w.]{0,60}(?: ?=[^=\s]| = |\()|::|[\[{(]\s{0,2}\Z")
 _HEAD = re.compile(rb"[\w .\-/+:()#]{0,60}")
-_SAID_IN_CODE = re.compile(
-    rb"(?P<name>[\w.-]{2,80})[`'\"\\*]{1,9} "
-    + _FRAGMENTS["saying"].encode()
-    + rb" (?:the value )?(?P<open>[`'\"\\*]{1,9})\Z"
-)
-_SENTENCE_LENGTH_MAX = 160
-_PASSPHRASE_BEFORE_LENGTH_MAX = 60
-_PASSPHRASE_BEGUN = re.compile(rb"(?<=[\s*:\"'`])[A-Za-z_.-]{6,40}\Z")
 _HYPHENATED_WORDS = re.compile(rb"[A-Za-z]{3,12}(?:-[A-Za-z]{3,12}){2,7}(?:-?\d{1,6}[!?_]?)(?![\w/-])")
 _WORDS_AND_NUMBER = re.compile(rb"[A-Za-z]{6,40}\d{2,6}[_!@#$%&*?~^+-]{0,2}(?![\w/-])")
 _JOINED_WORDS = re.compile(rb"[A-Za-z_.]{7,60}\d{3,6}(?![\w/-]|\.\w)")
@@ -102,26 +43,13 @@ _PASSPHRASE_FORMS = (
 )
 
 
-def _head(line: bytes, start: int) -> bytes:
-    """The line before this place, backwards."""
-    return line[max(0, start - HEAD_LENGTH_MAX) : start][::-1]
-
-
-def extract_from_block(line: bytes, to: int) -> Extraction:
+def extract_from_block(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The first line of a YAML block, whose name is in the line above with a bar after it."""
-    start = to - SECRET_LENGTH
-    found = BLOCK.match(_head(line, start))
-    if found is None:
-        return (), to
     return assigned_secret(line, start, b"", demand_of(name_before(found, line, start)), to)
 
 
-def extract_from_tag(line: bytes, to: int) -> Extraction:
+def extract_from_tag(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """`<password>value</password>` and `<entry key="password">value</entry>`."""
-    start = to - SECRET_LENGTH
-    found = TAG.match(_head(line, start))
-    if found is None:
-        return (), to
     if found["name"][::-1].lower() == b"clienttoken" or HOST_NEXT.match(line, start):
         return (), to
     demand = demand_of(found["name"][::-1])
@@ -131,12 +59,8 @@ def extract_from_tag(line: bytes, to: int) -> Extraction:
     return assigned_secret(line, start, b"", demand, to)
 
 
-def extract_beside(line: bytes, to: int) -> Extraction:
+def extract_beside(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The value in a member after the one that holds the name."""
-    start = to - SECRET_LENGTH
-    found = MEMBER.match(_head(line, start))
-    if found is None:
-        return (), to
     return assigned_secret(line, start, (found["open"] or b"")[::-1], demand_of(found["name"][::-1]), to)
 
 
@@ -156,13 +80,8 @@ def extract_before(line: bytes, to: int) -> Extraction:
     return assigned_secret(line, end - found.end("value"), found["quote"][::-1], demand, to)[0], to
 
 
-def extract_spaced(line: bytes, to: int) -> Extraction:
+def extract_spaced(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """A value after a name and a blank: SQL, `#define`, old Dockerfiles, columns."""
-    start = to - SECRET_LENGTH
-    head = _head(line, start)
-    found = SPACED.match(head)
-    if found is None:
-        return (), to
     name = name_before(found, line, start)
     before = (found["before"] or b"")[::-1].lower()
     is_identified = name.lower() == b"by" and before.endswith(b"identified")
@@ -178,12 +97,8 @@ def extract_spaced(line: bytes, to: int) -> Extraction:
     return assigned_secret(line, start, quote, demand, to)
 
 
-def extract_said(line: bytes, to: int) -> Extraction:
+def extract_said(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The value in a sentence such as `the password is value`."""
-    start = to - SECRET_LENGTH
-    found = SAID.match(_head(line, start))
-    if found is None:
-        return (), to
     words = found["name"][::-1].split()
     demands = [demand_of(words[at - 1] + b" " + word if at else word) for at, word in enumerate(words)]
     demand = max(demands, default=Demand.NONE)
@@ -193,44 +108,29 @@ def extract_said(line: bytes, to: int) -> Extraction:
     return assigned_secret(line, start, quote, min(demand, Demand.KEY) if not quote else demand, to)
 
 
-def extract_said_in_code(line: bytes, to: int) -> Extraction:
+def extract_said_in_code(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The value in a sentence in which the name and the value are each marked as code."""
-    start = to - SECRET_LENGTH
-    found = _SAID_IN_CODE.search(line, max(0, start - _SENTENCE_LENGTH_MAX), start)
-    if found is None:
-        return (), to
     name = found["name"]
     demand = demand_of(name[1:] if line[found.start() - 1 : found.start()] == b"\\" else name)
     return assigned_secret(line, start, found["open"][-1:], demand, to) if demand > Demand.WEAK else ((), to)
 
 
-def extract_said_passphrase(line: bytes, to: int) -> Extraction:
+def extract_said_passphrase(line: bytes, _start: int, begun: re.Match[bytes], to: int) -> Extraction:
     """`The password is words-with-hyphens57`, `WordsAndNumber57`, and `words_with_joints_571`."""
-    begun = _PASSPHRASE_BEGUN.search(line, max(0, to - _PASSPHRASE_BEFORE_LENGTH_MAX), to)
-    if begun is None:
-        return (), to
-    start = begun.start()
     for form, is_password in _PASSPHRASE_FORMS:
-        found = form.match(line, start)
+        found = form.match(line, begun.start())
         if found is not None and is_password(found.group().decode("ascii")):
             return (found.span(),), max(to, found.end())
     return (), to
 
 
-def extract_from_next_tag(line: bytes, to: int) -> Extraction:
+def extract_from_next_tag(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """`<key>name</key>` and `<string>value</string>`, as in property lists and settings."""
-    start = to - SECRET_LENGTH
-    found = _TAG_ABOVE.search(line, max(0, start - LINES_ABOVE_LENGTH_MAX), start)
-    if found is None:
-        return (), to
     return assigned_secret(line, start, b"", demand_of(found["name"] or found["attribute"]), to)
 
 
-def extract_from_column(line: bytes, to: int) -> Extraction:
+def extract_from_column(line: bytes, _start: int, header_end: re.Match[bytes], to: int) -> Extraction:
     """The cells below the head of a column."""
-    header_end = _HEAD_REST.match(line, to - 1)
-    if header_end is None:
-        return (), to
     lowest = max(0, to - 512)
     start = max(lowest, line.rfind(b"\n", lowest, to) + 1, line.rfind(b"\\n", lowest, to - 2) + 2)
     start = max((opened.end() for opened in _HEAD_OPENED.finditer(line, start, to)), default=start)

@@ -28,14 +28,18 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     name: str
     gates: tuple[str, ...]
     extract: str
-    """A function of the family's module without its `extract_`, or one of those in `extractors`, which need the
-    following fields."""
+    """A function of the family's module without its `extract_`, or one of those in `extractors`."""
     length: int = 0
     """How many bytes before the end of the gate the value begins."""
     pattern: str = ""
+    """Matched where the value begins, in at most `reach` bytes."""
+    before: str = ""
+    """Searched in the `reach` bytes before that place, where it ends."""
+    backwards: str = ""
+    """Matched backwards from that place, in as many bytes."""
+    reach: int = 1 << 40
     demand: str = ""
     padding: str = "="
-    reach: int = 320
     unless: str = ""
     example: str
     counter: str
@@ -47,12 +51,16 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The rules of a family. `when` are the triggers of rows that have none of their own, with `words` put in."""
+    """The rules of a family. `when` are the triggers of rows that have none of their own, with `words` put in.
+
+    For each name in `backwards` there is another fragment, whose words are written backwards.
+    """
 
     rule: tuple[Row, ...] = ()
     fragments: Mapping[str, str] = {}
     when: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    backwards: tuple[str, ...] = ()
 
 
 @cache
@@ -62,6 +70,8 @@ def table_of(module_file: str) -> Table:
     table = msgspec.toml.decode(path.read_bytes(), type=Table)
     common = msgspec.toml.decode(path.with_name(_COMMON).read_bytes(), type=Table)
     sources = {**common.fragments, **table.fragments}
+    for name in table.backwards:
+        sources[f"{name}_backwards"] = "|".join(word[::-1] for word in sources[name].split("|"))
 
     @cache
     def whole(expression: str) -> str:
@@ -80,6 +90,8 @@ def table_of(module_file: str) -> Table:
                 gates=tuple(map(whole, row.gates)),
                 when=tuple(map(whole, row.when or when)),
                 pattern=whole(row.pattern),
+                before=whole(row.before),
+                backwards=whole(row.backwards),
                 unless=whole(row.unless),
             )
             for row in table.rule

@@ -13,6 +13,7 @@ from redaction.rules.rule_set import FAMILIES, rules_of_family
 from tests.rows import each
 
 RULES = tuple(rule for family in FAMILIES for rule in rules_of_family(family))
+GENERAL = {"extract_value", "extract_assigned", "extract_match", "extract_parameter", "extract_after"}
 ROW = """
 [[rule]]
 id = "acme-answer"
@@ -42,10 +43,15 @@ def test_every_family_of_rules_is_listed() -> None:
 
 def test_every_function_of_a_family_extracts_for_a_row() -> None:
     for family in FAMILIES:
-        named = {rule.extract for rule in rules_of_family(family)}
-        for name, function in vars(family).items():
-            if name.startswith("extract_") and function.__module__ == family.__name__:
-                assert function in named, f"{family.__name__}.{name}"
+        functions = {
+            name
+            for name, function in vars(family).items()
+            if name.startswith("extract_") and function.__module__ == family.__name__
+        }
+        named = {f"extract_{row.extract}" for row in table_of(family.__file__ or "").rule}
+
+        assert functions <= named, family.__name__
+        assert functions.isdisjoint(GENERAL), family.__name__
 
 
 def test_an_expression_may_be_written_in_lines_and_name_fragments(tmp_path: Path) -> None:
