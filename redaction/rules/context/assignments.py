@@ -18,29 +18,13 @@ from redaction.text.extent import Extent, extent
 HEAD_LENGTH_MAX = 160
 SECRET_LENGTH = 6
 RUN_LENGTH_MIN = 48
+_TABLE = table_of(__file__)
 # Each gate, and how many bytes into a value it ends.
-ASSIGNMENT_GATES = tuple((row.gates[0], row.length) for row in table_of(__file__).rule)
+ASSIGNMENT_GATES = tuple((row.gates[0], row.length) for row in _TABLE.rule)
+DIRECT, CALLING, ANNOTATED = _TABLE.patterns("direct", "calling", "annotated")
 # An escaped slash near the beginning of the value.
 ESCAPED_SLASH = re.compile(rb"(?<![\w+.~\\-])[\w+.~-]{0,11}\\{1,15}/(?:\\{1,15}/)*\Z")
 
-# All of this is read backwards, from the value towards the name.
-OPENED = rb"(?P<open>(?:[\"'`]\\{0,15}){1,3})?(?P<prefix>(?<=[\"'`\\])[rbufRBUFL@$&]{1,2}(?=[\s=:(,>|]))?(?:\[\[)?"
-CALLED = rb" ?\([\w.:!&]{1,40}"
-OPERATED = rb"[ \t]{0,12}(?P<operator>[=:|?!<>+~-]{1,4}|[,(]|\x82\x94\xe2)[ \t]{0,12}"
-CLOSED = rb"(?P<close>(?:\]\d{0,4}\[)?[\"'`\\\])}*]{0,17})[ \t.]{0,24}"
-NAMED = rb"(?P<name>[\w.\-$]{1,80}+)(?P<more>(?: [A-Za-z][\w-]{0,24}){0,2})"
-TYPED = rb"(?:[\w<>\[\].|&'?*, ]{1,41}:|[\w<>\[\].|&'?*]{1,40} ) {0,4}"
-DIRECT = re.compile(OPENED + OPERATED + CLOSED + NAMED)
-CALLING = re.compile(OPENED + CALLED + OPERATED + CLOSED + NAMED)
-ANNOTATED = re.compile(
-    OPENED
-    + rb"(?:"
-    + CALLED
-    + rb")?[ \t]{0,12}(?P<operator>[=?]{1,2})[ \t]{0,12}"
-    + TYPED
-    + rb"(?P<close>[\"'`?]{0,2})"
-    + NAMED
-)
 BARE_OPERATORS = frozenset(b"= : => := ::= :::= ?= :- | \xe2\x94\x82 +=".split())
 QUOTED_OPERATORS = BARE_OPERATORS.union(b"== === != !== || ?? -> <- ( , ||= ??= ::".split())
 # Before a name: another string of a list; after a value: the next item.

@@ -10,6 +10,7 @@ from redaction.heuristics.names import Demand
 from redaction.heuristics.secrecy import is_secret
 from redaction.heuristics.values import is_value, value_span
 from redaction.rules.checks import decoded_base64
+from redaction.rules.context.table import table_of
 from redaction.rules.rule import Extraction
 from redaction.text.escapes import unescaped
 
@@ -20,21 +21,8 @@ _HASH_START = re.compile(
 DISTANCE_MAX = 16 * 1024
 ENTRIES_MAX = 256
 
-_ANY_SPACE = rb"(?:\s|\\{1,15}[nrt])"
-_MAYBE_QUOTE = rb"(?:\\{0,15}[\"'])?"
 _DATA_MEMBER = re.compile(rb"(?:[\s{,\"']|\\[nrt\"]|\A)(data|stringData)\\{0,15}[\"']?\s{0,4}:(?=[\s{\\])")
-_ENTRY = re.compile(
-    rb"(?:"
-    + _ANY_SPACE
-    + rb"|[{,]|[+>|] ){1,64}+"
-    + _MAYBE_QUOTE
-    + rb"([A-Za-z0-9_.-]{1,253}+)"
-    + _MAYBE_QUOTE
-    + rb"[ \t]{0,4}:[ \t]{0,4}"
-    + _MAYBE_QUOTE
-    + rb"([^\s\"'\\,{}]+)"
-    + _MAYBE_QUOTE
-)
+(_ENTRY,) = table_of(__file__).patterns("entry")
 _DATA_VALUE = re.compile(rb"[A-Za-z0-9+/]{4,}+={0,2}")
 
 

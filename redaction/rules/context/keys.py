@@ -9,6 +9,7 @@ whose header is decoded to tell them from other base64.
 import re
 
 from redaction.rules.checks import decoded_base64
+from redaction.rules.context.table import table_of
 from redaction.rules.rule import Extraction
 from redaction.text.escapes import after_escape, starts_word
 
@@ -18,54 +19,21 @@ MATERIAL_CUT_MIN = 24
 ELLIPSIS_MIN = 96  # less than this before an ellipsis is an example of how keys begin
 VARIETY_MIN = 12
 
-_SPACE = r"(?: |%20|\+)"
-_NAME = rf"PRIVATE{_SPACE}KEY(?:{_SPACE}BLOCK)?{_SPACE}?--"
-_KIND = rf"{_SPACE}(?:[A-Z0-9]{{2,12}}{_SPACE}){{0,3}}{_NAME}"
-_MARK = re.compile(rf"-{{2,5}}{_SPACE}?(BEGIN|END){_KIND}-{{0,3}}".encode())
-_END = re.compile(rf"END{_KIND}-{{0,3}}".encode())
-# What may come between two lines of a key: newlines and tabs at any depth, quotes, commas, the marks of diffs,
-# quotations and numbered lines. A number counts only if such a mark follows it.
-_SEP = (
-    rb"(?:\\{1,16}[nrt]|\\{1,16}u(?:2192|2502|001b)|[\s\"'`,>|*#:;\\+$-]|//(?= )|\xe2\x86\x92|\xe2\x94\x82|%0[AaDd]"
-    rb"|<br>|\d{1,6}\. |\d{1,6}(?=[:|\t ]|\\{1,16}[tu]|\xe2))"
+_MARK, _END, _BEGINS, _CUT, _LAST, _BACKWARDS, _PUTTY_END, _BASE64_LINES = table_of(__file__).patterns(
+    "mark", "end", "begins", "cut", "last", "key_backwards", "putty_end", "base64_lines"
 )
-_GAP = rb"(?:" + _SEP + rb"){0,96}+"
-# What may come before every line: a time, the name of a file or container.
-_BEFORE = rb"(?:\\{1,16}r|[\r$ ]){0,3}(?:\n|\\{1,16}n)(?:[^\n\\\"<>{}=]|\\{1,16}t){1,80}?(?:[ :|\-\]]|\\{1,16}t)"
-_HEADERS = (
-    rb"(?:(?:" + _GAP + rb"[A-Z][A-Za-z0-9-]{2,24}|" + _BEFORE + rb"(?:Proc-Type|DEK-Info|Comment|Version))"
-    rb": [^\n\\\"]{0,200}+){0,6}+"
-)
-_BYTE = rb"(?:[A-Za-z0-9+/=]|%2[BbFf]|%3[Dd]|\\{1,16}/)"
-_EMPTY = rb"(?:(?:\\{1,16}r|\r)?(?:\n|\\{1,16}n)(?![A-Za-z0-9+/=]{16})[^\n\\\"<>{}=]{0,48}(?=\r?\n|\\{1,16}[rn]))?+"
-_BEGINS = re.compile(_HEADERS + _EMPTY + rb"(?:" + _GAP + _BYTE + rb"{16}|" + _BEFORE + _BYTE + rb"{40})")
-_CUT_OFF = rb"(?=\\{0,15}\"|\Z|\.\.|\xe2\x80\xa6|(?:\s|\\{1,15}n){0,2}\[)"
-LINES = re.compile(
-    rb"(?:"
-    + rb"|".join((_GAP + _BYTE + rb"{20,}+", _BEFORE + _BYTE + rb"{40,}+", _BEFORE + _BYTE + rb"{8,64}+" + _CUT_OFF))
-    + rb")*+"
-)
-_CUT = re.compile(_HEADERS + _EMPTY + LINES.pattern)
-_LAST = re.compile(_GAP + rb"([A-Za-z0-9+/=]{2,19}+)(?![A-Za-z_({:]| [a-z])")
 _ELLIPSIS = re.compile(rb"[\s\"'\\nr]{0,16}\[?(?:\.\.|\xe2\x80\xa6|\\{1,16}u2026|\*\*\*)")
-_BETWEEN_BACK = rb"(?:[nrt]\\{1,16}|[^A-Za-z0-9+/={}()<>])"
-_BACKWARDS = re.compile(
-    _BETWEEN_BACK + rb"{0,64}+(?:[A-Za-z0-9+/=]{2,}+" + _BETWEEN_BACK + rb"{1,32}+)?+"
-    rb"(?:[A-Za-z0-9+/=]{20,}+(?:" + _BETWEEN_BACK + rb"|\d{1,6}){0,32}+)*+"
-)
 _LINES_MAX = 400
 _NEWLINE = re.compile(rb"\r?\n|(?:\\{1,16}r)?\\{1,16}n")
 _NO_TEXT = re.compile(rb"[^A-Za-z0-9]{0,40}+")
 _LINE_TAIL = re.compile(rb"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{2,80}(?=[\s\"'\\$+,<>br]{0,32}\Z)")
 _MATERIAL = re.compile(rb"[A-Za-z0-9+/=]{16,}+")
 _PROSE = re.compile(rb"[A-Z]?[a-z]+")
-_PUTTY_END = re.compile(rb"(?:" + _GAP + rb"|" + _BEFORE + rb")Private-(?:MAC|Hash): [0-9a-f]{8,}+")
 
 TYPE_DISTANCE_MAX = 4096
 ENCODED_BEFORE_MAX = 4096
 
 _BASE64_BACKWARDS = re.compile(rb"[A-Za-z0-9+/_-]*+")
-_BASE64_LINES = re.compile(rb"[A-Za-z0-9+/=_-]*+" + LINES.pattern)
 
 _KEY_TYPE = re.compile(rb"kty\\{0,15}[\"']\s{0,2}:\s{0,2}\\{0,15}[\"'](?:RSA|EC|OKP|oct|AKP)")
 

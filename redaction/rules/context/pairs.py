@@ -13,10 +13,7 @@ from redaction.rules.context.table import table_of
 from redaction.rules.rule import Extraction
 
 BEFORE_LENGTH_MAX = 600
-_FRAGMENTS = table_of(__file__).fragments
-NAMED_TAG, VALUE_BEFORE, NAME_OPENED = (
-    re.compile(_FRAGMENTS[name].encode()) for name in ("named_tag", "value_before", "name_opened")
-)
+NAMED_TAG, VALUE_BEFORE, NAME_OPENED = table_of(__file__).patterns("named_tag", "value_before", "name_opened")
 STATEMENTS = tuple(b"env arg setx setenv export define setq set by defparameter defvar const".split())
 
 

@@ -62,6 +62,10 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     words: tuple[str, ...] = ()
     backwards: tuple[str, ...] = ()
 
+    def patterns(self, *names: str) -> tuple[re.Pattern[bytes], ...]:
+        """The fragments with these names, compiled."""
+        return tuple(re.compile(self.fragments[name].encode()) for name in names)
+
 
 @cache
 def table_of(module_file: str) -> Table:
