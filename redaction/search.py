@@ -4,12 +4,12 @@ The prefilter reads the data once; the rules that own its hits extract the secre
 as another redactor would read it, and what that finds is added, until nothing more is found.
 """
 
-import hashlib
+import hmac
 import re
 import secrets
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import chain
@@ -46,9 +46,6 @@ _VIEWS: Final = (
 _ROUNDS_MAX: Final = 6
 _EXTRACTIONS_PER_CHECK: Final = 64
 _TAG_LENGTH: Final = 8
-_BLOCK_LENGTH: Final = 64
-_INNER_PAD: Final = bytes(byte ^ 0x36 for byte in range(256))
-_OUTER_PAD: Final = bytes(byte ^ 0x5C for byte in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +66,11 @@ class SecretSearch:
     __slots__ = (
         "_allowed",
         "_blanks",
+        "_key",
         "_marker_starts",
         "_prefilter",
         "_rule_ids",
         "_stars",
-        "_tag",
         "has_known_values",
         "hits",
         "known",
@@ -96,7 +93,7 @@ class SecretSearch:
         self.known = known
         self.has_known_values = bool(known)
         self._allowed = tuple(allowed)
-        self._tag = _tagger(key or secrets.token_bytes(32))
+        self._key = key or secrets.token_bytes(32)
         self._marker_starts: dict[Rule, bytes] = {}
         self._stars = stars
         self._blanks: dict[Rule, bytes] = {}
@@ -148,7 +145,8 @@ class SecretSearch:
         start = self._marker_starts.get(rule)
         if start is None:
             start = self._marker_starts[rule] = b"[REDACTED:%b:" % rule.id.encode()
-        return b"%b%b]" % (start, self._tag(plain(secret)))
+        tag = hmac.digest(self._key, plain(secret), "sha256").hex()[:_TAG_LENGTH]
+        return b"%b%b]" % (start, tag.encode())
 
     def _round(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> list[SecretSpan]:
         special = {number for number, _ in hits if number < len(_VIEW_GATES)}
@@ -225,21 +223,6 @@ class SecretSearch:
             return False
         text = unescaped(secret)
         return any(entry.allows(text, rule) for entry in self._allowed)
-
-
-def _tagger(key: bytes) -> Callable[[bytes], bytes]:
-    """A function that makes tags: the first eight digits of HMAC-SHA256 with this key, whose two hashes begin once."""
-    block = (key if len(key) <= _BLOCK_LENGTH else hashlib.sha256(key).digest()).ljust(_BLOCK_LENGTH, b"\0")
-    inner_start = hashlib.sha256(block.translate(_INNER_PAD))
-    outer_start = hashlib.sha256(block.translate(_OUTER_PAD))
-
-    def tag(secret: bytes) -> bytes:
-        inner, outer = inner_start.copy(), outer_start.copy()
-        inner.update(secret)
-        outer.update(inner.digest())
-        return outer.hexdigest()[:_TAG_LENGTH].encode()
-
-    return tag
 
 
 def _from_detect_secrets(

@@ -8,7 +8,6 @@ from typing import Final
 
 from redaction.errors import InvalidJsonError, RuleError
 from redaction.protected import is_opaque, type_of
-from redaction.rules.checks import CHECKS, PROOFS
 from redaction.rules.context import (
     addresses,
     assignments,
@@ -23,7 +22,7 @@ from redaction.rules.context.extractors import extractor
 from redaction.rules.context.table import table_of
 from redaction.rules.detectors import detector_rules, plugin_rules
 from redaction.rules.formats import Format, FormatTable, built_in_pack, checked, read_table, rules_of
-from redaction.rules.rule import Extraction, Family, Rule, TokenCheck, with_open_counts
+from redaction.rules.rule import Extraction, Family, Rule, with_open_counts
 from redaction.rules.shape import Shape
 from redaction.text.json_strings import paths
 
@@ -57,18 +56,7 @@ OPAQUE_RULE: Final = Rule(
 def rules_of_family(family: ModuleType) -> Iterator[Rule]:
     """The rules of the table beside this module."""
     for row in table_of(family.__file__ or "").rule:
-        rule = Rule(
-            row.id,
-            row.provider,
-            row.name,
-            row.gates,
-            extractor(row, family),
-            row.confidence,
-            row.example,
-            row.counter,
-            row.when,
-            check=TokenCheck(CHECKS[row.check], row.check in PROOFS) if row.check is not None else None,
-        )
+        rule = row.rule(row.gates, extractor(row, family), row.when)
         yield with_open_counts(rule) if row.open_counts else rule
 
 

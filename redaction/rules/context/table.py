@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from redaction.rules.rule import Confidence
+from redaction.rules.rule import RuleRow
 
 _COMMON: Final = "common.toml"
 _INDENT: Final = re.compile(r"(?:\A|\n) {4}")
@@ -20,12 +20,9 @@ _FRAGMENT: Final = re.compile(r"\{\{(\w+)\}\}")
 _WORD: Final = "{{word}}"
 
 
-class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One rule; `gates`, `when`, `example`, `counter` and `check` are those of `Rule`."""
+class Row(RuleRow, frozen=True, kw_only=True):
+    """One rule; `gates` and `when` are those of `Rule`."""
 
-    id: str
-    provider: str
-    name: str
     gates: tuple[str, ...]
     extract: str
     """A function of the family's module without its `extract_`, or one of those in `extractors`."""
@@ -41,13 +38,9 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     demand: str = ""
     padding: str = "="
     unless: str = ""
-    example: str
-    counter: str
-    confidence: Confidence = "high"
     when: tuple[str, ...] = ()
     open_counts: bool = False
     """The gates are searched with open counts first."""
-    check: str | None = None
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
