@@ -8,8 +8,8 @@ only then the value is decoded and the heuristics decide.
 import re
 
 from redaction.heuristics.names import Demand, demand_of
-from redaction.heuristics.quick_checks import is_digest, is_padding, is_plain, is_plain_for_any_name, is_salt
 from redaction.heuristics.secrecy import Placement, is_secret
+from redaction.heuristics.values import is_digest, is_padding, is_plain, is_plain_for_any_name, is_salt
 from redaction.rules.context.table import table_of
 from redaction.rules.rule import Extraction
 from redaction.text.escapes import unescaped
