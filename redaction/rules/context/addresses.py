@@ -4,6 +4,7 @@ import re
 
 from redaction.heuristics.names import Demand
 from redaction.heuristics.values import is_value
+from redaction.rules.context.table import table_of
 from redaction.rules.rule import Extraction
 
 USERINFO_MAX = 512
@@ -13,11 +14,7 @@ TOKEN_MIN = 16
 _MORE = re.compile(rb"[^\s\"'`\\<>/@]{1,64}@")
 _HOST = re.compile(rb"[A-Za-z0-9\[_.%$*{-]")
 _GEM_HOST = re.compile(rb"(?:gems|enterprise)\.contribsys\.com")  # user and password are both random
-# Schemes in which a user without a password may be a token; in others it is the id of a message, job or machine.
-_TOKEN_SCHEME = re.compile(
-    rb"(?i:https?|git(?:\+\w{3,5})?|rediss?|mongodb(?:\+srv)?|postgres(?:ql)?|mysql|mariadb|amqps?|libsql|nats|wss?)"
-    rb":\\{0,8}/\\{0,8}/\Z"
-)
+(_TOKEN_SCHEME,) = table_of(__file__).patterns("token_scheme")
 _SCHEME_MAX = 40
 _NO_SECRET_AFTER = frozenset((b"", b"x-oauth-basic", b"x-access-token", b"@"))
 _PORT = re.compile(rb"\d{1,5}(?:[?#].*)?", re.DOTALL)

@@ -21,7 +21,9 @@ RUN_LENGTH_MIN = 48
 _TABLE = table_of(__file__)
 # Each gate, and how many bytes into a value it ends.
 ASSIGNMENT_GATES = tuple((row.gates[0], row.length) for row in _TABLE.rule)
-DIRECT, CALLING, ANNOTATED = _TABLE.patterns("direct", "calling", "annotated")
+DIRECT, CALLING, ANNOTATED, SETTER, LINE_END, TAGGED, ITEM_BEGIN = _TABLE.patterns(
+    "direct", "calling", "annotated", "setter", "line_end", "tagged", "item_begin"
+)
 # An escaped slash near the beginning of the value.
 ESCAPED_SLASH = re.compile(rb"(?<![\w+.~\\-])[\w+.~-]{0,11}\\{1,15}/(?:\\{1,15}/)*\Z")
 
@@ -30,28 +32,10 @@ QUOTED_OPERATORS = BARE_OPERATORS.union(b"== === != !== || ?? -> <- ( , ||= ??= 
 # Before a name: another string of a list; after a value: the next item.
 IN_LIST = re.compile(rb"[\"'`][ \t]{0,4},(?:[ \t]|\\{1,15}[nr]|[\r\n]){0,12}\\{0,15}[\"'`]\Z")
 LISTED_VALUE = re.compile(rb"[^\s\"'`\\]{1,80}\\{0,15}[\"'`][ \t]{0,4}[,\]]")
-# Functions with the name of a secret in their name that take the secret as an argument.
-SETTER = re.compile(
-    rb"(?:(?i:set|with|use|put|add|new|verify|check|validate|compare|encode|encrypt|hash|change|update|login)(?![a-z])"
-    rb"|(?i:pass(?:word|wd|phrase)?|pwd|secret|token|api_?key|auth|access|client|bearer|basic))"
-)
-LINE_END = re.compile(
-    rb" {0,2}\.?(?:[\r\n&\"'`]|\\{1,15}[nrt\"]|#|</|\Z|;[\w ]{1,30}=| \||\||\xe2\x94\x82)"
-    rb"| (?=--?\w|[a-z]{2,12} |[a-z_]{2,20}=[^\s=])"
-)
 # Before a name: makes it a resource type of a cloud.
 RESOURCE = re.compile(rb"[\"'`](?:[A-Z]\w{0,40}::(?:\w{1,60}::)*+|Microsoft\.\w{1,60}/(?:\w{1,60}/)*+)\Z")
 RESOURCE_LENGTH_MAX = 160
-# A tag of YAML.
-TAGGED = re.compile(
-    rb"!{1,2}(?:(?P<plain>unsafe|str|binary)|[A-Za-z][\w.:/-]{0,60})[ \t]{1,4}(?P<quote>\\{0,15}[\"'])?"
-)
 NOTHING_QUOTED = re.compile(rb"[,;:)}\]>|&?.+ \t\\\r\n]|\Z")
-# Around an item of a list with a line for itself; the line may be numbered.
-ITEM_BEGIN = re.compile(
-    rb"(?:[\r\n]|\\{1,15}[nr])(?:[\w./-]{0,60}[-:]\d{1,6}[-:]|[ ]{0,8}\d{1,6}(?:\t|\\{1,15}t|[.:|] ?|  )|[+> -])?"
-    rb"(?:[ \t]|\\{1,15}t){1,40}\Z"
-)
 ITEM_BEGIN_LENGTH_MAX = 120
 ITEM_END = re.compile(rb"(?:\\{0,15}[\"'][\w\"'\\]{0,40})?[)\]]{0,3},(?:[\r\n]|\\{1,15}[nr])")
 ESCAPED = 0x5C

@@ -5,6 +5,7 @@ import re
 from redaction.heuristics.names import Demand, demand_of
 from redaction.heuristics.values import is_value
 from redaction.rules.context.extractors import extract_value
+from redaction.rules.context.table import table_of
 from redaction.rules.rule import Extraction
 from redaction.text.escapes import after_escape
 
@@ -12,11 +13,7 @@ _VALUE_BYTES = 4
 
 
 _PASSWORD = re.compile(rb"(?:\\{0,15}[\"'])?([^\s\"'`\\|<>;&()$][^\s\"'`\\|<>]{0,255}+)")
-_PIPED = re.compile(
-    rb"(?:echo|printf|print)(?: -[neE]{1,3})? (?:\\{0,15}[\"']%s(?:\\{1,16}n)?\\{0,15}[\"'] )?(\\{0,15}[\"'])?"
-    rb"(?:[A-Za-z0-9_.-]{1,64}:)?([^\s\"'`\\|;&<>(){}$][^\s\"'`\\|;&<>()]{3,256})"
-    rb"(?:\\{1,16}n)?\\{0,15}[\"']? {0,3}\|[^\n|;]{0,160}\Z"
-)
+(_PIPED,) = table_of(__file__).patterns("piped")
 _OPTION = re.compile(rb"--([A-Za-z0-9-]{2,60}[Tt]okens?)(?:[ \t=]|\\{0,15}[\"'`],?){1,6}\Z")
 _OF_PAGES = re.compile(rb"(?i)(?:starting|change|lock|if-match|resume|continuation|next)-?")
 _OPTION_MAX = 100

@@ -15,14 +15,11 @@ from redaction.rules.rule import Extraction
 from redaction.text.escapes import unescaped
 
 _NETRC_OWNER = re.compile(rb"(?:machine|default)(?:\s|\\{1,15}[nrt])")
-_HASH_START = re.compile(
-    rb"\$\$?(?:2[abxy]|apr1|[1567]|y|gy|argon2(?:id|i|d)|pbkdf2-sha\d+)\$|pbkdf2[_:]sha256|scrypt[:$]|\{S?SHA"
-)
 DISTANCE_MAX = 16 * 1024
 ENTRIES_MAX = 256
 
 _DATA_MEMBER = re.compile(rb"(?:[\s{,\"']|\\[nrt\"]|\A)(data|stringData)\\{0,15}[\"']?\s{0,4}:(?=[\s{\\])")
-(_ENTRY,) = table_of(__file__).patterns("entry")
+_ENTRY, _HASH_START = table_of(__file__).patterns("entry", "hash_start")
 _DATA_VALUE = re.compile(rb"[A-Za-z0-9+/]{4,}+={0,2}")
 
 

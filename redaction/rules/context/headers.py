@@ -20,16 +20,7 @@ _PADDING = re.compile(rb"[=%\\]")
 _BASIC = re.compile(rb"[A-Za-z0-9+/_-]{8,}+(?:=|%3[Dd]|\\u003[dD]){0,2}")
 # After the name `Authorization`: the opening of the value and perhaps its scheme.
 _TYPE_NAME = re.compile(rb"::[A-Z][a-z]\w{0,40}\\{0,8}[\"']?[:=,]\Z")
-(_HEX,) = table_of(__file__).patterns("hex")
-_COOKIE = re.compile(
-    rb"(?:[ \t;,]|\\{1,8}[\"']|[\"'{(:]){0,16}([A-Za-z0-9_.%~*!#$&^|-]{1,80}+)="
-    rb"(\\{0,8}\")?([^\s\"'\\;,`]{0,4096}+)(?:\\{0,8}\")?"
-)
-_SESSION = re.compile(
-    rb"(?i)sess|sid\b|auth|token|jwt|csrf|xsrf|login|logged_in|remember|__secure-|__host-|identity|li_at|sso|saml|ticket|"
-    rb"credential|cf_clearance|^d$|"
-    rb"passport|signed|aspxauth|apisid|ssid|hsid|(?:^|[._-])s(?:id)?$|secret|key|cf_authorization"
-)
+_HEX, _COOKIE, _SESSION = table_of(__file__).patterns("hex", "cookie", "session")
 
 
 def extract_bearer(line: bytes, to: int) -> Extraction:
