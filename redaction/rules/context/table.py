@@ -36,8 +36,11 @@ class Row(RuleRow, frozen=True, kw_only=True):
     """Matched backwards from that place, in as many bytes."""
     reach: int = 1 << 40
     demand: str = ""
+    """What the value must look like, as the name of a `Demand`; empty if it need not look like a secret."""
     padding: str = "="
+    """What is cut off at the end of a match before it is judged."""
     unless: str = ""
+    """Names that match do not count."""
     when: tuple[str, ...] = ()
     open_counts: bool = False
     """The gates are searched with open counts first."""
@@ -74,12 +77,7 @@ def table_of(module_file: str) -> Table:
     def whole(expression: str) -> str:
         return _FRAGMENT.sub(lambda name: whole(sources[name[1]]), _INDENT.sub("", expression))
 
-    words = table.words
-    when = [
-        one
-        for given in table.when
-        for one in ([given.replace(_WORD, word) for word in words] if _WORD in given else [given])
-    ]
+    when = dict.fromkeys(trigger.replace(_WORD, word) for trigger in table.when for word in table.words or ("",))
     return Table(
         rule=tuple(
             msgspec.structs.replace(
