@@ -10,8 +10,7 @@ from otel import names
 from otel.event import Event, payload
 from otel.machines.traces import span_events
 from otel.machines.traces.machine import TraceResult
-from otel.machines.traces.rows import row
-from otel.machines.traces.spans import fill
+from otel.machines.traces.spans import fill, row
 from otel.model import Attributes, LogRecord
 from otel.name_types import Attribute
 from otel.payloads.events import (
@@ -155,11 +154,7 @@ _SUBAGENT: Final = _row(
 _ATTRIBUTES: Final[Mapping[str, _ReadAttributes]] = MappingProxyType(
     {
         **{event_type: _of_span_event(convert) for event_type, convert in span_events.SPAN_EVENTS.items()},
-        "system.notification": lambda event: span_events.notification(event, content=False)[1],
         "user.message": lambda event: span_events.user_message(payload(event, UserMessage), legacy=False)[1],
-        "session.compaction_complete": _of_span_event(span_events.compaction_complete),
-        "skill.invoked": lambda event: span_events.skill(event)[1][1],
-        "session.error": lambda event: span_events.error(event)[1][1],
         "abort": _row(MessagePayload, (names.ABORT_REASON, "reason")),
         "session.shutdown": _shutdown,
         "session.usage_record": _row(

@@ -20,7 +20,7 @@ from otel.machines import logs
 from otel.machines.metrics import usage
 from otel.machines.metrics.aggregate import Aggregate, MetricStream
 from otel.machines.metrics.measurements import pack, unpack
-from otel.machines.traces.handlers import HANDLERS
+from otel.machines.traces.machine import HANDLERS
 from otel.name_types import Content, Semconv
 from otel.payloads import events, tools
 from otel.projection import TABLE
