@@ -13,16 +13,21 @@ from otel.machines.traces.machine import TraceResult
 from otel.machines.traces.spans import fill, row
 from otel.model import Attributes, LogRecord
 from otel.name_types import Attribute
-from otel.payloads.events import (
+from otel.payloads import (
     AssistantMessage,
+    ExternalTool,
+    Hook,
     MessagePayload,
-    Number,
+    PermissionCompleted,
+    PermissionRequested,
+    Shutdown,
     Subagent,
+    ToolComplete,
+    ToolStart,
     Turn,
     UsageRecord,
     UserMessage,
 )
-from otel.payloads.tools import ExternalTool, Hook, PermissionCompleted, PermissionRequested, ToolComplete, ToolStart
 from otel.projection import TABLE, UNKNOWN, WARN
 
 BODY_BYTES_MAX: Final = 65_536
@@ -89,19 +94,6 @@ class _PermissionFields(msgspec.Struct, gc=False):
     result: dict[str, Any] | None = None
 
 
-class _Shutdown(msgspec.Struct, gc=False, rename="camel"):
-    shutdown_type: str | None = None
-    total_premium_requests: Number | None = None
-    total_api_duration_ms: Number | None = None
-    code_changes: "_CodeChanges | None" = None
-
-
-class _CodeChanges(msgspec.Struct, gc=False, rename="camel"):
-    lines_added: Number | None = None
-    lines_removed: Number | None = None
-    files_modified: list[msgspec.Raw] | None = None
-
-
 def _severity(event: Event) -> int:
     severity_of = TABLE[event.type].severity_of
     assert severity_of is not None
@@ -111,29 +103,28 @@ def _severity(event: Event) -> int:
     return severity_of(msgspec.structs.asdict(payload(event, kind)))
 
 
-def _shutdown(event: Event) -> Attributes:
-    data = payload(event, _Shutdown)
-    changes = data.code_changes or _CodeChanges()
-    return fill(
-        {},
-        (names.SHUTDOWN_TYPE, data.shutdown_type),
-        (names.PREMIUM_REQUESTS, data.total_premium_requests),
-        (names.API_DURATION, data.total_api_duration_ms),
-        (names.LINES_ADDED, changes.lines_added),
-        (names.LINES_REMOVED, changes.lines_removed),
-        (names.FILES_MODIFIED, len(changes.files_modified) if changes.files_modified is not None else None),
-    )
-
-
 def _row(kind: type[T], *fields: tuple[Attribute, str]) -> _ReadAttributes:
     convert = row(kind, *fields)
     return lambda event: convert(payload(event, kind), {})
+
+
+def _shutdown(event: Event) -> Attributes:
+    files = payload(event, Shutdown).code_changes.files_modified
+    return fill(_SHUTDOWN(event), (names.FILES_MODIFIED, len(files) if files is not None else None))
 
 
 def _of_span_event(convert: Callable[[Event], span_events.SpanEventData]) -> _ReadAttributes:
     return lambda event: convert(event)[1]
 
 
+_SHUTDOWN: Final = _row(
+    Shutdown,
+    (names.SHUTDOWN_TYPE, "shutdown_type"),
+    (names.PREMIUM_REQUESTS, "total_premium_requests"),
+    (names.API_DURATION, "total_api_duration_ms"),
+    (names.LINES_ADDED, "code_changes.lines_added"),
+    (names.LINES_REMOVED, "code_changes.lines_removed"),
+)
 _TURN: Final = _row(Turn, (names.TURN_ID, "turn_id"), (names.INTERACTION_ID, "interaction_id"))
 _HOOK: Final = _row(
     Hook,

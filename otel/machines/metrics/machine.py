@@ -7,8 +7,6 @@ they are recognised because they are older than the start of the session.
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
-from msgspec import Struct
-
 from otel import instruments as metric
 from otel.event import Event, payload
 from otel.machines.metrics.from_spans import SpanMetrics
@@ -17,12 +15,13 @@ from otel.machines.metrics.usage import NANO, Calls
 from otel.machines.traces.machine import TraceResult
 from otel.model import Measurement, Span
 from otel.name_types import Semconv, Value
-from otel.payloads.events import (
+from otel.payloads import (
     Began,
     Compaction,
     Custom,
     MessagePayload,
     Notification,
+    Shutdown,
     Skill,
     Subagent,
     UserMessage,
@@ -32,10 +31,6 @@ from otel.projection import TABLE
 
 _LOCATED: Final = frozenset(("session.start", "session.resume", "session.context_changed"))
 _Handler: TypeAlias = "Callable[[Metering, Event, Meter], None]"
-
-
-class _Shutdown(Struct, gc=False, rename="camel"):
-    shutdown_type: str | None = None
 
 
 class Metering:
@@ -109,7 +104,7 @@ def _began(_: Metering, event: Event, meter: Meter) -> None:
 def _shut_down(metering: Metering, event: Event, meter: Meter) -> None:
     if metering.began_ns:
         seconds = max(0, meter.time_ns - metering.began_ns) / NANO
-        meter.note(metric.SESSION_DURATION, seconds, label(payload(event, _Shutdown).shutdown_type))
+        meter.note(metric.SESSION_DURATION, seconds, label(payload(event, Shutdown).shutdown_type))
         metering.began_ns = 0
     metering.calls.shut_down(event, meter)
 

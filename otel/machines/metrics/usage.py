@@ -2,7 +2,7 @@
 
 from typing import Final, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from otel.event import Event, payload
 from otel.instruments import (
@@ -24,7 +24,7 @@ from otel.instruments import (
 from otel.machines.metrics.measurements import Meter, amount, label
 from otel.name_types import Semconv, Value
 from otel.names import CHAT
-from otel.payloads.events import AssistantMessage, Number, Usage, UsageRecord
+from otel.payloads import AssistantMessage, ModelMetrics, Number, Shutdown, Usage, UsageRecord
 
 NANO: Final = 1_000_000_000
 MODALITY: Final = "unknown"
@@ -33,35 +33,6 @@ OUTPUT: Final = "output"
 
 _Calls: TypeAlias = tuple[int, int]
 """A number of calls, and of the tokens that they wrote."""
-
-
-class _Requests(Struct, gc=False):
-    count: Number = 0
-    cost: Number = 0
-
-
-class _Tokens(Struct, gc=False, rename="camel"):
-    input_tokens: Number = 0
-    output_tokens: Number = 0
-    cache_read_tokens: Number = 0
-    cache_write_tokens: Number = 0
-    reasoning_tokens: Number = 0
-
-
-class _Model(Struct, gc=False, rename="camel"):
-    requests: _Requests = field(default_factory=_Requests)
-    usage: _Tokens = field(default_factory=_Tokens)
-    total_nano_aiu: Number = 0
-
-
-class _Lines(Struct, gc=False, rename="camel"):
-    lines_added: Number = 0
-    lines_removed: Number = 0
-
-
-class _Shutdown(Struct, gc=False, rename="camel"):
-    model_metrics: dict[str, _Model] = field(default_factory=dict)
-    code_changes: _Lines = field(default_factory=_Lines)
 
 
 class _Used(Struct):
@@ -108,7 +79,7 @@ class SessionTotals:
 
     def shut_down(self, event: Event, provider: Value, meter: Meter) -> None:
         """Count the totals of a `session.shutdown` beyond what was counted already."""
-        said = payload(event, _Shutdown)
+        said = payload(event, Shutdown)
         unnamed = self._written.pop("", (0, 0))
         for name, metric in said.model_metrics.items():
             now = _used(metric)
@@ -155,7 +126,7 @@ def _count(used: _Used, written: _Calls, call: tuple[Value | None, ...], meter: 
         meter.note(instrument, value, call[-1])
 
 
-def _used(metric: _Model) -> _Used:
+def _used(metric: ModelMetrics) -> _Used:
     tokens, requests = metric.usage, metric.requests
     numbers = (
         requests.count,

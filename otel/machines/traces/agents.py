@@ -15,8 +15,7 @@ from otel.machines.traces.spans import Spans, add_event, cut, fill
 from otel.machines.traces.tools import Tools
 from otel.model import Attributes, Context
 from otel.name_types import Content as Level
-from otel.payloads.events import AnyAgentEvent, Subagent
-from otel.payloads.tools import Hook
+from otel.payloads import AnyAgentEvent, Hook, Subagent
 
 KNOWN_MAX: Final = 512
 DEPTH_MAX: Final = 32

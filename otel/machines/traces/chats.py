@@ -16,7 +16,7 @@ from otel.machines.traces import messages
 from otel.machines.traces.spans import Spans, cut, fill, finish, row
 from otel.model import Attributes, Context, Kind, Span
 from otel.name_types import Content as Level
-from otel.payloads.events import AssistantMessage, Number, Turn, Usage
+from otel.payloads import AssistantMessage, Number, Turn, Usage
 
 
 class InvocationTotals(Struct, gc=False):

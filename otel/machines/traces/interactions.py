@@ -14,7 +14,7 @@ from otel.machines.traces.chats import Chats, Invocation
 from otel.machines.traces.spans import Spans, cut, fill, link, span_id, trace_id
 from otel.model import Attributes, Context, Kind, Link
 from otel.name_types import Content as Level
-from otel.payloads.events import Began, ChangePayload, MessagePayload, Subagent, Where
+from otel.payloads import Began, ChangePayload, MessagePayload, Subagent, Where
 
 _FORKED: Final = re.compile(r"Forked from .*\(([0-9a-fA-F-]{36})\) as ", re.DOTALL)
 _HELD_MAX: Final = 16

@@ -32,17 +32,19 @@ from otel.machines.traces.spans import Spans, add_event, fill, finish, orphan, p
 from otel.machines.traces.tools import AFTERWARDS, Tools, Waits
 from otel.model import Context, Span
 from otel.name_types import Semconv
-from otel.payloads.events import (
+from otel.payloads import (
+    AnyAgentEvent,
     AssistantMessage,
     Compaction,
+    Hook,
     MessagePayload,
     Skill,
+    ToolComplete,
     Turn,
     UsageRecord,
     UserMessage,
     is_filled,
 )
-from otel.payloads.tools import Hook, ToolComplete, ToolRequested
 
 RECENT_IDS_MIN: Final = 4_096
 _HELD: Final = frozenset(("session.resume", "session.handoff"))
@@ -277,7 +279,7 @@ def _tool_complete(state: Traces, event: Event, now: int) -> Context | None:
 
 
 def _tool_requested(state: Traces, event: Event, now: int) -> Context | None:
-    return state.tools.requested(payload(event, ToolRequested).tool_call_id) or state.context_of(event)
+    return state.tools.requested(payload(event, AnyAgentEvent).tool_call_id) or state.context_of(event)
 
 
 def _external_tool(state: Traces, event: Event, now: int) -> Context | None:

@@ -12,7 +12,7 @@ from otel.event import Event, payload
 from otel.machines.traces.spans import T, fill, row
 from otel.model import Attributes
 from otel.name_types import Attribute, EventName
-from otel.payloads.events import (
+from otel.payloads import (
     Began,
     ChangePayload,
     Compaction,

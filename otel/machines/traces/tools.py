@@ -11,7 +11,7 @@ from otel.event import Event, payload
 from otel.machines.traces.chats import Invocation
 from otel.machines.traces.spans import Spans, add_event, cut, fill, link, parse_traceparent
 from otel.model import Attributes, Context, Span
-from otel.payloads.tools import (
+from otel.payloads import (
     Arguments,
     ExternalTool,
     Hook,
