@@ -88,9 +88,6 @@ class _SeverityFields(msgspec.Struct, gc=False):
     success: bool | None = None
     shutdownType: str | None = None  # noqa: N815  # the wire's own name, which a projection expects
     kind: dict[str, Any] | None = None
-
-
-class _PermissionFields(msgspec.Struct, gc=False):
     result: dict[str, Any] | None = None
 
 
@@ -99,8 +96,7 @@ def _severity(event: Event) -> int:
     assert severity_of is not None
     if event.type == "tool.execution_complete":
         return _COMPLETED[payload(event, ToolComplete).success]
-    kind = _PermissionFields if event.type == "permission.completed" else _SeverityFields
-    return severity_of(msgspec.structs.asdict(payload(event, kind)))
+    return severity_of(msgspec.structs.asdict(payload(event, _SeverityFields)))
 
 
 def _row(kind: type[T], *fields: tuple[Attribute, str]) -> _ReadAttributes:

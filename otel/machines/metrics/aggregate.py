@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from otel.instruments import instruments
 from otel.model import Context, Exemplar, HistogramPoint, Measurement, Point, Temporality
@@ -77,16 +78,7 @@ class Accumulator(msgspec.Struct, array_like=True, gc=False):
 
     def copy(self) -> "Accumulator":
         """Return another cell with the same contents."""
-        return Accumulator(
-            self.first_ns,
-            self.last_ns,
-            self.count,
-            self.total,
-            self.minimum,
-            self.maximum,
-            self.buckets.copy(),
-            self.exemplar,
-        )
+        return replace(self, buckets=self.buckets.copy())
 
     def point(self, key: Key, start_ns: int, time_ns: int, shown: "Accumulator | None" = None) -> AnyPoint:
         """Return the data point of these sums, with the exemplar of the cell that is `shown` in it first."""

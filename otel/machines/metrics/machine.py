@@ -30,7 +30,6 @@ from otel.payloads import (
 )
 from otel.projection import TABLE
 
-_NANO: Final = 1_000_000_000
 _AGENTS_MAX: Final = 4_096
 
 
@@ -44,14 +43,11 @@ class _AgentCounts:
 
 
 class SpanMetrics:
-    """Measures the spans of one session, inner ones before the agent that they belong to.
+    """Measures the spans of one session, inner ones before the agent that they belong to."""
 
-    `provider` is the provider of spans that do not name one.
-    """
-
-    def __init__(self, semconv: Semconv) -> None:
-        self.provider: Value | None = None
+    def __init__(self, semconv: Semconv, calls: Calls) -> None:
         self._semconv = semconv
+        self._calls = calls
         self._counts: dict[bytes, _AgentCounts] = {}
 
     def measure(self, span: Span, meter: Meter) -> None:
@@ -129,11 +125,11 @@ class SpanMetrics:
         return counts
 
     def _provider_of(self, span: Span) -> Value | None:
-        return label(span.attributes.get(names.PROVIDER)) or self.provider
+        return label(span.attributes.get(names.PROVIDER)) or self._calls.provider
 
 
 def _seconds(span: Span) -> float:
-    return (span.end_ns - span.start_ns) / _NANO
+    return (span.end_ns - span.start_ns) / NANO
 
 
 def _label(span: Span, attribute: Attribute) -> Value | None:
@@ -152,7 +148,7 @@ class Metering:
         self.began_ns = 0
         self._session = session
         self._shared: tuple[Value | None, ...] = (None, session)
-        self._spans = SpanMetrics(semconv)
+        self._spans = SpanMetrics(semconv, self.calls)
         self._now_ns = 0
         self._start_ns = 0
         self._copied_until_ns = 0
@@ -198,7 +194,6 @@ class Metering:
             self._shared = (label(payload(event, Where).repository), self._session)
 
     def _measure_spans(self, spans: Iterable[Span], meter: Meter) -> None:
-        self._spans.provider = self.calls.provider
         for span in spans:
             if span.end_ns >= self._copied_until_ns:
                 self._spans.measure(span, meter)
