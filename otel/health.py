@@ -91,9 +91,9 @@ def _over_grpc(endpoint: Endpoint, temporalities: dict[type, Any]) -> "MetricExp
     raise EndpointError(reason)
 
 
-SINK: Final = Attribute("session_exporter.sink", str, Content.NONE, "exporter", meaning="the sink's name in settings")
-RULE: Final = Attribute("session_exporter.rule", str, Content.NONE, "exporter", meaning="the rule that masked")
-TYPE: Final = Attribute("session_exporter.event.type", str, Content.NONE, "exporter", meaning="a type that is unknown")
+SINK: Final = Attribute("session_exporter.sink", str, Content.NONE, "exporter")  # the sink's name in settings
+RULE: Final = Attribute("session_exporter.rule", str, Content.NONE, "exporter")  # the rule that masked
+TYPE: Final = Attribute("session_exporter.event.type", str, Content.NONE, "exporter")  # a type that is unknown
 
 _PREFIX = "session_exporter."
 
