@@ -36,9 +36,9 @@ METRIC: Final = Trial(
     (
         (
             "otel/instruments.py",
-            "SESSION_DURATION: Final = _histogram(",
+            "SESSION_DURATION: Final = _seconds(",
             'TRIAL: Final = _counter("github.copilot.trial.count", "{session}", (), "sessions in a trial")\n'
-            "SESSION_DURATION: Final = _histogram(",
+            "SESSION_DURATION: Final = _seconds(",
         ),
         (
             "otel/machines/metrics/machine.py",

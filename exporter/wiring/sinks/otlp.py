@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from exporter.pipeline.record_feed import Mapper, RecordFeed
     from exporter.sinks.otlp import OtlpAnswer
     from otel.bridge import SignalOptions
-    from otel.machines.metrics.accumulator import AnyPoint
+    from otel.machines.metrics.aggregate import AnyPoint
     from otel.model import Attributes, Measurement
     from otel.name_types import Instrument
     from otel.send.answer import Signal

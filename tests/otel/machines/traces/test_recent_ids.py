@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel.machines.recent_ids import RecentIds
+from otel.machines.traces.machine import RecentIds
 
 
 def test_an_id_has_come_before_from_its_second_time_on() -> None:

@@ -1,6 +1,6 @@
-"""The fields of event data that the trace machine reads. All are optional and have defaults."""
+"""The fields of event data that the machines read. All are optional and have defaults."""
 
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from msgspec import Meta, Raw, Struct, field
 
@@ -56,7 +56,6 @@ class Turn(Struct, gc=False, rename="camel"):
 
     turn_id: str | None = None
     interaction_id: str | None = None
-    parent_tool_call_id: str | None = None
 
 
 class Charged(Struct, gc=False, rename="camel"):
@@ -112,7 +111,6 @@ class AssistantMessage(Struct, gc=False, rename="camel"):
     interaction_id: str | None = None
     api_call_id: str | None = None
     output_tokens: Number | None = None
-    parent_tool_call_id: str | None = None
     tool_requests: Raw = _NOTHING
 
 
@@ -132,7 +130,7 @@ class Subagent(Struct, gc=False, rename="camel"):
 
 
 class AnyAgentEvent(Struct, gc=False, rename="camel"):
-    """The tool call that spawned a sub-agent, which any of its events may name."""
+    """The tool calls that any event may name: its own, and the one that spawned its sub-agent."""
 
     parent_tool_call_id: str | None = None
     tool_call_id: str | None = None
@@ -219,6 +217,49 @@ class ChangePayload(Struct, gc=False, rename="camel"):
     remote_session_id: str | None = None
 
 
+class Requests(Struct, gc=False):
+    """How many calls of a model were made, and their billing multipliers."""
+
+    count: Number = 0
+    cost: Number = 0
+
+
+class Tokens(Struct, gc=False, rename="camel"):
+    """The tokens of all calls of a model."""
+
+    input_tokens: Number = 0
+    output_tokens: Number = 0
+    cache_read_tokens: Number = 0
+    cache_write_tokens: Number = 0
+    reasoning_tokens: Number = 0
+
+
+class ModelMetrics(Struct, gc=False, rename="camel"):
+    """What one model was used for in a session."""
+
+    requests: Requests = field(default_factory=Requests)
+    usage: Tokens = field(default_factory=Tokens)
+    total_nano_aiu: Number = 0
+
+
+class CodeChanges(Struct, gc=False, rename="camel"):
+    """The lines and files that a session changed."""
+
+    lines_added: Number | None = None
+    lines_removed: Number | None = None
+    files_modified: list[Any] | None = None
+
+
+class Shutdown(Struct, gc=False, rename="camel"):
+    """The data of `session.shutdown`."""
+
+    shutdown_type: str | None = None
+    total_premium_requests: Number | None = None
+    total_api_duration_ms: Number | None = None
+    code_changes: CodeChanges = field(default_factory=CodeChanges)
+    model_metrics: dict[str, ModelMetrics] = field(default_factory=dict)
+
+
 class Custom(Struct, gc=False):
     """The data of `session.custom_notification`."""
 
@@ -227,3 +268,112 @@ class Custom(Struct, gc=False):
     version: Number | None = None
     subject: Raw = _NOTHING
     payload: Raw = _NOTHING
+
+
+class ToolStart(Struct, gc=False, rename="camel"):
+    """The data of `tool.execution_start`, arguments apart."""
+
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    mcp_server_name: str | None = None
+    mcp_tool_name: str | None = None
+
+
+class Arguments(Struct, gc=False):
+    """The arguments of a tool that become attributes of their own."""
+
+    command: str | None = None
+    path: str | None = None
+    detach: bool | None = None
+
+
+class ToolArguments(Struct, gc=False):
+    """The arguments in `tool.execution_start`: those with a meaning, and how a shell is to run."""
+
+    arguments: Arguments = field(default_factory=Arguments)
+
+
+class RawArguments(Struct, gc=False):
+    """The arguments in `tool.execution_start` as they are."""
+
+    arguments: Raw = _NOTHING
+
+
+class Shell(Struct, gc=False, rename="camel"):
+    """How a shell command ended."""
+
+    exit_code: Number | None = None
+
+
+class ToolFailure(Struct, gc=False):
+    """Why something failed."""
+
+    message: str | None = None
+    code: str | None = None
+
+
+class ToolComplete(Struct, gc=False, rename="camel"):
+    """The data of `tool.execution_complete`, the result apart."""
+
+    tool_call_id: str | None = None
+    success: bool | None = None
+    shell_execution: Shell | None = None
+    error: ToolFailure | None = None
+
+
+class ToolResult(Struct, gc=False):
+    """The result in `tool.execution_complete`."""
+
+    result: TextPayload = field(default_factory=TextPayload)
+
+
+class PermissionAsked(Struct, gc=False, rename="camel"):
+    """What is asked for in `permission.requested`."""
+
+    kind: str | None = None
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+
+
+class PermissionRequested(Struct, gc=False, rename="camel"):
+    """The data of `permission.requested`."""
+
+    request_id: str | None = None
+    permission_request: PermissionAsked = field(default_factory=PermissionAsked)
+
+
+class PermissionAnswer(Struct, gc=False):
+    """The answer in `permission.completed`."""
+
+    kind: str | None = None
+
+
+class PermissionCompleted(Struct, gc=False, rename="camel"):
+    """The data of `permission.completed`."""
+
+    request_id: str | None = None
+    result: PermissionAnswer = field(default_factory=PermissionAnswer)
+
+
+class ExternalTool(Struct, gc=False, rename="camel"):
+    """The data of `external_tool.requested`, arguments apart."""
+
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    traceparent: str | None = None
+
+
+class HookInput(Struct, gc=False, rename="camel"):
+    """Whose session a hook is about."""
+
+    session_id: str | None = None
+
+
+class Hook(Struct, gc=False, rename="camel"):
+    """The data of `hook.start` and `hook.end`, output and nearly all input apart."""
+
+    hook_invocation_id: str | None = None
+    hook_type: str | None = None
+    success: bool | None = None
+    error: ToolFailure | None = None
+    input: HookInput | None = None
