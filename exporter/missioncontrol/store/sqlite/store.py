@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from exporter.missioncontrol.store.port import Job, Result, Store
-from exporter.missioncontrol.store.sqlite.database import SqliteDatabase, connect, engine_errors
+from exporter.missioncontrol.store.sqlite.database import SqliteDatabase, connect, engine_errors, open_database
 from exporter.missioncontrol.store.sqlite.erase import erase
-from exporter.missioncontrol.store.sqlite.schema import open_database
 
 _JOBS_PER_COMMIT_MAX: Final = 64
 _READERS: Final = 2
