@@ -17,7 +17,7 @@ from exporter.core.events.envelope import Envelope, decode
 from exporter.missioncontrol.ingest.batch import UploadedEvent
 from exporter.missioncontrol.store.payloads import whole
 from exporter.missioncontrol.store.port import Database
-from exporter.missioncontrol.store.session_row import number_of
+from exporter.missioncontrol.store.session_row import number_of, shown_events
 
 KNOWN_MAX: Final = 10_000
 """How many agents of a session are stored; further ones have no known parent."""
@@ -88,11 +88,8 @@ def named_agent(event: UploadedEvent) -> str | None:
 def attribute_again(database: Database, session: int, session_id: str) -> None:
     """Attribute all events of a session again, from those shown."""
     types = " OR ".join(f"substr(type, 1, {len(prefix)}) = '{prefix}'" for prefix in _AGENT_TYPES)
-    rows = database.execute(
-        f"SELECT n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0"  # noqa: S608  constants only
-        f" AND (agent_id IS NOT NULL OR type = '{_SHUTDOWN}' OR {types}) ORDER BY place, n",
-        (session,),
-    )
+    of_agents = f" AND (agent_id IS NOT NULL OR type = '{_SHUTDOWN}' OR {types})"
+    rows = shown_events(database, session, "n, agent_id, body, cuts", of_agents)
     fold = _Fold(session_id, _State())
     found: list[tuple[str | None, str | None, int]] = []
     for n, before, body, cuts in rows:

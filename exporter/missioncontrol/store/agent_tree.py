@@ -8,7 +8,7 @@ from exporter.missioncontrol.ingest.agent_attribution import AgentTree, kin
 from exporter.missioncontrol.store.amounts import amount
 from exporter.missioncontrol.store.payloads import whole
 from exporter.missioncontrol.store.port import Database
-from exporter.missioncontrol.store.session_row import number_of
+from exporter.missioncontrol.store.session_row import number_of, shown_events
 
 _AGENTS_MAX: Final = 10_000
 _STATES: Final = {
@@ -16,8 +16,6 @@ _STATES: Final = {
     "subagent.completed": "completed",
     "subagent.failed": "failed",
 }
-
-
 _AMOUNTS: Final = {"duration_ms": "durationMs", "tokens": "totalTokens"}
 _TEXTS: Final = {"name": "agentName", "display_name": "agentDisplayName", "mode": "executionMode", "model": "model"}
 
@@ -93,13 +91,8 @@ def _counted(database: Database, session: int, agent_tree: AgentTree) -> tuple[d
 
 def _described(database: Database, session: int, nodes: dict[str, dict[str, Any]]) -> None:
     """Fill in what the agents' starts and ends say."""
-    marks = ",".join("?" * len(_STATES))
-    rows = database.execute(
-        f"SELECT type, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND type IN ({marks})"  # noqa: S608
-        " ORDER BY place, n",
-        (session, *_STATES),
-    )
-    for type, agent, body, cuts in rows:
+    of_types = f" AND type IN ({','.join('?' * len(_STATES))})"
+    for type, agent, body, cuts in shown_events(database, session, "type, agent_id, body, cuts", of_types, _STATES):
         node = nodes.get(agent)
         if node is None:
             continue
