@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from exporter.core.events.envelope import ID_LENGTH_MAX, Envelope, read_object, usable_id
 
@@ -140,32 +140,12 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Unresolved:
-    """Why an id could not be resolved, in the words that SDKs use."""
-
-    id: str
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """Whose an id is: the root session, and the agents from the outermost to the one itself."""
-
-    root: str
-    path: tuple[str, ...] = ()
-
-    @property
-    def is_child(self) -> bool:
-        """Tell whether it is a sub-agent's."""
-        return bool(self.path)
-
-
-Resolution: TypeAlias = Resolved | Unresolved
-
-
-@dataclass(frozen=True, slots=True)
 class EventOwner:
-    """Where an event belongs. `error` says why when it belongs to no known session; it is exported all the same."""
+    """Whose an id or an event is: the root session, and the agents from the outermost to the one itself.
+
+    `error` says, in the words that SDKs use, why it belongs to no known session. Such an event is exported all the
+    same.
+    """
 
     root: str
     path: tuple[str, ...] = ()
@@ -223,16 +203,16 @@ class AgentRegistry:
         self._families.clear()
         self._child_to_parent.clear()
 
-    def resolve(self, id: str) -> Resolution:
+    def resolve(self, id: str) -> EventOwner:
         """Say whose an id is: a session's own, else a child's, else why not."""
         if id in self._sessions:
-            return Resolved(id)
+            return EventOwner(id)
         parent = self._child_to_parent.get(id)
         if parent is None:
-            return Unresolved(id, f"unknown session {id}")
+            return EventOwner(UNATTRIBUTED, error=f"unknown session {id}")
         if parent not in self._sessions:
-            return Unresolved(id, f"parent session {parent} for child {id} not found")
-        return Resolved(parent, path_of(self._families[parent].agents, id))
+            return EventOwner(UNATTRIBUTED, error=f"parent session {parent} for child {id} not found")
+        return EventOwner(parent, path_of(self._families[parent].agents, id))
 
     def agent(self, root: str, id: str) -> Agent | None:
         """Return what is known of a child of a session."""
@@ -265,14 +245,13 @@ class AgentRegistry:
 
         Events are given in their order, once each; a start given again changes nothing.
         """
-        resolved = self.resolve(session)
-        root = resolved.root if isinstance(resolved, Resolved) else session
-        before = resolved.path if isinstance(resolved, Resolved) else ()
+        owner = self.resolve(session)
+        root = owner.root if owner.error is None else session
         child = self._learn(root, envelope, read_claim(envelope))
-        if isinstance(resolved, Unresolved):
-            return EventOwner(UNATTRIBUTED, () if child is None else (child,), resolved.error)
-        path = before if child is None else path_of(self._families[root].agents, child)
-        if envelope.type == _SHUTDOWN and child is None and not before:
+        if owner.error is not None:
+            return owner if child is None else replace(owner, path=(child,))
+        path = owner.path if child is None else path_of(self._families[root].agents, child)
+        if envelope.type == _SHUTDOWN and child is None and not owner.path:
             self.end(root)
         return EventOwner(root, path)
 
