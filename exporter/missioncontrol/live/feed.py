@@ -8,10 +8,9 @@ import msgspec
 from exporter.core.events.envelope import Envelope, decode, read_object
 from exporter.missioncontrol.ingest.agent_attribution import as_of
 from exporter.missioncontrol.live.wait_text import ASKING, NOTIFICATION_TAG, words
-from exporter.missioncontrol.store.cursor import decode_cursor, encode_cursor
 from exporter.missioncontrol.store.payloads import whole
 from exporter.missioncontrol.store.port import Database
-from exporter.missioncontrol.store.queries import title, where
+from exporter.missioncontrol.store.queries import decode_cursor, encode_cursor, title, where
 from exporter.missioncontrol.store.session_row import shown_events
 
 _TEXT_LENGTH_MAX: Final = 500

@@ -1,5 +1,9 @@
-"""Reads of the store that change nothing."""
+"""Reads of the store that change nothing.
 
+A list continues at a cursor: a text that is good for an address and means nothing to anybody else.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,7 +13,6 @@ import msgspec
 from exporter.core.events.summary import Summary
 from exporter.missioncontrol.ingest.batch import key_of
 from exporter.missioncontrol.store.amounts import AMOUNT_MAX
-from exporter.missioncontrol.store.cursor import decode_cursor, encode_cursor
 from exporter.missioncontrol.store.payloads import whole
 from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import BadCursorError, SessionAck, columns_of, number_of, shown_events
@@ -123,12 +126,11 @@ def events(
     With `wanted` only events for which it returns True; its argument is the event as it is stored.
     """
     condition, values = _condition(database, session_id, after, type, agent)
+    statement = f"SELECT id, agent_id, body, cuts FROM events WHERE {condition} ORDER BY place, n"  # noqa: S608  constants only
     if wanted is None:
-        condition += " ORDER BY place, n LIMIT ?"
+        statement += " LIMIT ?"
         values.append(limit + 1)
-    else:
-        condition += " ORDER BY place, n"
-    found = database.execute(f"SELECT id, agent_id, body, cuts FROM events WHERE {condition}", values)  # noqa: S608  constants only
+    found = database.execute(statement, values)
     bodies: list[bytes] = []
     agents: list[str | None] = []
     size, last = 0, None
@@ -243,3 +245,16 @@ def _as_session(row: tuple[Any, ...]) -> dict[str, Any]:
     shown["events"] = count
     shown["last_activity"] = summary.last_activity or activity
     return shown
+
+
+def encode_cursor(*values: object) -> str:
+    """Return the cursor of a place that these values name."""
+    return urlsafe_b64encode(msgspec.json.encode(values)).decode()
+
+
+def decode_cursor(cursor: str, type: Any) -> Any:
+    """Return the values of a cursor as this type of tuple; raise `BadCursorError` when it is none of its kind."""
+    try:
+        return msgspec.json.decode(urlsafe_b64decode(cursor.encode()), type=type)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise BadCursorError(cursor) from error
