@@ -1,4 +1,7 @@
-"""The known event types (`event_types.txt`), so that `doctor --schema` can name new ones; delivery does not use them."""
+"""The known event types, by name, so that `doctor --schema` can name new ones; delivery does not use them.
+
+The names are in `event_types.txt`.
+"""
 
 import re
 from pathlib import Path

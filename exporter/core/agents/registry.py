@@ -15,7 +15,6 @@ Nothing here calls back, waits or locks.
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Final, TypeVar
 
 from exporter.core.events.envelope import ID_LENGTH_MAX, Envelope, read_object, usable_id
@@ -23,7 +22,7 @@ from exporter.core.events.envelope import ID_LENGTH_MAX, Envelope, read_object, 
 STARTED: Final = "subagent.started"
 ENDED: Final = frozenset(("subagent.completed", "subagent.failed"))
 NAME_LENGTH_MAX: Final = 256
-_HOOK_START: Final = "hook.start"
+_FAMILIES: Final = frozenset(("subagent", "hook", "external_tool"))
 _HOOK_END: Final = "hook.end"
 _TOOL_START: Final = "tool.execution_start"
 _PARENT_TOOL_CALL: Final = b'"parentToolCallId"'
@@ -52,17 +51,16 @@ def read_claim(envelope: Envelope) -> Claim:
     """Return what an event says about its agent. Never raises, whatever is in the event."""
     agent = usable(envelope.agentId)
     family = envelope.type.partition(".")[0]
+    data = read_object(envelope.data) if family in _FAMILIES else {}
     if family == "subagent":
-        return _of_agent(envelope, agent)
+        return _of_agent(envelope, agent, data)
     if family == "hook":
-        data = read_object(envelope.data)
         inside = data.get("input")
         hook = usable(data.get("hookInvocationId"))
         is_end = envelope.type == _HOOK_END
         session = None if is_end or not isinstance(inside, dict) else usable(inside.get("sessionId"))
         return Claim(agent, session, _parent_call(data), hook=hook, ends_hook=is_end)
     if family == "external_tool":
-        data = read_object(envelope.data)
         return Claim(agent, usable(data.get("sessionId")), _parent_call(data))
     if agent is not None:
         own = usable(read_object(envelope.data).get("toolCallId")) if envelope.type == _TOOL_START else None
@@ -73,8 +71,7 @@ def read_claim(envelope: Envelope) -> Claim:
     return NOTHING
 
 
-def _of_agent(envelope: Envelope, agent: str | None) -> Claim:
-    data = read_object(envelope.data)
+def _of_agent(envelope: Envelope, agent: str | None, data: dict[str, object]) -> Claim:
     tool_call = usable(data.get("toolCallId"))
     if envelope.type != STARTED:
         return Claim(agent, tool_call=tool_call)
@@ -216,12 +213,11 @@ class AgentRegistry:
 
     def agent(self, root: str, id: str) -> Agent | None:
         """Return what is known of a child of a session."""
-        family = self._families.get(root)
-        return None if family is None else family.agents.get(id)
+        return self._family(root).agents.get(id)
 
     def snapshot(self, root: str) -> AgentSnapshot:
         """Return what is known of a session's children, for `restore`; running instances are left out."""
-        family = self._families.get(root) or _Family()
+        family = self._family(root)
         return AgentSnapshot(
             list(family.agents.values()), dict(family.by_tool_call), dict(family.callers), dict(family.hooks)
         )
@@ -237,8 +233,7 @@ class AgentRegistry:
 
     def instances(self, root: str) -> Mapping[str, Instance]:
         """Return the sub-agents of a session that run, by tool call."""
-        family = self._families.get(root)
-        return MappingProxyType({} if family is None else dict(family.instances))
+        return dict(self._family(root).instances)
 
     def attribute(self, session: str, envelope: Envelope) -> EventOwner:
         """Learn from an event of `session`'s stream and say where it belongs. Never raises.
@@ -255,8 +250,12 @@ class AgentRegistry:
             self.end(root)
         return EventOwner(root, path)
 
+    def _family(self, root: str) -> _Family:
+        """Return what is known of a session's children; an empty family is not remembered."""
+        return self._families.get(root) or _Family()
+
     def _learn(self, root: str, envelope: Envelope, claim: Claim) -> str | None:
-        family = self._families.get(root) or _Family()
+        family = self._family(root)
         child = self._child_of(family, root, claim)
         if claim.hook is not None and claim.ends_hook:
             family.hooks.pop(claim.hook, None)

@@ -134,9 +134,6 @@ class SegmentBuilder:
             index += taken
         return index
 
-    def _has_room(self, length: int) -> bool:
-        return not self.segment.ids or self.segment.size + length <= self.bytes_max
-
     def _take_clean(self, lines: list[bytes | Oversized], index: int, until: int, is_ascii: bool) -> int:
         """Take lines while they are whole events in which nothing is masked: the loop where the time goes."""
         segment, redact, read, keep_live = self.segment, self.redact, decode_envelope, self.keep_live
@@ -191,7 +188,7 @@ class SegmentBuilder:
             self.offset = line.offset + line.size + 1
             self.last_id = None
             return True
-        if not self._has_room(len(line)):
+        if self.segment.ids and self.segment.size + len(line) > self.bytes_max:
             return False
         envelope = decode(line)
         whole = [Piece(0, line.strip(_WHITESPACE), envelope)] if isinstance(envelope, Envelope) else pieces(line)
