@@ -6,7 +6,7 @@ between its neighbours. A session whose lines do not follow their parents is ord
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
@@ -133,73 +133,96 @@ def place_new(
 
     `sequence` is the batch in the sender's order, each id once; what of it is not `new` is shown already.
     """
-    if session.chained and _begins_again(database, session, new.values()):
+    placement = _Placement(database, session, sequence, new)
+    if session.chained and placement.begins_again():
         session.chained = False
-    missing_parents = _missing_parents(database, session)
-    if _follows_on(database, session, sequence, new, missing_parents):
+    if session.chained:
+        orphans = database.execute("SELECT key FROM orphans WHERE session = ?", (session.n,))
+        placement.missing_parents.update(key for (key,) in orphans)
+    if placement.follows_on():
         first = (session.last_place or 0) + STEP
         return list(range(first, first + STEP * len(new), STEP)), True
-    return _arrange(database, session, sequence, new, missing_parents), False
+    return placement.arrange(), False
 
 
-def _begins_again(database: Database, session: SessionRow, new: Iterable[UploadedEvent]) -> bool:
-    """Tell whether the session has a second event without a parent, as after compaction: then parents give no order."""
-    begins = sum(event.parent is None for event in new)
-    if begins != 1:
-        return begins > 1
-    shown = "SELECT 1 FROM events WHERE session = ? AND parent IS NULL AND hidden = 0 LIMIT 1"
-    return database.execute(shown, (session.n,)).fetchone() is not None
+@dataclass(slots=True)
+class _Placement:
+    """The new events of a batch; `missing_parents` are keys of events that are not stored but named as parents."""
 
+    database: Database
+    session: SessionRow
+    sequence: Sequence[UploadedEvent]
+    new: dict[str, UploadedEvent]
+    missing_parents: set[int] = field(default_factory=set)
 
-def _missing_parents(database: Database, session: SessionRow) -> set[int]:
-    """Return the keys of events that are not stored but are named as parents by others."""
-    if not session.chained:
-        return set()
-    return {key for (key,) in database.execute("SELECT key FROM orphans WHERE session = ?", (session.n,))}
+    def begins_again(self) -> bool:
+        """Tell whether the session has a second event without a parent, as after compaction.
 
+        Then parents give no order.
+        """
+        begins = sum(event.parent is None for event in self.new.values())
+        if begins != 1:
+            return begins > 1
+        shown = "SELECT 1 FROM events WHERE session = ? AND parent IS NULL AND hidden = 0 LIMIT 1"
+        return self.database.execute(shown, (self.session.n,)).fetchone() is not None
 
-def _follows_on(
-    database: Database,
-    session: SessionRow,
-    sequence: Sequence[UploadedEvent],
-    new: dict[str, UploadedEvent],
-    missing_parents: set[int],
-) -> bool:
-    """Tell whether the new events follow all that is shown; record parents that are missing."""
-    previous, has_new, strays = session.last_event_id, False, dict[str, UploadedEvent]()
-    last_known: str | None = None
-    for event in sequence:
-        envelope = event.envelope
-        if envelope.id not in new:
-            if has_new:
+    def follows_on(self) -> bool:
+        """Tell whether the new events follow all that is shown; record parents that are missing."""
+        session = self.session
+        previous, has_new, strays = session.last_event_id, False, dict[str, UploadedEvent]()
+        last_known: str | None = None
+        for event in self.sequence:
+            envelope = event.envelope
+            if envelope.id not in self.new:
+                if has_new:
+                    return False
+                last_known = envelope.id
+                continue
+            if not has_new and last_known not in (None, session.last_event_id):
                 return False
-            last_known = envelope.id
-            continue
-        if not has_new and last_known not in (None, session.last_event_id):
+            has_new = True
+            if session.chained:
+                if self.missing_parents and (event.key in self.missing_parents or event.parent is None):
+                    return False
+                if event.parent is not None and envelope.parentId is not None and envelope.parentId != previous:
+                    strays[envelope.parentId] = event
+            previous = envelope.id
+        return not strays or self._are_orphans(strays)
+
+    def _are_orphans(self, strays: dict[str, UploadedEvent]) -> bool:
+        # By the events' own timestamps: the summary of a session ignores times in the future.
+        newest = "SELECT max(timestamp) FROM events WHERE session = ? AND hidden = 0"
+        latest = self.database.execute(newest, (self.session.n,)).fetchone()[0] or ""
+        if any(id in self.new or event.envelope.timestamp < latest for id, event in strays.items()):
             return False
-        has_new = True
+        keys = {id: key_of(id) for id in strays}
+        if any(not hidden for _, hidden, _ in known(self.database, self.session.n, keys).values()):
+            return False
+        _note_missing(self.database, self.session.n, keys.values())
+        return True
+
+    def arrange(self) -> list[int]:
+        """Return the place of each new event among those shown, some of which may be moved."""
+        database, session = self.database, self.session
+        rows = shown_events(database, session.n, "n, place, key, parent, timestamp").fetchall()
+        shown = [Item(key, parent, timestamp) for _, _, key, parent, timestamp in rows]
+        if session.chained and thread(shown) != shown:
+            session.chained = False
+        batch = [Item(event.key, event.parent, event.envelope.timestamp) for event in self.sequence]
+        order = arrange(shown, batch, chained=session.chained)
+        here = {row[2]: (row[0], row[1]) for row in rows}
+        placed = places([here.get(item.key, (0, None))[1] for item in order])
+        if placed is None:
+            placed = [STEP * (number + 1) for number in range(len(order))]
+        by_key = dict(zip((item.key for item in order), placed, strict=True))
+        moved = [(by_key[key], n) for key, (n, place) in here.items() if by_key[key] != place]
+        database.executemany("UPDATE events SET place = ? WHERE n = ?", moved)
         if session.chained:
-            if missing_parents and (event.key in missing_parents or event.parent is None):
-                return False
-            if event.parent is not None and envelope.parentId is not None and envelope.parentId != previous:
-                strays[envelope.parentId] = event
-        previous = envelope.id
-    return not strays or _all_orphans(database, session, strays, new)
-
-
-def _all_orphans(
-    database: Database, session: SessionRow, strays: dict[str, UploadedEvent], new: dict[str, UploadedEvent]
-) -> bool:
-    # By the events' own timestamps: the summary of a session ignores times in the future.
-    told = "SELECT max(timestamp) FROM events WHERE session = ? AND hidden = 0"
-    latest = database.execute(told, (session.n,)).fetchone()[0] or ""
-    if any(id in new or event.envelope.timestamp < latest for id, event in strays.items()):
-        return False
-    here = known(database, session.n, {id: key_of(id) for id in strays})
-    if any(not hidden for _, hidden, _ in here.values()):
-        return False
-    _note_missing(database, session.n, (key_of(id) for id in strays))
-    return True
+            found = [(session.n, key) for key in self.missing_parents & by_key.keys()]
+            database.executemany("DELETE FROM orphans WHERE session = ? AND key = ?", found)
+            parents = {item.parent for item in order if item.parent is not None}
+            _note_missing(database, session.n, parents - by_key.keys())
+        return [by_key[event.key] for event in self.new.values()]
 
 
 def _note_missing(database: Database, n: int, keys: Iterable[int]) -> None:
@@ -215,41 +238,6 @@ def note_hidden_parents(database: Database, n: int, keys: Sequence[int]) -> None
             (n, *some),
         ).fetchall()
         _note_missing(database, n, (key for (key,) in parents))
-
-
-def _arrange(
-    database: Database,
-    session: SessionRow,
-    sequence: Sequence[UploadedEvent],
-    new: dict[str, UploadedEvent],
-    missing_parents: set[int],
-) -> list[int]:
-    rows = shown_events(database, session.n, "n, place, key, parent, timestamp").fetchall()
-    shown = [Item(key, parent, timestamp) for _, _, key, parent, timestamp in rows]
-    if session.chained and thread(shown) != shown:
-        session.chained = False
-    order = arrange(shown, [_item(event) for event in sequence], chained=session.chained)
-    here = {row[2]: (row[0], row[1]) for row in rows}
-    placed = places([here.get(item.key, (0, None))[1] for item in order])
-    if placed is None:
-        placed = [STEP * (number + 1) for number in range(len(order))]
-    moved = [
-        (place, here[item.key][0])
-        for item, place in zip(order, placed, strict=True)
-        if item.key in here and here[item.key][1] != place
-    ]
-    database.executemany("UPDATE events SET place = ? WHERE n = ?", moved)
-    if session.chained:
-        keys = {item.key for item in order}
-        found = missing_parents & keys
-        database.executemany("DELETE FROM orphans WHERE session = ? AND key = ?", ((session.n, key) for key in found))
-        _note_missing(database, session.n, {item.parent for item in order if item.parent is not None} - keys)
-    by_key = dict(zip((item.key for item in order), placed, strict=True))
-    return [by_key[event.key] for event in new.values()]
-
-
-def _item(event: UploadedEvent) -> Item:
-    return Item(event.key, event.parent, event.envelope.timestamp)
 
 
 def last_shown(database: Database, n: int) -> str | None:
