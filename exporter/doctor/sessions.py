@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from exporter.core.events.envelope import Envelope, decode, read_object
-from exporter.core.events.types import KNOWN, type_name
 from exporter.core.names import JOURNALS
 from exporter.doctor.check import Check, counted, described
 from exporter.doctor.facts import Facts
+from exporter.sources.event_types import KNOWN, type_name
 from exporter.sources.files.history import durable_events
 from exporter.sources.files.session_file import EVENTS_NAME
 from exporter.sources.journals import begins_of

@@ -6,14 +6,12 @@ same points.
 """
 
 import asyncio
-import contextlib
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, assert_never
 
 from exporter.core.delivery.batches import Again, Delivery, Done, Leave, QuarantineEvent, Send, Settled
-from exporter.core.delivery.gate import Closed, Go, Hold
 from exporter.core.delivery.segment import Segment
 from exporter.core.delivery.verdict import Later, Unauthorized
 from exporter.pipeline.feed import FeedSums
@@ -180,13 +178,9 @@ class MetricSender(FeedSums):
 
 async def _open_gate(sink_state: SinkState) -> None:
     """Wait until the sink may be sent to."""
-    while True:
-        match sink_state.gate.ready(time.monotonic()):
-            case Go():
-                return
-            case Hold(until):
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.sleep(min(_RETRY_SECONDS, max(0.05, until - time.monotonic())))
-            case Closed():
-                await asyncio.sleep(_RETRY_SECONDS)
-                sink_state.gate.token_is(sink_state.sink.token())
+    while (until := sink_state.gate.ready(time.monotonic())) is not None:
+        if sink_state.gate.closed:
+            await asyncio.sleep(_RETRY_SECONDS)
+            sink_state.gate.token_is(sink_state.sink.token())
+        else:
+            await asyncio.sleep(min(_RETRY_SECONDS, max(0.05, until - time.monotonic())))

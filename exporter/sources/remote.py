@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
-from exporter.core.events.types import KNOWN, method_name, type_name
+from exporter.sources.event_types import KNOWN, method_name, type_name
 
 TYPES_MAX: Final = 256
 

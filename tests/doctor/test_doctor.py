@@ -25,7 +25,6 @@ import pytest
 
 from config.settings import Source
 from exporter.core.delivery.segment import Unsendable
-from exporter.core.events.types import KNOWN
 from exporter.doctor import machine, sessions, sinks, sources, state
 from exporter.doctor.archive import ArchiveProbe
 from exporter.doctor.check import Check, Probe, attempt, shown_url
@@ -36,6 +35,7 @@ from exporter.doctor.telemetry import cli_telemetry
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as ReceiverStore
+from exporter.sources.event_types import KNOWN
 from exporter.state.lock import StateLock
 from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine

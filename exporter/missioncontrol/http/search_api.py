@@ -16,8 +16,8 @@ from exporter.missioncontrol.live.waiting import OpenWait
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.search import search_query
 from exporter.missioncontrol.store import queries
-from exporter.missioncontrol.store.cursor import decode_cursor, encode_cursor
 from exporter.missioncontrol.store.port import Database
+from exporter.missioncontrol.store.queries import decode_cursor, encode_cursor
 from exporter.missioncontrol.store.redactions import grouping, redactions
 from exporter.missioncontrol.store.session_row import BadCursorError
 

@@ -6,8 +6,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Final
 
-from exporter.core.delivery.follow import FileState, Rewritten, Vanish, decide
-from exporter.core.delivery.position import START, TAIL_BYTES, Identity, Position, tail_hash
+from exporter.core.delivery.position import START, TAIL_BYTES, Identity, Position, rewritten, tail_hash
 from exporter.core.events.lines import LineSplitter, Oversized
 
 CHUNK_BYTES: Final = 1 << 19
@@ -100,21 +99,20 @@ class SessionFile:
     def refresh(self, files: OpenFiles) -> str | None:
         """Look at the file again; return why its generation changed, None when it did not."""
         facts = self._facts()
-        seen = None if facts is None else FileState(Identity(facts.st_dev, facts.st_ino), facts.st_size)
-        decision = decide(self.identity, 0, self.size, seen)
-        if isinstance(decision, Vanish):
+        if facts is None:
             self.gone = True
             self.size = files.size(self, self.size)
             return None
-        assert facts is not None and seen is not None
+        seen = Identity(facts.st_dev, facts.st_ino)
+        reason = rewritten(self.identity, self.size, seen, facts.st_size)
         self.gone = False
         self.modified = facts.st_mtime
-        if isinstance(decision, Rewritten):
+        if reason is not None:
             files.close(self)
             self.generation += 1
-        self.identity = seen.identity
-        self.size = seen.size
-        return decision.reason if isinstance(decision, Rewritten) else None
+        self.identity = seen
+        self.size = facts.st_size
+        return reason
 
     def become(self, other: "SessionFile", files: OpenFiles) -> None:
         """Stand for another file of the same session from now on, as if it had been put in the place of this one."""

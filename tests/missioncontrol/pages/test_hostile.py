@@ -12,11 +12,11 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from exporter.core.events.types import KNOWN
 from exporter.missioncontrol import pages
 from exporter.missioncontrol.pages.timeline import stops, teller
 from exporter.missioncontrol.store import tokens
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
+from exporter.sources.event_types import KNOWN
 from tests.missioncontrol.pages.test_pages import DEMO
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

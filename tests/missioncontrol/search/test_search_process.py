@@ -52,7 +52,7 @@ def fillers(of: int) -> list[int]:
     """The processes that this one has started to fill an index."""
     children = Path(f"/proc/{of}/task").glob("*/children")
     started = [int(child) for task in children for child in task.read_text().split()]
-    return [child for child in started if b"index_process" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [child for child in started if b"missioncontrol.search" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def wait_for_filler(of: int) -> int:
