@@ -1,4 +1,4 @@
-"""The states of a tool call, as the host's own reducer goes through them."""
+"""The states of a tool call, as the host's own reducer goes through them; what no event is made of is left out."""
 
 from collections.abc import Callable
 from typing import Final
@@ -15,8 +15,8 @@ CANCELLED: Final = "cancelled"
 ENDED: Final = (COMPLETED, CANCELLED)
 STARTED: Final = (RUNNING, AUTH, PENDING_RESULT, COMPLETED, CANCELLED)
 _BASE: Final = ("toolCallId", "toolName", "displayName", "intention", "contributor", "toolClientId", "_meta")
-_CALL: Final = ("invocationMessage", "toolInput", "confirmed", "selectedOption")
-_ASKED: Final = ("toolInput", "confirmationTitle", "riskAssessment", "edits", "editable", "options")
+_GIVEN: Final = ("invocationMessage", "toolInput")
+_CALL: Final = (*_BASE, *_GIVEN, "confirmed")
 
 
 def change(call: Json, kind: str, action: Json) -> Json:
@@ -29,9 +29,7 @@ def skip(call: Json) -> Json:
     """Return a tool call as the end of its turn leaves it."""
     if text(call, "status") in ENDED:
         return call
-    kept = _pick(call, (*_BASE, "invocationMessage", "toolInput"))
-    kept.setdefault("invocationMessage", "")
-    return {**kept, "status": CANCELLED, "reason": "skipped"}
+    return {"invocationMessage": "", **_pick(call, (*_BASE, *_GIVEN)), "status": CANCELLED, "reason": "skipped"}
 
 
 def start(action: Json) -> Json:
@@ -40,36 +38,32 @@ def start(action: Json) -> Json:
 
 
 def _delta(call: Json, action: Json) -> Json:
-    changed = {**call, **_meta(action), "partialInput": text(call, "partialInput") + text(action, "content")}
-    if action.get("invocationMessage") is not None:
-        changed["invocationMessage"] = action["invocationMessage"]
-    return changed
+    return {**call, **_pick(action, ("_meta",))}
 
 
 def _ready(call: Json, action: Json) -> Json:
-    base = {**_pick(call, _BASE), **_meta(action), **_pick(action, ("intention",))}
+    given = _pick(action, ("_meta", "intention", *_GIVEN))
     if action.get("confirmed"):
-        return {**base, **_pick(action, ("invocationMessage", "toolInput", "confirmed")), "status": RUNNING}
-    before = _pick(call, _ASKED) if text(call, "status") == PENDING else {}
-    return {**base, **before, **_pick(action, ("invocationMessage", *_ASKED)), "status": PENDING}
+        return {**_pick(call, _BASE), **given, "confirmed": action["confirmed"], "status": RUNNING}
+    before = _pick(call, ("toolInput",)) if text(call, "status") == PENDING else {}
+    return {**_pick(call, _BASE), **before, **given, "status": PENDING}
 
 
 def _confirmed(call: Json, action: Json) -> Json:
-    kept = {**_pick(call, (*_BASE, "invocationMessage", "toolInput")), **_meta(action), **_option(call, action)}
-    if action.get("approved"):
-        if action.get("editedToolInput") is not None:
-            kept["toolInput"] = action["editedToolInput"]
-        return {**kept, **_pick(action, ("confirmed",)), "status": RUNNING}
-    return {**kept, **_pick(action, ("reason", "reasonMessage", "userSuggestion")), "status": CANCELLED}
+    kept = _pick(call, (*_BASE, *_GIVEN))
+    if not action.get("approved"):
+        return {**kept, **_pick(action, ("_meta", "reason", "reasonMessage")), "status": CANCELLED}
+    if action.get("editedToolInput") is not None:
+        kept["toolInput"] = action["editedToolInput"]
+    return {**kept, **_pick(action, ("_meta", "confirmed")), "status": RUNNING}
 
 
 def _complete(call: Json, action: Json) -> Json:
     status, result = text(call, "status"), mapping(action, "result")
     if status == AUTH and result.get("success"):
         return call
-    kept = {**_pick(call, (*_BASE, *_CALL)), **_meta(action)}
+    kept = {**_pick(call, _CALL), **_pick(action, ("_meta",))}
     if status == PENDING:
-        kept.pop("selectedOption", None)
         kept["confirmed"] = "not-needed"
     if status == AUTH:
         kept.update(_pick(call, ("content",)))
@@ -80,40 +74,31 @@ def _complete(call: Json, action: Json) -> Json:
 
 def _result_confirmed(call: Json, action: Json) -> Json:
     if action.get("approved"):
-        answer = _pick(call, ("success", "pastTenseMessage", "content", "structuredContent", "error"))
-        return {**_pick(call, (*_BASE, *_CALL)), **_meta(action), **answer, "status": COMPLETED}
-    kept = _pick(call, (*_BASE, "invocationMessage", "toolInput", "selectedOption"))
-    return {**kept, **_meta(action), "status": CANCELLED, "reason": "result-denied"}
-
-
-def _option(call: Json, action: Json) -> Json:
-    wanted, options = action.get("selectedOptionId"), call.get("options")
-    for option in options if wanted and isinstance(options, list) else []:
-        if isinstance(option, dict) and option.get("id") == wanted:
-            return {"selectedOption": option}
-    return {}
-
-
-def _meta(action: Json) -> Json:
-    return {"_meta": action["_meta"]} if action.get("_meta") is not None else {}
-
-
-def _pick(holder: Json, keys: tuple[str, ...]) -> Json:
-    return {key: holder[key] for key in keys if holder.get(key) is not None}
+        return {
+            **_pick(call, (*_CALL, "success", "content", "error")),
+            **_pick(action, ("_meta",)),
+            "status": COMPLETED,
+        }
+    kept = {**_pick(call, (*_BASE, *_GIVEN)), **_pick(action, ("_meta",))}
+    return {**kept, "status": CANCELLED, "reason": "result-denied"}
 
 
 def _content_changed(call: Json, action: Json) -> Json:
-    return {**call, **_meta(action), "content": action.get("content")}
+    return {**call, **_pick(action, ("_meta",)), "content": action.get("content")}
 
 
 def _auth_required(call: Json, action: Json) -> Json:
     if text(mapping(call, "contributor"), "kind") != "mcp":
         return call
-    return {**call, **_meta(action), "status": AUTH, "auth": action.get("auth")}
+    return {**call, **_pick(action, ("_meta",)), "status": AUTH}
 
 
 def _auth_resolved(call: Json, action: Json) -> Json:
-    return {key: value for key, value in {**call, **_meta(action), "status": RUNNING}.items() if key != "auth"}
+    return {**call, **_pick(action, ("_meta",)), "status": RUNNING}
+
+
+def _pick(holder: Json, keys: tuple[str, ...]) -> Json:
+    return {key: holder[key] for key in keys if holder.get(key) is not None}
 
 
 # The statuses in which an action has an effect, and the effect.
