@@ -12,10 +12,9 @@ from typing import Any
 
 from exporter.core.agents.registry import AgentRegistry, EventOwner
 from exporter.core.events.envelope import Envelope, decode
-from exporter.sources.ahp.address import Address
-from exporter.sources.ahp.connection import Socket, open_socket
+from exporter.sources.ahp.connection import Address, Socket, open_socket
 from exporter.sources.ahp.marks import AhpMarks
-from exporter.sources.ahp.source import AhpSource, AhpStatus
+from exporter.sources.ahp.source import AhpSource
 from exporter.sources.journals import Journals
 from exporter.sources.remote import Callbacks, SourceEvent, Want
 from tests.real.cli import wait_until
@@ -54,17 +53,12 @@ class AhpObserver:
             address,
             callbacks,
             marks,
-            client=marks.client(),
             on_telemetry=lambda method, frame: self.telemetry.append((method, frame)),
             connect=self._open,
             pause_seconds=(0.1, 0.5),
         )
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
-
-    @property
-    def status(self) -> AhpStatus:
-        return self.source.status
 
     def events(self, session: str) -> list[dict[str, Any]]:
         """What the journal of a session holds."""
@@ -78,7 +72,7 @@ class AhpObserver:
         return sum(not event.get("agentId") for event in ends)
 
     def wait_state(self, word: str) -> None:
-        wait_until(lambda: word in self.status.state, f"the state {word!r}", FOLLOW_SECONDS_MAX)
+        wait_until(lambda: word in self.source.state, f"the state {word!r}", FOLLOW_SECONDS_MAX)
 
     def wait_turns(self, session: str, count: int) -> None:
         wait_until(lambda: self.turns(session) >= count, f"{count} turns", FOLLOW_SECONDS_MAX)
@@ -93,7 +87,7 @@ class AhpObserver:
         """Cut the connection, and make no other until `resume`."""
         self._is_paused = True
         self.drop()
-        wait_until(lambda: "no connection" in self.status.state, "the connection to be cut", FOLLOW_SECONDS_MAX)
+        wait_until(lambda: "no connection" in self.source.state, "the connection to be cut", FOLLOW_SECONDS_MAX)
 
     def resume(self) -> None:
         """Let it connect again."""

@@ -5,27 +5,37 @@ log is discarded, and only the kind of an error is used.
 """
 
 import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from ssl import SSLCertVerificationError
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
-from exporter.errors import SettingsError
-from exporter.sources.ahp.address import Address
 from exporter.sources.remote import LostError
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
+    from websockets.exceptions import ConnectionClosed
 
 FRAME_BYTES_MAX: Final = 32 << 20
 OPEN_SECONDS: Final = 15.0
 PING_SECONDS: Final = 20.0
 
 
-class HandshakeError(Exception):
-    """Something answered, but did not open a WebSocket."""
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The WebSocket of an agent host. `token` is asked before every connection; `repr` and `str` do not show it."""
 
-    def __init__(self, status: int) -> None:
-        super().__init__(f"HTTP {status}")
-        self.status = status
+    shown: str
+    token: Callable[[], str | None] = field(default=lambda: None, repr=False)
+
+    def __str__(self) -> str:
+        return self.shown
+
+    def with_token(self) -> str:
+        """Return the address to connect to. It is a secret."""
+        token = self.token()
+        return f"{self.shown}?{urlencode({'tkn': token})}" if token else self.shown
 
 
 class Socket:
@@ -41,7 +51,7 @@ class Socket:
         try:
             return await self._connection.recv()
         except ConnectionClosed as closed:
-            raise LostError(_why(closed.sent.code if closed.sent else None)) from None
+            raise _lost(closed) from None
 
     async def send(self, frame: str) -> None:
         """Send a frame."""
@@ -50,7 +60,7 @@ class Socket:
         try:
             await self._connection.send(frame)
         except ConnectionClosed as closed:
-            raise LostError(_why(closed.sent.code if closed.sent else None)) from None
+            raise _lost(closed) from None
 
     async def close(self) -> None:
         """Hang up."""
@@ -58,14 +68,14 @@ class Socket:
 
 
 async def open_socket(address: Address, **options: Any) -> Socket:
-    """Connect. Raises `OSError`, `HandshakeError`, `LostError`, or `SettingsError` where `websockets` is missing."""
+    """Connect. Raises `OSError` or `LostError`, also where `websockets` is missing."""
     try:
         from websockets.asyncio.client import connect
         from websockets.exceptions import InvalidStatus, WebSocketException
     except ImportError:
-        raise SettingsError(
-            "agent hosts cannot be observed: the package websockets is not installed",
-            hint="Install it with: pip install 'session-exporter[ahp]'.",
+        raise LostError(
+            "agent hosts cannot be observed: the package websockets is not installed. "
+            "Install it with: pip install 'session-exporter[ahp]'."
         ) from None
 
     class Direct(connect):
@@ -88,7 +98,7 @@ async def open_socket(address: Address, **options: Any) -> Socket:
     try:
         return Socket(await Direct(address.with_token(), **settings, **options))
     except InvalidStatus as error:
-        raise HandshakeError(error.response.status_code) from None
+        raise LostError(_explain(error.response.status_code)) from None
     except SSLCertVerificationError as error:
         raise LostError(f"this machine does not trust the host's certificate: {error.verify_message}") from None
     except TimeoutError:
@@ -104,9 +114,17 @@ def _nowhere() -> logging.Logger:
     return logger
 
 
-def _why(sent: int | None) -> str:
+def _lost(closed: "ConnectionClosed") -> LostError:
+    sent = closed.sent.code if closed.sent else None
     if sent == 1009:
-        return "the host sent a message above the size limit: its state is read again"
-    if sent == 1007:
-        return "the host sent invalid text"
-    return "the host has closed the connection"
+        return LostError("the host sent a message above the size limit: its state is read again")
+    return LostError("the host sent invalid text" if sent == 1007 else "the host has closed the connection")
+
+
+def _explain(status: int) -> str:
+    """Return what an HTTP status means that was received instead of a WebSocket."""
+    if status in (401, 403):
+        return f"the host refused the token (HTTP {status}): put the one it was started with into the token file"
+    if status == 404:
+        return "nothing speaks the Agent Host Protocol at this address (HTTP 404): check host, port and path"
+    return f"the host did not open a WebSocket (HTTP {status}): check that the port is an agent host's"
