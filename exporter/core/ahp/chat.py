@@ -212,15 +212,17 @@ class Chat:
     def _truncate(self, held: int, now: float) -> None:
         kept = self.chat_state.base + len(self.chat_state.turns)
         if kept < self.checkpoint.count or self.checkpoint.open.begun:
+            self._now = now
             data = {"upToTurn": kept, "turnsRemoved": held - kept}
-            identity = id_of(self.owner.chat, "rewind", self.checkpoint.rewinds, kept)
-            self._drafts.append(Draft(identity, "session.snapshot_rewind", moment(now), data, self.owner.agent))
+            self._add("session.snapshot_rewind", data, "rewind", self.checkpoint.rewinds, kept)
             self.checkpoint.rewind(min(kept, self.checkpoint.count))
 
     def _gap(self, reason: str, start: int, end: int) -> None:
         data = {"reason": reason, "chat": self.owner.chat, "fromTurn": start, "toTurn": end, "recovered": False}
-        identity = id_of(self.owner.chat, "gap", self.checkpoint.rewinds, start, end, reason)
-        self._drafts.append(Draft(identity, GAP, moment(self._now), data, self.owner.agent))
+        self._add(GAP, data, "gap", self.checkpoint.rewinds, start, end, reason)
+
+    def _add(self, type: str, data: Json, *identity: Any) -> None:
+        self._drafts.append(Draft(id_of(self.owner.chat, *identity), type, moment(self._now), data, self.owner.agent))
 
     def _write_turns(self, now: float) -> list[Draft]:
         self._now = now

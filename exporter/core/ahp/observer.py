@@ -6,7 +6,6 @@ an old `lastSeenServerSeq` with an empty replay. Actions that arrive before the 
 waits: each request carries the callbacks for its response.
 """
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -29,7 +28,6 @@ from exporter.core.ahp.subscriptions import PendingRequest, Subscriptions
 from exporter.core.ahp.values import Json, mapping, number, objects, strings, text
 
 IN_FLIGHT_MAX: Final = 8
-WAITING_MAX: Final = 20_000
 ANSWER_SECONDS: Final = 30.0
 INVALID_FRAMES_MAX: Final = 100
 PING_SECONDS: Final = 60.0
@@ -61,7 +59,6 @@ class HostObserver:
     _last_seq: int = 0
     _previous_seq: int | None = None
     _number: int = 0
-    _waiting: deque[PendingRequest] = field(default_factory=deque)
     _in_flight: dict[int, tuple[PendingRequest, float]] = field(default_factory=dict)
     _received_at: float = 0.0
     _list_at: float | None = None
@@ -70,20 +67,19 @@ class HostObserver:
     @property
     def has_pending_requests(self) -> bool:
         """Tell whether responses are pending, so more history may follow."""
-        return bool(self._in_flight or self._waiting or self.outgoing)
+        return bool(self._in_flight or self.subscriptions.pending or self.outgoing)
 
     def connected(self, now: float) -> None:
         """Start the protocol on a new connection."""
         self.failure, self.is_ready, self.is_hopeless = "", False, False
         self.outgoing.clear()
-        self._waiting.clear()
         self._in_flight.clear()
         self._received_at = now
         self._previous_seq = self._last_seq
         self.subscriptions.disconnected()
         if self.dialect is not None and self._last_seq > 0:
             message = requests.reconnect(self.dialect, self.client, self._last_seq, self.subscriptions.addresses())
-            self._queue(PendingRequest(message, self._reconnected, lambda _, at: self._initialize()))
+            self.subscriptions.request(message, self._reconnected, lambda _, at: self._initialize())
         else:
             self._initialize()
         self._send(now)
@@ -115,11 +111,11 @@ class HostObserver:
             request, _ = self._in_flight.pop(id)
             request.on_error(ErrorResponse(id, 0), now)
         if self.is_ready and self.dialect is not None:
-            self.subscriptions.tick(now)
             if self._list_at is not None and now >= self._list_at:
                 self._list(self.dialect)
             if now - self._received_at > PING_SECONDS and not self._in_flight:
-                self._queue(PendingRequest(requests.ping(self.dialect)))
+                self.subscriptions.request(requests.ping(self.dialect))
+            self.subscriptions.tick(now)
         self._send(now)
 
     def take(self, now: float) -> list[tuple[str, list[Line]]]:
@@ -127,7 +123,7 @@ class HostObserver:
         return self.subscriptions.take(now)
 
     def _initialize(self) -> None:
-        self._queue(PendingRequest(requests.initialize(self.client), self._initialized, self._refused))
+        self.subscriptions.request(requests.initialize(self.client), self._initialized, self._refused)
 
     def _initialized(self, result: Json, now: float) -> None:
         version = result.get("protocolVersion")
@@ -157,15 +153,15 @@ class HostObserver:
         self.is_ready = True
         self.subscriptions.dialect = dialect
         self.subscriptions.on_snapshot = self._check_restart
-        self._queue(PendingRequest(requests.subscribe(dialect, dialect.root), self._root_known))
+        self.subscriptions.request(requests.subscribe(dialect, dialect.root), self._root_known)
         self._list(dialect)
-        self.subscriptions.resubscribe_all()
         if self._telemetry and self.on_telemetry is not None:
-            self._queue(PendingRequest(requests.subscribe(dialect, self._telemetry)))
+            self.subscriptions.request(requests.subscribe(dialect, self._telemetry))
+        self.subscriptions.resubscribe_all()
 
     def _list(self, dialect: Dialect) -> None:
         self._list_at = None
-        self._queue(PendingRequest(requests.list_sessions(dialect), self._listed, self._not_listed))
+        self.subscriptions.request(requests.list_sessions(dialect), self._listed, self._not_listed)
 
     def _check_restart(self, seq: int) -> None:
         """Detect a restart: the first serverSeq of a connection is lower than the last of the connection before."""
@@ -211,14 +207,10 @@ class HostObserver:
             elif method == "root/sessionRemoved":
                 self.subscriptions.mark_removed(uri, now)
 
-    def _queue(self, *added: PendingRequest) -> None:
-        self._waiting.extend(added[: WAITING_MAX - len(self._waiting)])
-
     def _send(self, now: float) -> None:
-        self._queue(*self.subscriptions.pending)
-        self.subscriptions.pending.clear()
-        while self._waiting and len(self._in_flight) < IN_FLIGHT_MAX and not self.failure:
-            request = self._waiting.popleft()
+        pending = self.subscriptions.pending
+        while pending and len(self._in_flight) < IN_FLIGHT_MAX and not self.failure:
+            request = pending.popleft()
             if request.message["method"] in requests.NOTIFICATIONS:
                 self._write(request.message)
                 continue

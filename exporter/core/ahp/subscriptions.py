@@ -5,7 +5,7 @@ to, and idle ones are unsubscribed from. A state only refers to older turns and 
 as well. Requests go into `pending`, which the observer sends.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +24,7 @@ from exporter.core.ahp.values import Json, mapping, number, objects, text
 from exporter.core.events.envelope import REFUSALS
 
 SESSIONS_MAX: Final = 1000
+PENDING_MAX: Final = 20_000
 SUMMARIES_MAX: Final = 10_000
 ACTIVE_SECONDS: Final = 3600.0
 RETRIES_MAX: Final = 4
@@ -46,8 +47,8 @@ class PendingRequest:
     """A message to the host and the callbacks for its response, if it gets one."""
 
     message: Json
-    on_result: Callable[[Json, float], None] = ignore
-    on_error: Callable[[ErrorResponse, float], None] = ignore
+    on_result: Callable[[Json, float], None]
+    on_error: Callable[[ErrorResponse, float], None]
 
 
 @dataclass(slots=True)
@@ -62,7 +63,7 @@ class Subscriptions:
     problems: dict[str, str] = field(default_factory=dict)
     on_snapshot: Callable[[int], None] = lambda seq: None
     dialect: Dialect = CLASSIC
-    pending: list[PendingRequest] = field(default_factory=list)  # whoever sends them removes them
+    pending: deque[PendingRequest] = field(default_factory=deque)
     _by_uri: dict[str, Session] = field(default_factory=dict)
     _chats: dict[str, tuple[Session, Chat]] = field(default_factory=dict)
     _summaries: OrderedDict[str, Json] = field(default_factory=OrderedDict)
@@ -80,6 +81,16 @@ class Subscriptions:
     def addresses(self) -> list[str]:
         """Return every subscribed address."""
         return [*self._by_uri, *(uri for uri in self._chats if uri not in self._by_uri)]
+
+    def request(
+        self,
+        message: Json,
+        on_result: Callable[[Json, float], None] = ignore,
+        on_error: Callable[[ErrorResponse, float], None] = ignore,
+    ) -> None:
+        """Add a message to the pending ones, unless there are too many."""
+        if len(self.pending) < PENDING_MAX:
+            self.pending.append(PendingRequest(message, on_result, on_error))
 
     def disconnected(self) -> None:
         """Drop all requests, and ignore actions until the state has been requested again."""
@@ -166,7 +177,7 @@ class Subscriptions:
             is_running = any(chat.chat_state.active for chat in session.chats.values())
             if now - session.touched_at > ACTIVE_SECONDS and not is_running and not self._is_named(uri):
                 for each in {uri, *session.chats}:
-                    self.pending.append(PendingRequest(requests.unsubscribe(self.dialect, each)))
+                    self.request(requests.unsubscribe(self.dialect, each))
                 self._unsubscribe(uri, now)
 
     def take(self, now: float) -> list[tuple[str, list[Line]]]:
@@ -217,15 +228,10 @@ class Subscriptions:
         self._final_lines.append((session.name, session.take(now)))
         self._unsaved.append((session.id, session.save()))
 
-    def _request(
-        self, message: Json, on_result: Callable[[Json, float], None], on_error: Callable[[ErrorResponse, float], None]
-    ) -> None:
-        self.pending.append(PendingRequest(message, on_result, on_error))
-
     # ---- the state of a session -----------------------------------------------------------------------------
 
     def _subscribe_session(self, uri: str) -> None:
-        self._request(
+        self.request(
             requests.subscribe(self.dialect, uri),
             partial(self._on_session_snapshot, uri),
             partial(self._on_session_refused, uri),
@@ -269,7 +275,7 @@ class Subscriptions:
             self._subscribe_chat(uri)
 
     def _subscribe_chat(self, uri: str) -> None:
-        self._request(
+        self.request(
             requests.subscribe(self.dialect, uri),
             partial(self._on_chat_snapshot, uri),
             partial(self._on_chat_refused, uri),
@@ -325,7 +331,7 @@ class Subscriptions:
                 session.add_drafts(chat, chat.abandon_history(reason, at), at)
                 self._mark_changed(session, at)
 
-        self._request(requests.fetch_turns(self.dialect, uri, chat.history.position), on_result, on_error)
+        self.request(requests.fetch_turns(self.dialect, uri, chat.history.position), on_result, on_error)
 
     def _fetch_content(self, session: Session, uri: str) -> None:
         """Request the content of an address that a state referred to; no other may be read."""
@@ -348,7 +354,7 @@ class Subscriptions:
         def on_error(failure: ErrorResponse, at: float) -> None:
             tell({"uri": uri, "error": explain(failure.code)}, at)
 
-        self._request(requests.read_resource(self.dialect, session.uri, uri), on_result, on_error)
+        self.request(requests.read_resource(self.dialect, session.uri, uri), on_result, on_error)
 
 
 def _snapshot(result: Json) -> tuple[Json, int]:

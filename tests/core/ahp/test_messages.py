@@ -111,7 +111,7 @@ def test_memory_is_bounded_whatever_a_host_sends() -> None:
     assert len(subscriptions.sessions) <= 1000
     assert len(subscriptions.addresses()) <= 1000 + 600
     assert len(subscriptions._summaries) <= 10_000
-    assert sys.getsizeof(observed.observer._waiting) < 1 << 20
+    assert sys.getsizeof(subscriptions.pending) < 1 << 20
 
 
 def test_a_turn_without_end_is_cut_and_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
