@@ -30,13 +30,11 @@ _KEEP_SIZE, _PUNCH_HOLE = 0x01, 0x02
 def begins_of(path: Path) -> int:
     """Return the offset of the first event that a journal still holds, 0 where there is none."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        file = path.open("rb", buffering=0)
     except OSError:
         return 0
-    try:
-        return after_hole(descriptor, os.fstat(descriptor).st_size)
-    finally:
-        os.close(descriptor)
+    with file:
+        return after_hole(file.fileno(), os.fstat(file.fileno()).st_size)
 
 
 def write(descriptor: int, content: bytes, offset: int) -> None:
@@ -72,14 +70,12 @@ def punch(descriptor: int, end: int) -> bool:
 def used_of(path: Path) -> int:
     """Return how many bytes of a file are not in the hole at its front."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        file = path.open("rb", buffering=0)
     except OSError:
         return 0
-    try:
-        size = os.fstat(descriptor).st_size
-        return size - _data_begins(descriptor, size)
-    finally:
-        os.close(descriptor)
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        return size - _data_begins(file.fileno(), size)
 
 
 def _data_begins(descriptor: int, size: int) -> int:

@@ -6,13 +6,16 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from websockets.asyncio.client import ClientConnection
+
 from exporter.core.agents.registry import AgentRegistry, EventOwner
 from exporter.core.events.envelope import Envelope, decode
-from exporter.sources.ahp.connection import Address, Socket, open_socket
+from exporter.sources.ahp.connection import Address, open_socket
 from exporter.sources.ahp.marks import AhpMarks
 from exporter.sources.ahp.source import AhpSource
 from exporter.sources.journals import Journals
@@ -35,7 +38,7 @@ class AhpObserver:
         self.telemetry: list[tuple[str, bytes]] = []
         self._connect = connect
         self._is_paused = False
-        self._sockets: list[Socket] = []
+        self._connections: list[ClientConnection] = []
         self._agents = AgentRegistry()
         self._journals = Journals(root, JOURNAL_BYTES_MAX)
         callbacks = Callbacks(
@@ -95,7 +98,7 @@ class AhpObserver:
 
     def drop(self) -> None:
         """Cut the connection, as a network does."""
-        transport = self._sockets[-1]._connection.transport
+        transport = self._connections[-1].transport
         self._loop.call_soon_threadsafe(transport.abort)
 
     def __enter__(self) -> AhpObserver:
@@ -107,12 +110,13 @@ class AhpObserver:
         self._thread.join(10)
         self._journals.close()
 
-    async def _open(self, address: Address) -> Socket:
+    @asynccontextmanager
+    async def _open(self, address: Address) -> AsyncIterator[ClientConnection]:
         if self._is_paused:
             raise ConnectionError
-        made = await open_socket(address, sock=self._connect())
-        self._sockets.append(made)
-        return made
+        async with open_socket(address, sock=self._connect()) as connection:
+            self._connections.append(connection)
+            yield connection
 
     async def _take(self, session: str, events: Sequence[SourceEvent]) -> bool:
         self._agents.add(session)

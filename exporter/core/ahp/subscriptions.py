@@ -9,7 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
@@ -35,8 +35,6 @@ REFERENCES_MAX: Final = 256
 _RUNS: Final = 8
 _SESSION_GONE: Final = "the host has no such session any more"
 
-Wanted: TypeAlias = Literal["nothing", "live", "all"]
-
 
 def ignore(answer: Any, now: float) -> None:
     """Ignore a response."""
@@ -53,10 +51,13 @@ class PendingRequest:
 
 @dataclass(slots=True)
 class Subscriptions:
-    """The subscribed sessions. `wants` says which events of a session are wanted, `load` returns its stored state."""
+    """The subscribed sessions.
+
+    `wants` says which events of a session are wanted (nothing, live or all), `load` returns its stored state.
+    """
 
     hooks: Hooks
-    wants: Callable[[str, str], Wanted] = lambda session, changed: "all"
+    wants: Callable[[str, str], str] = lambda session, changed: "all"
     load: Callable[[str], bytes | None] = lambda session: None
     named: frozenset[str] = frozenset()
     gone: list[str] = field(default_factory=list)

@@ -5,7 +5,8 @@ log is discarded, and only the kind of an error is used.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ssl import SSLCertVerificationError
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +16,6 @@ from exporter.sources.remote import LostError
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
-    from websockets.exceptions import ConnectionClosed
 
 FRAME_BYTES_MAX: Final = 32 << 20
 OPEN_SECONDS: Final = 15.0
@@ -38,40 +38,12 @@ class Address:
         return f"{self.shown}?{urlencode({'tkn': token})}" if token else self.shown
 
 
-class Socket:
-    """An open connection. Every method raises `LostError` once it has ended."""
-
-    def __init__(self, connection: "ClientConnection") -> None:
-        self._connection = connection
-
-    async def receive(self) -> str | bytes:
-        """Return the next frame."""
-        from websockets.exceptions import ConnectionClosed
-
-        try:
-            return await self._connection.recv()
-        except ConnectionClosed as closed:
-            raise _lost(closed) from None
-
-    async def send(self, frame: str) -> None:
-        """Send a frame."""
-        from websockets.exceptions import ConnectionClosed
-
-        try:
-            await self._connection.send(frame)
-        except ConnectionClosed as closed:
-            raise _lost(closed) from None
-
-    async def close(self) -> None:
-        """Hang up."""
-        await self._connection.close()
-
-
-async def open_socket(address: Address, **options: Any) -> Socket:
-    """Connect. Raises `OSError` or `LostError`, also where `websockets` is missing."""
+@asynccontextmanager
+async def open_socket(address: Address, **options: Any) -> AsyncIterator["ClientConnection"]:
+    """Be connected while in the block. Raises `OSError` or `LostError`, which tells how a connection ended."""
     try:
         from websockets.asyncio.client import connect
-        from websockets.exceptions import InvalidStatus, WebSocketException
+        from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
     except ImportError:
         raise LostError(
             "agent hosts cannot be observed: the package websockets is not installed. "
@@ -96,7 +68,7 @@ async def open_socket(address: Address, **options: Any) -> Socket:
         "logger": _nowhere(),
     }
     try:
-        return Socket(await Direct(address.with_token(), **settings, **options))
+        connection = await Direct(address.with_token(), **settings, **options)
     except InvalidStatus as error:
         raise LostError(_explain(error.response.status_code)) from None
     except SSLCertVerificationError as error:
@@ -105,6 +77,12 @@ async def open_socket(address: Address, **options: Any) -> Socket:
         raise LostError("the host did not answer in time: is the port an agent host's?") from None
     except (WebSocketException, EOFError, ValueError):
         raise LostError("the server does not speak WebSocket: check that the port is an agent host's") from None
+    try:
+        yield connection
+    except ConnectionClosed as closed:
+        raise LostError(_why(closed.sent.code if closed.sent else None)) from None
+    finally:
+        await connection.close()
 
 
 def _nowhere() -> logging.Logger:
@@ -114,11 +92,10 @@ def _nowhere() -> logging.Logger:
     return logger
 
 
-def _lost(closed: "ConnectionClosed") -> LostError:
-    sent = closed.sent.code if closed.sent else None
+def _why(sent: int | None) -> str:
     if sent == 1009:
-        return LostError("the host sent a message above the size limit: its state is read again")
-    return LostError("the host sent invalid text" if sent == 1007 else "the host has closed the connection")
+        return "the host sent a message above the size limit: its state is read again"
+    return "the host sent invalid text" if sent == 1007 else "the host has closed the connection"
 
 
 def _explain(status: int) -> str:

@@ -9,14 +9,17 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from exporter.core.ahp.observer import HostObserver
 from exporter.core.ahp.session import Hooks
-from exporter.core.ahp.subscriptions import Subscriptions, Wanted
-from exporter.sources.ahp.connection import Address, Socket, open_socket
+from exporter.core.ahp.subscriptions import Subscriptions
+from exporter.sources.ahp.connection import Address, open_socket
 from exporter.sources.ahp.marks import AhpMarks
-from exporter.sources.remote import Callbacks, LostError, Observed, ServerSource, SourceEvent, Want
+from exporter.sources.remote import Callbacks, LostError, Observed, ServerSource, SourceEvent
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
 
 FRAMES_HELD_MAX: Final = 512
 CHARACTERS_HELD_MAX: Final = 32 << 20
@@ -26,7 +29,6 @@ TICK_SECONDS: Final = 1.0
 AGAIN_SECONDS: Final = 1.0
 SAVE_SECONDS: Final = 2.0
 HOPELESS_SECONDS: Final = 3600.0
-_WANTED: Final[dict[Want, Wanted]] = {Want.NOTHING: "nothing", Want.LIVE: "live", Want.ALL: "all"}
 
 
 class AhpSource(ServerSource):
@@ -54,7 +56,7 @@ class AhpSource(ServerSource):
         self._connect = connect
         hooks = Hooks(callbacks.has_event, callbacks.mark, callbacks.is_elsewhere)
         self._subscriptions = Subscriptions(
-            hooks, lambda s, changed: _WANTED[callbacks.want(s, changed)], marks.load, named
+            hooks, lambda session, changed: callbacks.want(session, changed).value, marks.load, named
         )
         self.host = HostObserver(marks.client(), self._subscriptions, on_telemetry)
         self._frames: deque[str | bytes] = deque()
@@ -81,23 +83,23 @@ class AhpSource(ServerSource):
 
     async def _observe(self) -> None:
         try:
-            socket: Socket = await self._connect(self._address)
-            await self._follow(socket)
+            async with self._connect(self._address) as connection:
+                await self._follow(connection)
         finally:
             self._save(at_once=True)
 
-    async def _follow(self, socket: Socket) -> None:
+    async def _follow(self, connection: "ClientConnection") -> None:
         self.connections += 1
         self._frames.clear()
         self._held = 0
         self.host.connected(time.time())
         for session in self._subscriptions.sessions:
             self._callbacks.missed(session.name)
-        reading = asyncio.create_task(self._read(socket))
+        reading = asyncio.create_task(self._read(connection))
         reading.add_done_callback(lambda _: self._came.set())
         try:
             while True:
-                await self._send(socket)
+                await self._send(connection)
                 await self._store()
                 if self.host.failure:
                     raise LostError(self.host.failure)
@@ -113,7 +115,6 @@ class AhpSource(ServerSource):
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
-            await socket.close()
 
     async def _wait(self) -> None:
         """Wait until a frame has come, the connection has ended, or a second has passed."""
@@ -133,10 +134,10 @@ class AhpSource(ServerSource):
                 break
         self._has_room.set()
 
-    async def _read(self, socket: Socket) -> None:
+    async def _read(self, connection: "ClientConnection") -> None:
         """Read ahead; stop reading only when many frames are held because the journal is slow."""
         while True:
-            frame = await socket.receive()
+            frame = await connection.recv()
             self._frames.append(frame)
             self._held += len(frame)
             self._came.set()
@@ -144,10 +145,10 @@ class AhpSource(ServerSource):
                 self._has_room.clear()
                 await self._has_room.wait()
 
-    async def _send(self, socket: Socket) -> None:
+    async def _send(self, connection: "ClientConnection") -> None:
         outgoing, self.host.outgoing = self.host.outgoing, []
         for frame in outgoing:
-            await socket.send(frame)
+            await connection.send(frame)
 
     async def _store(self) -> None:
         """Store all new events; events that were not stored are offered again first."""

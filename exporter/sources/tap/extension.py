@@ -35,11 +35,8 @@ class Installed:
     notes: tuple[str, ...] = ()
 
 
-class NotOursError(ExporterError):
+class NotOursError(UsageError):
     """Something that is not ours stands where the tap goes."""
-
-    kind = "usage"
-    exit = UsageError.exit
 
 
 def program() -> bytes:
