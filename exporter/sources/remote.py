@@ -121,6 +121,11 @@ class ServerSource(ABC):
     def observed(self) -> Observed:
         """Return the present state."""
 
+    def _report(self, sessions: int, troubles: dict[str, str], *, is_reading: bool, notice: str = "") -> Observed:
+        state = f"{self.state}; {notice}" if self.is_connected and notice else self.state
+        is_catching_up = self.state in ("not started", "connecting") or (self.is_connected and is_reading)
+        return Observed(state, self.is_connected, is_catching_up, sessions, troubles, self.counts)
+
     @abstractmethod
     async def _observe(self) -> None:
         """Observe over one connection; when it has ended, raise `LostError` or `OSError`, or what a callback raised."""

@@ -86,6 +86,7 @@ class Chat:
         self.last_seq = -1  # serverSeq of the last message applied to `chat_state`
         self.is_known = False
         self.wants_page = False
+        self.page_requested_at: float | None = None
         self.history: History | None = None
         self._now = 0.0
         self._drafts: list[Draft] = []

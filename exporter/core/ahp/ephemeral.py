@@ -1,6 +1,6 @@
 """Ephemeral events of a conversation and of a session: shown live, never stored."""
 
-from typing import Any, Final
+from typing import Final
 
 from exporter.core.ahp.chat import Chat
 from exporter.core.ahp.chat_state import TEXT_ACTIONS, Applied
@@ -138,13 +138,8 @@ def _tool(chat: Chat, kind: str, action: Json) -> list[tuple[str, Json]]:
 
 
 def _permission(call: Json) -> Json:
-    requested: Any = call.get("toolInput")
     kind = text(mapping(call, "_meta"), "toolKind") or text(call, "toolName")
-    return {
-        "kind": kind,
-        "toolCallId": text(call, "toolCallId"),
-        "fullCommandText": requested if isinstance(requested, str) else "",
-    }
+    return {"kind": kind, "toolCallId": text(call, "toolCallId"), "fullCommandText": text(call, "toolInput")}
 
 
 def _usage(action: Json) -> list[tuple[str, Json]]:

@@ -23,7 +23,6 @@ from exporter.core.ahp.messages import (
     explain,
     parse_frame,
 )
-from exporter.core.ahp.session import Line
 from exporter.core.ahp.subscriptions import PendingRequest, Subscriptions
 from exporter.core.ahp.values import Json, mapping, number, objects, strings, text
 
@@ -38,7 +37,9 @@ TELEMETRY_LEVEL: Final = "info"
 
 @dataclass(slots=True)
 class HostObserver:
-    """The protocol state of one host. The caller sends `outgoing`, stores `take()`, and reconnects after `failure`.
+    """The protocol state of one host.
+
+    The caller sends `outgoing`, stores the events that `subscriptions` have, and reconnects after a `failure`.
 
     `is_hopeless` says that a new connection would fail in the same way. The host's own telemetry is requested only if
     `on_telemetry` is set.
@@ -117,10 +118,6 @@ class HostObserver:
                 self.subscriptions.request(requests.ping(self.dialect))
             self.subscriptions.tick(now)
         self._send(now)
-
-    def take(self, now: float) -> list[tuple[str, list[Line]]]:
-        """Return the events so far, by session."""
-        return self.subscriptions.take(now)
 
     def _initialize(self) -> None:
         self.subscriptions.request(requests.initialize(self.client), self._initialized, self._refused)

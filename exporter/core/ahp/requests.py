@@ -3,12 +3,12 @@
 from typing import Any, Final
 
 from exporter.core.ahp.dialect import CLASSIC_VERSION, ROOT, VERSIONS, Dialect
+from exporter.core.ahp.messages import PERMISSION_DENIED
 from exporter.core.ahp.values import Json
 
 REQUESTS: Final = ("initialize", "reconnect", "ping", "listSessions", "subscribe", "fetchTurns", "resourceRead")
 NOTIFICATIONS: Final = ("unsubscribe",)
 METHOD_NOT_FOUND: Final = -32601
-PERMISSION_DENIED: Final = -32009
 TURNS_PER_PAGE: Final = 50
 
 
@@ -68,12 +68,9 @@ def read_resource(dialect: Dialect, session: str, uri: str) -> Json:
 
 def refuse(id: int | str, method: str) -> Json:
     """Refuse a request of the host."""
-    denied = method == "resourceRequest"
-    error = {
-        "code": PERMISSION_DENIED if denied else METHOD_NOT_FOUND,
-        "message": "an observer gives access to nothing" if denied else "an observer answers no requests",
-    }
-    return {"id": id, "error": error}
+    if method == "resourceRequest":
+        return {"id": id, "error": {"code": PERMISSION_DENIED, "message": "an observer gives access to nothing"}}
+    return {"id": id, "error": {"code": METHOD_NOT_FOUND, "message": "an observer answers no requests"}}
 
 
 def _request(method: str, params: Json) -> Json:

@@ -54,6 +54,8 @@ class Session:
     is_live_only: bool
     since: float
     touched_at: float
+    retries: int = 0
+    retry_at: float | None = None  # when its state is requested again
     references: dict[str, str] = field(default_factory=dict)  # content types by the addresses that states refer to
     lines: list[Line] = field(default_factory=list)
     chats: dict[str, Chat] = field(default_factory=dict)

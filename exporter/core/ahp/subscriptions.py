@@ -68,8 +68,6 @@ class Subscriptions:
     _by_uri: dict[str, Session] = field(default_factory=dict)
     _chats: dict[str, tuple[Session, Chat]] = field(default_factory=dict)
     _summaries: OrderedDict[str, Json] = field(default_factory=OrderedDict)
-    _retries: dict[str, tuple[int, float]] = field(default_factory=dict)
-    _page_requested_at: dict[str, float] = field(default_factory=dict)
     _changed: dict[str, Session] = field(default_factory=dict)
     _final_lines: list[tuple[str, list[Line]]] = field(default_factory=list)
     _unsaved: list[tuple[str, bytes]] = field(default_factory=list)
@@ -96,10 +94,10 @@ class Subscriptions:
     def disconnected(self) -> None:
         """Drop all requests, and ignore actions until the state has been requested again."""
         self.pending.clear()
-        self._page_requested_at.clear()
-        self._retries.clear()
+        for session in self._by_uri.values():
+            session.retries, session.retry_at = 0, None
         for _, chat in self._chats.values():
-            chat.is_known = False
+            chat.is_known, chat.page_requested_at = False, None
 
     def resubscribe_all(self) -> None:
         """Request the state of every session again."""
@@ -165,16 +163,15 @@ class Subscriptions:
 
     def tick(self, now: float) -> None:
         """Time out page requests, repeat refused subscriptions, and unsubscribe from idle sessions."""
-        for uri, (session, chat) in self._chats.items():
-            if now - self._page_requested_at.get(uri, now) > PAGE_SECONDS:
-                del self._page_requested_at[uri]
+        for session, chat in self._chats.values():
+            if chat.page_requested_at is not None and now - chat.page_requested_at > PAGE_SECONDS:
+                chat.page_requested_at = None
                 session.add_drafts(chat, chat.abandon_history("the host does not give older turns", now), now)
                 self._mark_active(session, now)
-        for uri, (tries, due) in self._retries.items():
-            if now >= due and uri in self._by_uri:
-                self._retries[uri] = tries, now + RETRY_SECONDS_MAX
-                self._subscribe_session(uri)
         for uri, session in list(self._by_uri.items()):
+            if session.retry_at is not None and now >= session.retry_at:
+                session.retry_at = now + RETRY_SECONDS_MAX
+                self._subscribe_session(uri)
             is_running = any(chat.chat_state.active for chat in session.chats.values())
             if now - session.touched_at > ACTIVE_SECONDS and not is_running and not self._is_named(uri):
                 for each in {uri, *session.chats}:
@@ -219,7 +216,6 @@ class Subscriptions:
 
     def _unsubscribe(self, uri: str, now: float, lost: str = "") -> None:
         session = self._by_uri.pop(uri)
-        self._retries.pop(uri, None)
         for each, chat in session.chats.items():
             self._chats.pop(each, None)
             if lost:
@@ -232,30 +228,28 @@ class Subscriptions:
     # ---- the state of a session -----------------------------------------------------------------------------
 
     def _subscribe_session(self, uri: str) -> None:
-        self.request(
-            requests.subscribe(self.dialect, uri),
-            partial(self._on_session_snapshot, uri),
-            partial(self._on_session_refused, uri),
-        )
+        on_result, on_error = partial(self._on_session_snapshot, uri), partial(self._on_session_refused, uri)
+        self.request(requests.subscribe(self.dialect, uri), on_result, on_error)
 
     def _on_session_refused(self, uri: str, failure: ErrorResponse, now: float) -> None:
         self.problems[name_of(uri)] = explain(failure.code)
         while len(self.problems) > SESSIONS_MAX:
             self.problems.pop(next(iter(self.problems)))
-        tries = self._retries.get(uri, (0, 0.0))[0] + 1
-        if uri not in self._by_uri:
+        session = self._by_uri.get(uri)
+        if session is None:
             return
-        if failure.code in (SESSION_NOT_FOUND, NOT_FOUND) and tries > RETRIES_MAX:
+        session.retries += 1
+        if failure.code in (SESSION_NOT_FOUND, NOT_FOUND) and session.retries > RETRIES_MAX:
             self._unsubscribe(uri, now, _SESSION_GONE)
         else:  # a host that was just started does not know its sessions yet, or waits for its owner's sign-in
-            self._retries[uri] = tries, now + min(RETRY_SECONDS_MAX, 2.0 ** min(tries, 16))
+            session.retry_at = now + min(RETRY_SECONDS_MAX, 2.0 ** min(session.retries, 16))
 
     def _on_session_snapshot(self, uri: str, result: Json, now: float) -> None:
         if uri not in self._by_uri:
             return
         self.problems.pop(name_of(uri), None)
-        self._retries.pop(uri, None)
         session, (state, seq) = self._by_uri[uri], _snapshot(result)
+        session.retries, session.retry_at = 0, None
         self.on_snapshot(seq)
         self._mark_active(session, now)
         if not self.dialect.has_chats:
@@ -276,11 +270,8 @@ class Subscriptions:
             self._subscribe_chat(uri)
 
     def _subscribe_chat(self, uri: str) -> None:
-        self.request(
-            requests.subscribe(self.dialect, uri),
-            partial(self._on_chat_snapshot, uri),
-            partial(self._on_chat_refused, uri),
-        )
+        on_result, on_error = partial(self._on_chat_snapshot, uri), partial(self._on_chat_refused, uri)
+        self.request(requests.subscribe(self.dialect, uri), on_result, on_error)
 
     def _on_chat_refused(self, uri: str, failure: ErrorResponse, now: float) -> None:
         if uri in self._chats and failure.code in (SESSION_NOT_FOUND, NOT_FOUND):
@@ -312,13 +303,11 @@ class Subscriptions:
 
     def _fetch_page(self, session: Session, chat: Chat, now: float) -> None:
         """Request the next page of a conversation's history, if one is needed."""
-        uri = chat.owner.chat
         if chat.history is None:
-            self._page_requested_at.pop(uri, None)
+            chat.page_requested_at = None
         if not chat.wants_page or chat.history is None:
             return
-        chat.wants_page = False
-        self._page_requested_at[uri] = now
+        chat.wants_page, chat.page_requested_at = False, now
 
         def on_result(result: Json, at: float) -> None:
             if chat.is_known:
@@ -332,7 +321,7 @@ class Subscriptions:
                 session.add_drafts(chat, chat.abandon_history(reason, at), at)
                 self._mark_changed(session, at)
 
-        self.request(requests.fetch_turns(self.dialect, uri, chat.history.position), on_result, on_error)
+        self.request(requests.fetch_turns(self.dialect, chat.owner.chat, chat.history.position), on_result, on_error)
 
     def _fetch_content(self, session: Session, uri: str) -> None:
         """Request the content of an address that a state referred to; no other may be read."""

@@ -65,7 +65,7 @@ async def open_socket(address: Address, **options: Any) -> AsyncIterator["Client
         "ping_timeout": PING_SECONDS,
         "close_timeout": 1,
         "max_size": FRAME_BYTES_MAX,
-        "logger": _nowhere(),
+        "logger": logging.Logger("nowhere", logging.CRITICAL + 1),
     }
     try:
         connection = await Direct(address.with_token(), **settings, **options)
@@ -83,13 +83,6 @@ async def open_socket(address: Address, **options: Any) -> AsyncIterator["Client
         raise LostError(_why(closed.sent.code if closed.sent else None)) from None
     finally:
         await connection.close()
-
-
-def _nowhere() -> logging.Logger:
-    logger = logging.Logger("nowhere", logging.CRITICAL + 1)
-    logger.addHandler(logging.NullHandler())
-    logger.propagate = False
-    return logger
 
 
 def _why(sent: int | None) -> str:

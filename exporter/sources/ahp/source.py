@@ -68,15 +68,9 @@ class AhpSource(ServerSource):
 
     def observed(self) -> Observed:
         """Return the present state in the form that all sources share."""
-        is_reading = self.is_connected and bool(self._frames or self._untaken or self.host.has_pending_requests)
-        return Observed(
-            f"{self.state}; {self.host.notice}" if self.is_connected and self.host.notice else self.state,
-            self.is_connected,
-            self.state in ("not started", "connecting") or is_reading,
-            len(self._subscriptions.sessions),
-            dict(self._subscriptions.problems),
-            self.counts,
-        )
+        is_reading = bool(self._frames or self._untaken or self.host.has_pending_requests)
+        sessions, problems = self._subscriptions.sessions, dict(self._subscriptions.problems)
+        return self._report(len(sessions), problems, is_reading=is_reading, notice=self.host.notice)
 
     def _pause(self, failures: int) -> float:
         return HOPELESS_SECONDS if self.host.is_hopeless else super()._pause(failures)
@@ -152,7 +146,7 @@ class AhpSource(ServerSource):
 
     async def _store(self) -> None:
         """Store all new events; events that were not stored are offered again first."""
-        for session, lines in self.host.take(time.time()):
+        for session, lines in self._subscriptions.take(time.time()):
             events = [SourceEvent(line, is_ephemeral) for line, is_ephemeral in lines]
             pages = [events[start : start + PAGE_EVENTS] for start in range(0, len(events), PAGE_EVENTS)]
             self._untaken.extend((session, page) for page in pages)

@@ -16,7 +16,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -42,24 +42,16 @@ class PageReader:
         self._max = PAGE_EVENTS
 
     async def events(
-        self,
-        cursor: str | None,
-        *,
-        wait_ms: int = 0,
-        durable_only: bool = False,
-        types: list[str] | None = None,
+        self, cursor: str | None, *, wait_ms: int = 0, durable_only: bool = False, types: Sequence[str] = ()
     ) -> EventPageAnswer:
         """Return what comes after a cursor, or an event's id; `wait_ms` waits for something to come."""
-        return await self._paged(
-            "session.eventLog.read",
-            **({} if cursor is None else {"cursor": cursor}),
-            **({} if types is None else {"types": types}),
-            waitMs=wait_ms,
-            includeEphemeral=not durable_only,
-            agentScope="all",
-        )
+        options: dict[str, object] = {} if cursor is None else {"cursor": cursor}
+        if types:
+            options["types"] = types
+        options.update(waitMs=wait_ms, includeEphemeral=not durable_only, agentScope="all")
+        return await self._paged("session.eventLog.read", **options)
 
-    async def active(self, types: list[str] | None = None) -> AsyncIterator[bytes]:
+    async def active(self, types: Sequence[str] = ()) -> AsyncIterator[bytes]:
         """Yield the durable events of the history as the server has it loaded."""
         cursor: str | None = None
         while True:
@@ -90,10 +82,9 @@ class PageReader:
         """Return the cursor after everything that has happened. Refused when the session is not loaded."""
         result = await self._call("session.eventLog.tail")
         try:
-            cursor = msgspec.json.decode(result, type=dict[str, Any]).get("cursor", "")
+            return msgspec.json.decode(result, type=EventPageAnswer).cursor
         except REFUSALS:
             return ""
-        return cursor if isinstance(cursor, str) else ""
 
     async def attach(self) -> None:
         """Have the session's events pushed; leaves no trace in it and accepts no requests."""
@@ -157,6 +148,7 @@ class Follower:
     ) -> None:
         self.session = session
         self.state = State.CATCHING_UP
+        self.task: asyncio.Task[None] | None = None
         self._reader = PageReader(session, connection)
         self._callbacks, self._counts = shared.callbacks, shared.counts
         self._push, self._file_readers = shared.push, shared.file_readers

@@ -3,6 +3,16 @@
 It is one connection per server. Sessions are found by `session.list` and by `session.lifecycle`; each one wanted is
 read without attaching to it, from the last event that was taken. A session that the server has not loaded is read
 from its file by the server and is never loaded for us.
+
+Every method that is called, and what the schema of CLI 1.0.102 says of its stability:
+
+- `connect`: experimental, internal
+- `ping`: experimental; for servers older than `connect`
+- `session.list`: in no schema; the SDKs use it
+- `session.eventLog.read`: experimental
+- `session.eventLog.tail`: experimental
+- `sessions.readPersistedEvents`: experimental
+- `session.resume`: in no schema; the SDKs use it; called only where pushing is asked for
 """
 
 import asyncio
@@ -18,16 +28,6 @@ from exporter.sources.rpc.connection import METHOD_NOT_FOUND, REQUESTS, AnswerTo
 from exporter.sources.rpc.messages import Connected, Lifecycle, read_pushed, read_sessions
 from exporter.sources.rpc.session import Follower, SharedByFollowers, State
 
-METHODS: Final = {
-    "connect": "experimental, internal",
-    "ping": "experimental",  # for servers older than `connect`
-    "session.list": "in no schema; the SDKs use it",
-    "session.eventLog.read": "experimental",
-    "session.eventLog.tail": "experimental",
-    "sessions.readPersistedEvents": "experimental",
-    "session.resume": "in no schema; the SDKs use it",  # only where pushing is asked for
-}
-"""Every method that is called, and what the schema of CLI 1.0.102 says of its stability."""
 NOTIFICATIONS: Final = ("session.lifecycle", "session.event", "shell.output", "shell.exit")
 _KNOWN_METHODS: Final = frozenset((*NOTIFICATIONS, "host.event", *REQUESTS))
 PROTOCOLS: Final = range(2, 4)
@@ -70,7 +70,6 @@ class RpcSource(ServerSource):
         self._on_shell = on_shell
         self._body_bytes_max = body_bytes_max
         self._followers: dict[str, Follower] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._states: dict[str, State] = {}  # of sessions, as they were when their followers ended
         self._changed_sessions: set[str] = set()
         self._connection: RpcConnection | None = None
@@ -85,14 +84,8 @@ class RpcSource(ServerSource):
         """Return the present state in the form that all sources share."""
         sessions = self.sessions
         is_reading = any(one in (State.CATCHING_UP, State.FULL) for one in sessions.values())
-        return Observed(
-            self.state,
-            self.is_connected,
-            self.state in ("not started", "connecting") or (self.is_connected and is_reading),
-            len(sessions),
-            {session: state.value for session, state in sessions.items() if state not in _UNTROUBLED},
-            self.counts,
-        )
+        troubles = {session: state.value for session, state in sessions.items() if state not in _UNTROUBLED}
+        return self._report(len(sessions), troubles, is_reading=is_reading)
 
     async def _observe(self) -> None:
         reader, writer = await self._open_streams()
@@ -120,11 +113,10 @@ class RpcSource(ServerSource):
         finally:
             self._connection = None
             connection.close()
-            tasks = [listening, *self._tasks.values()]
+            tasks = [listening, *(follower.task for follower in self._followers.values() if follower.task is not None)]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._tasks.clear()
             self._followers.clear()
             self._changed_sessions.clear()
 
@@ -180,15 +172,15 @@ class RpcSource(ServerSource):
         """Follow a session if it is wanted; one that is being followed is checked again when its follower ends."""
         if _SESSION_NAME.fullmatch(session) is None:  # it becomes a file name
             return
-        if session in self._tasks:
+        if session in self._followers:
             self._changed_sessions.add(session)
             return
         want = self._callbacks.want(session, changed)
-        if want is Want.NOTHING or self._connection is None or len(self._tasks) >= SESSIONS_MAX:
+        if want is Want.NOTHING or self._connection is None or len(self._followers) >= SESSIONS_MAX:
             return
         follower = Follower(session, self._connection, self._shared, is_live_only=want is Want.LIVE)
         self._followers[session] = follower
-        self._tasks[session] = asyncio.create_task(self._follow(session, follower))
+        follower.task = asyncio.create_task(self._follow(session, follower))
 
     async def _follow(self, session: str, follower: Follower) -> None:
         try:
@@ -210,7 +202,6 @@ class RpcSource(ServerSource):
             while len(self._states) > SESSIONS_MAX:
                 self._states.pop(next(iter(self._states)))
             self._followers.pop(session, None)
-            self._tasks.pop(session, None)
 
 
 def _refused(code: int) -> str:
