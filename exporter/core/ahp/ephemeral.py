@@ -3,9 +3,8 @@
 from typing import Final
 
 from exporter.core.ahp.chat import Chat
-from exporter.core.ahp.chat_state import TEXT_ACTIONS, Applied
+from exporter.core.ahp.chat_state import PENDING, TEXT_ACTIONS, Applied
 from exporter.core.ahp.drafts import Draft, id_of, moment
-from exporter.core.ahp.tools import PENDING
 from exporter.core.ahp.turn import text_id
 from exporter.core.ahp.values import Json, mapping, objects, text
 

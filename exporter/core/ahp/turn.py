@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
+from exporter.core.ahp.chat_state import ENDED, STARTED
 from exporter.core.ahp.checkpoint import Checkpoint, digest_of, piece_of, prompt
 from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
-from exporter.core.ahp.tools import ENDED, STARTED
 from exporter.core.ahp.values import Json, mapping, objects, said, text
 from exporter.core.events.envelope import REFUSALS
 
