@@ -25,7 +25,7 @@ from exporter.sources.files.history import durable_events
 from exporter.sources.files.session_file import OpenFiles, SessionFile
 from exporter.sources.files.source import FileSource
 from exporter.sources.journals import Journals
-from exporter.sources.remote import Callbacks, Observer, SourceEvent, Want
+from exporter.sources.remote import Callbacks, ServerSource, SourceEvent, Want
 from exporter.sources.tap.source import TapSource
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Server:
     """A CLI server or agent host to observe: its name in the status, and what makes the source of it."""
 
     name: str
-    make: Callable[[Callbacks, Callable[[str, bytes], None]], Observer]
+    make: Callable[[Callbacks, Callable[[str, bytes], None]], ServerSource]
     is_host: bool = False
 
 
@@ -66,7 +66,7 @@ class RemoteSources:
     ) -> None:
         self.journals = journals
         self.journaling = JournalWriter(daemon, journals, redaction.event)
-        self.servers: dict[str, Observer] = {}
+        self.servers: dict[str, ServerSource] = {}
         self.tap: TapSource | None = None
         self.tap_problem: str | None = None
         self._daemon = daemon
@@ -119,7 +119,7 @@ class RemoteSources:
         self.files.close()
         self.journals.close()
 
-    async def _observe(self, name: str, source: Observer) -> None:
+    async def _observe(self, name: str, source: ServerSource) -> None:
         end = time.monotonic() + FIRST_SECONDS
         while name in self._hosts and self._is_too_early() and time.monotonic() < end:  # noqa: ASYNC110
             await asyncio.sleep(0.1)

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import pytest
 
 import exporter.daemon.remote_sources as observing_module
-import exporter.sources.ahp.source as ahp_module
 import exporter.sources.rpc.source as rpc_module
 from config.errors import ConfigError
 from config.otel import Otel
@@ -47,7 +46,7 @@ class Held:
 
 @pytest.fixture(autouse=True)
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahp_module, "PAUSE_SECONDS", (0.01, 0.05))
+    monkeypatch.setattr("exporter.sources.remote.PAUSE_SECONDS", (0.01, 0.05))
     monkeypatch.setattr(rpc_module, "REST_SECONDS", 0.01)
     monkeypatch.setattr(observing_module, "HOUSEKEEPING_SECONDS", 0.05)
 
