@@ -8,8 +8,7 @@ import msgspec
 from config.errors import ConfigError
 from config.fields import fields
 from config.given.layer import Given
-from config.otel import Otel
-from config.settings import MissionControl
+from config.settings import MissionControl, Otel
 from config.token import headers_fault, read_headers, read_token, token_fault
 from config.url import has_credentials, is_unencrypted
 

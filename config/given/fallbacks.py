@@ -10,8 +10,7 @@ from config.errors import ConfigError
 from config.fields import Field, fields
 from config.given.layer import DEFAULT_SINK, Given, Layer
 from config.given.text import from_text
-from config.otel import Otel
-from config.settings import MissionControl
+from config.settings import MissionControl, Otel
 
 _MC_ADDRESS = "COPILOT_MC_BASE_URL"
 _MC = (_MC_ADDRESS, "COPILOT_MC_ACCESS_TOKEN", "COPILOT_MC_REPO_IDS")

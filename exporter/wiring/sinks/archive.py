@@ -8,7 +8,7 @@ from exporter.core.names import sink_name
 from exporter.wiring.sinks.kind import BuiltSink, SinkKind, SinkParts
 
 if TYPE_CHECKING:
-    from config.archive import Archive
+    from config.settings import Archive
     from exporter.doctor.archive import ArchiveProbe
 
 _SECTION: Final = "archive"
