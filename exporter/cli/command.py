@@ -1,6 +1,7 @@
 """One command: what every one of them has (global options, examples in its help), and how a module declares one."""
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -81,11 +82,16 @@ GLOBAL_OPTIONS: Final = (
 
 
 class Command(click.Command):
-    """A command that takes the global options too, and shows examples in its help."""
+    """A command that takes the global options too, and shows examples in its help.
 
-    def __init__(self, *args: Any, examples: Mapping[str, str], **more: Any) -> None:
+    `examples` are command lines that people can copy, each with what it does; they stand at the end of the help, below
+    a line `Examples:`, as in `exporter up --demo  # a demo session, played live`.
+    """
+
+    def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **{**more, "add_help_option": False})
-        self.examples = examples
+        self.help, _, listed = inspect.cleandoc(self.help or "").partition("\n\nExamples:\n")
+        self.examples = dict(line.split("  # ") for line in listed.splitlines())
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return [*super().get_params(ctx), *GLOBAL_OPTIONS]
@@ -109,15 +115,14 @@ class Command(click.Command):
             formatter.write_dl(self.examples.items(), col_max=EXAMPLE_WIDTH_MAX)
 
 
-def command(*, examples: Mapping[str, str], usage: str = "[OPTIONS]") -> Callable[[Callable[..., int]], Command]:
-    """Makes a command of a function: its docstring is the help, its result the exit code.
+def command(usage: str = "[OPTIONS]") -> Callable[[Callable[..., int]], Command]:
+    """Makes a command of a function: its docstring is the help and ends with examples, its result the exit code.
 
-    The function gets the CommandContext, then its options and arguments by name. `examples` are command lines that
-    people can copy, each with what it does.
+    The function gets the CommandContext, then its options and arguments by name.
     """
 
     def declare(run: Callable[..., int]) -> Command:
-        return click.command(cls=Command, examples=examples, options_metavar=usage)(click.pass_obj(run))
+        return click.command(cls=Command, options_metavar=usage)(click.pass_obj(run))
 
     return declare
 

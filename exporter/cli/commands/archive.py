@@ -10,18 +10,17 @@ from exporter.cli.output.progress import ProgressBar
 from exporter.cli.output.text import count, plain
 
 
-@command(
-    examples={
-        "exporter archive forget 3f2a77c1-1d1c-4a51-9d0e-0d7a8a7f0001": "in every archive",
-        "exporter archive forget 3f2a77c1-1d1c-4a51-9d0e-0d7a8a7f0001 --sink archive.nas": "in one archive",
-    }
-)
+@command()
 @argument("session", metavar="SESSION", help="whole id of the session")
 @option("--sink", multiple=True, metavar="NAME", help="only in this archive; may be repeated")
 def forget(context: CommandContext, session: str, sink: tuple[str, ...]) -> int:
     """Deletes a session in the archives: its objects and its manifest.
 
     The session is not archived again unless you ask for it with `exporter backfill --session ID --from-start`.
+
+    Examples:
+    exporter archive forget 3f2a77c1-1d1c-4a51-9d0e-0d7a8a7f0001  # in every archive
+    exporter archive forget 3f2a77c1-1d1c-4a51-9d0e-0d7a8a7f0001 --sink archive.nas  # in one archive
     """
     settings = context.load().settings
     from exporter import app

@@ -22,15 +22,7 @@ _COLUMNS: Final = (
 _TONES: Final[dict[str, Tone]] = {"delivered": "good", "refused": "bad", "waiting": "warn"}
 
 
-@command(
-    usage="(--session ID | --since WHEN | --all) [OPTIONS]",
-    examples={
-        "exporter backfill --since 7d": "sessions of the last week",
-        "exporter backfill --session 3f2a --dry-run": "what would be delivered and redacted",
-        "exporter backfill --all --sink mission_control": "all sessions, to one sink",
-        "exporter backfill --since 30d --sink otel": "traces, metrics and logs of the last month",
-    },
-)
+@command(usage="(--session ID | --since WHEN | --all) [OPTIONS]")
 @session_options
 @option("--since", type=When(), metavar="WHEN", help="sessions active since then: 7d, 36h, yesterday or an ISO time")
 @option("--all", "all_", is_flag=True, help="all sessions on this machine")
@@ -50,6 +42,12 @@ def backfill(
 
     If a daemon runs, the daemon does the work. Exits with 6 if a sink does not answer for give_up_seconds (60), and
     with 5 if a sink refuses.
+
+    Examples:
+    exporter backfill --since 7d  # sessions of the last week
+    exporter backfill --session 3f2a --dry-run  # what would be delivered and redacted
+    exporter backfill --all --sink mission_control  # all sessions, to one sink
+    exporter backfill --since 30d --sink otel  # traces, metrics and logs of the last month
     """
     exactly_one(session=session, since=since, all=all_)
     answer = context.ask(

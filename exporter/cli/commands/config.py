@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from config.show import SettingRow
 
 
-@command(
-    examples={
-        "exporter config show": "the effective settings",
-        "exporter config show --origin": "and their origin: file and line, variable or flag",
-    }
-)
+@command()
 @option("--origin", is_flag=True, help="also show the origin of each setting")
 def show(context: CommandContext, origin: bool) -> int:
-    """Shows the effective settings. Secrets are redacted."""
+    """Shows the effective settings. Secrets are redacted.
+
+    Examples:
+    exporter config show  # the effective settings
+    exporter config show --origin  # and their origin: file and line, variable or flag
+    """
     from config.show import rows
 
     loaded = context.load()
@@ -57,15 +57,15 @@ def settings_text(rows: "list[SettingRow]", view: TerminalView, *, with_origin: 
     return table(heads, cells, view)
 
 
-@command(
-    examples={
-        "exporter config check": "the file in use",
-        "exporter config check ./exporter.toml": "another file, before it is installed",
-    }
-)
+@command()
 @argument("file", type=FILE, required=False, metavar="[FILE]", help="file to validate (default: the one in use)")
 def check(context: CommandContext, file: str | None) -> int:
-    """Validates a configuration file together with the environment. Exits with 3 if a setting is invalid."""
+    """Validates a configuration file together with the environment. Exits with 3 if a setting is invalid.
+
+    Examples:
+    exporter config check  # the file in use
+    exporter config check ./exporter.toml  # another file, before it is installed
+    """
     loaded = context.load(file=file)
     document = {
         "file": str(loaded.file) if loaded.file else None,
@@ -81,18 +81,26 @@ def check(context: CommandContext, file: str | None) -> int:
     return context.report(document, lambda _: "\n".join([f"{plain(where)}{total}.", *notes]))
 
 
-@command(examples={"exporter config example > exporter.toml": "a file to start from"})
+@command()
 def example(context: CommandContext) -> int:
-    """Prints an annotated configuration file with every setting at its default."""
+    """Prints an annotated configuration file with every setting at its default.
+
+    Examples:
+    exporter config example > exporter.toml  # a file to start from
+    """
     from config.example import example
 
     context.out.write(example())
     return 0
 
 
-@command(examples={"exporter config schema > exporter.schema.json": "for an editor that completes settings"})
+@command()
 def schema(context: CommandContext) -> int:
-    """Prints the JSON Schema of the configuration file, for editors and validators."""
+    """Prints the JSON Schema of the configuration file, for editors and validators.
+
+    Examples:
+    exporter config schema > exporter.schema.json  # for an editor that completes settings
+    """
     from config.schema import schema_text
 
     context.out.write(schema_text())

@@ -12,18 +12,17 @@ from exporter.errors import UsageError
 _SHIPPED: Final = Path(__file__).parents[2] / "grafana"
 
 
-@command(
-    examples={
-        "exporter dashboards export ./grafana": "write all files",
-        "exporter dashboards export --force /etc/grafana/session-exporter": "update existing files",
-    }
-)
+@command()
 @argument("target", type=DIRECTORY, metavar="DIR", help="target directory; created if missing")
 @option("--force", is_flag=True, help="overwrite existing files that differ")
 def export(context: CommandContext, target: str, force: bool) -> int:
     """Writes Grafana dashboards (JSON, to import or to provision), Prometheus alert rules, and provisioning files.
 
     Existing files that differ are overwritten only with --force.
+
+    Examples:
+    exporter dashboards export ./grafana  # write all files
+    exporter dashboards export --force /etc/grafana/session-exporter  # update existing files
     """
     directory = Path(target)
     paths = sorted(path for path in _SHIPPED.rglob("*") if path.is_file())

@@ -22,12 +22,7 @@ _MARKS: Final[dict[str, tuple[str, Tone]]] = {
 _MARK_WIDTH: Final = 9
 
 
-@command(
-    examples={
-        "exporter doctor": "all checks",
-        "exporter doctor --bundle report.zip": "and write a report for a support request",
-    }
-)
+@command()
 @option(
     "--bundle",
     type=FILE,
@@ -39,6 +34,10 @@ def doctor(context: CommandContext, bundle: str | None, schema: bool) -> int:
     """Checks paths, permissions, versions, configuration, sinks, marks, clock and file watching.
 
     Suggests a remedy for each problem. Exits with 4 if a check failed.
+
+    Examples:
+    exporter doctor  # all checks
+    exporter doctor --bundle report.zip  # and write a report for a support request
     """
     from exporter import app
 

@@ -23,13 +23,7 @@ _store_option: Final = option(
 )
 
 
-@command(
-    examples={
-        "exporter mission-control serve": "on this machine, at http://127.0.0.1:8411",
-        "exporter mission-control serve --host 0.0.0.0 --token-file mc.token": "for a team",
-        "exporter mission-control serve --host 0.0.0.0 --certificate mc.pem --key mc.key": "with TLS",
-    }
-)
+@command()
 @option(
     "--host",
     default="127.0.0.1",
@@ -67,6 +61,11 @@ def serve(
 
     Point uploaders at http://ADDRESS:PORT/agents: the setting mission_control.url of an exporter, COPILOT_MC_BASE_URL
     of the CLI's own uploader.
+
+    Examples:
+    exporter mission-control serve  # on this machine, at http://127.0.0.1:8411
+    exporter mission-control serve --host 0.0.0.0 --token-file mc.token  # for a team
+    exporter mission-control serve --host 0.0.0.0 --certificate mc.pem --key mc.key  # with TLS
     """
     import msgspec
 
@@ -101,13 +100,7 @@ def _store(settings: "Settings", url: str | None) -> Path:
     return store_path(url) if url else state / RECEIVER
 
 
-@command(
-    examples={
-        "exporter mission-control token create laptop --upload-only": "for the exporter of one machine",
-        "exporter mission-control token list": "all tokens and when each was last used",
-        "exporter mission-control token revoke laptop": "revoke at once",
-    }
-)
+@command()
 @argument("action", type=click.Choice(("create", "list", "revoke")), help="what to do")
 @argument("name", required=False, metavar="[NAME]", help="owner of the token: a machine, an exporter or a person")
 @option("--upload-only", is_flag=True, help="the new token can only upload")
@@ -116,6 +109,11 @@ def token(context: CommandContext, action: str, name: str | None, upload_only: b
     """Manages access tokens, one per machine or person.
 
     A new token is printed once. A revoked token is refused at once, also by a running receiver.
+
+    Examples:
+    exporter mission-control token create laptop --upload-only  # for the exporter of one machine
+    exporter mission-control token list  # all tokens and when each was last used
+    exporter mission-control token revoke laptop  # revoke at once
     """
     from exporter.missioncontrol.store import token_admin
 

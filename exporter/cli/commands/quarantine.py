@@ -27,41 +27,52 @@ _numbers: Final = argument(
 )
 
 
-@command(
-    examples={"exporter quarantine list": "all entries", "exporter quarantine list --json": "for scripts"},
-)
+@command()
 def list_entries(context: CommandContext) -> int:
-    """Lists events that could not be sent and why. They are kept on this machine for 30 days."""
+    """Lists events that could not be sent and why. They are kept on this machine for 30 days.
+
+    Examples:
+    exporter quarantine list  # all entries
+    exporter quarantine list --json  # for scripts
+    """
     answer = context.ask({"do": "quarantine_list"})
     return context.report(answer, lambda view: quarantine_text(answer["quarantined"], view))
 
 
-@command(
-    examples={
-        "exporter quarantine show 3": "entry 3; a long event is cut",
-        "exporter quarantine show -v 3": "entry 3 in full",
-    }
-)
+@command()
 @argument("number", type=_NUMBER, metavar="N", help="number shown by: exporter quarantine list")
 def show(context: CommandContext, number: int) -> int:
-    """Shows one quarantined event: reason, position and size, and the event itself if it can be redacted."""
+    """Shows one quarantined event: reason, position and size, and the event itself if it can be redacted.
+
+    Examples:
+    exporter quarantine show 3  # entry 3; a long event is cut
+    exporter quarantine show -v 3  # entry 3 in full
+    """
     answer = context.ask({"do": "quarantine_show", "number": number})
     is_whole = context.verbose or not context.out.on_terminal
     return context.report(answer, lambda view: entry_text(answer, view, is_whole=is_whole))
 
 
-@command(examples={"exporter quarantine replay 3 4": "entries 3 and 4"})
+@command()
 @_numbers
 def replay(context: CommandContext, numbers: tuple[int, ...]) -> int:
-    """Redacts quarantined events again and sends them to the sinks that do not have them."""
+    """Redacts quarantined events again and sends them to the sinks that do not have them.
+
+    Examples:
+    exporter quarantine replay 3 4  # entries 3 and 4
+    """
     answer = context.ask({"do": "quarantine_replay", "numbers": list(numbers)})
     return context.report(answer, lambda _: outcome_text("replayed", answer))
 
 
-@command(examples={"exporter quarantine drop 3": "entry 3"})
+@command()
 @_numbers
 def drop(context: CommandContext, numbers: tuple[int, ...]) -> int:
-    """Deletes quarantined events; they will not be delivered."""
+    """Deletes quarantined events; they will not be delivered.
+
+    Examples:
+    exporter quarantine drop 3  # entry 3
+    """
     answer = context.ask({"do": "quarantine_drop", "numbers": list(numbers)})
     return context.report(answer, lambda _: outcome_text("dropped", answer))
 

@@ -8,13 +8,7 @@ from exporter.cli.output.notices import Notices
 from exporter.cli.session_ids import whole_ids
 
 
-@command(
-    examples={
-        "exporter run": "follow all sessions",
-        "exporter run --session 3f2a": "follow one session",
-        "exporter run --until-idle": "deliver pending events and exit: for scripts and CI",
-    }
-)
+@command()
 @session_options
 @option("--until-idle", is_flag=True, help="exit when everything is delivered or quarantined")
 def run(context: CommandContext, session: tuple[str, ...], until_idle: bool) -> int:
@@ -22,6 +16,11 @@ def run(context: CommandContext, session: tuple[str, ...], until_idle: bool) -> 
 
     Sessions that changed in the last history_days (7) are delivered from their first event; use backfill for older
     ones.
+
+    Examples:
+    exporter run  # follow all sessions
+    exporter run --session 3f2a  # follow one session
+    exporter run --until-idle  # deliver pending events and exit: for scripts and CI
     """
     settings = context.load().settings
     session_ids = whole_ids(context, session)

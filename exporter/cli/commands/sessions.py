@@ -29,43 +29,47 @@ _COLUMNS: Final = (
 )
 
 
-@command(
-    examples={
-        "exporter sessions list": "all sessions",
-        "exporter sessions list --since yesterday": "recent sessions",
-        "exporter sessions list --state needs_attention --json": "for scripts",
-    }
-)
+@command()
 @option("--since", type=When(), metavar="WHEN", help="active since then: 7d, 36h, yesterday or an ISO time")
 @option("--state", type=click.Choice(STATES), metavar="STATE", help=f"in this state: {', '.join(STATES)}")
 def list_sessions(context: CommandContext, since: datetime | None, state: str | None) -> int:
-    """Lists the sessions on this machine by last activity, and what is pending at each sink."""
+    """Lists the sessions on this machine by last activity, and what is pending at each sink.
+
+    Examples:
+    exporter sessions list  # all sessions
+    exporter sessions list --since yesterday  # recent sessions
+    exporter sessions list --state needs_attention --json  # for scripts
+    """
     answer = context.ask({"do": "sessions"})
     names = shown_ids(answer["sessions"], context.out.view, key="id")
     shown = select(answer["sessions"], since=since, state=state)
     return context.report({**answer, "sessions": shown}, lambda view: sessions_text(shown, names, view))
 
 
-@command(examples={"exporter sessions show 3f2a": "any unique prefix of the id"})
+@command()
 @session_argument
 def show(context: CommandContext, session: str) -> int:
-    """Shows one session: title, model, tokens, and what each sink has received."""
+    """Shows one session: title, model, tokens, and what each sink has received.
+
+    Examples:
+    exporter sessions show 3f2a  # any unique prefix of the id
+    """
     [session_id] = whole_ids(context, [session])
     answer = context.ask({"do": "session", "session": session_id})
     return context.report(answer, lambda view: session_text(answer, view))
 
 
-@command(
-    examples={
-        "exporter sessions tail 3f2a": "all events so far",
-        "exporter sessions tail 3f2a -f": "and new events as they come",
-        "exporter sessions tail 3f2a --json": "the events as they are delivered",
-    }
-)
+@command()
 @session_argument
 @option("-f", "--follow", is_flag=True, help="keep printing new events until Ctrl-C")
 def tail(context: CommandContext, session: str, follow: bool) -> int:
-    """Prints the events of a session with secrets redacted: one readable line each, or JSON lines with --json."""
+    """Prints the events of a session with secrets redacted: one readable line each, or JSON lines with --json.
+
+    Examples:
+    exporter sessions tail 3f2a  # all events so far
+    exporter sessions tail 3f2a -f  # and new events as they come
+    exporter sessions tail 3f2a --json  # the events as they are delivered
+    """
     [session_id] = whole_ids(context, [session])
     asyncio.run(_tail(context, session_id, follow=follow))
     return 0

@@ -27,9 +27,14 @@ _SOURCES: Final = (
 _TONES: Final[dict[str, Tone]] = {"ok": "good", "waiting": "warn", "not running": "dim", "never used": "dim"}
 
 
-@command(examples={"exporter status": "as text", "exporter status --json": "for scripts"})
+@command()
 def status(context: CommandContext) -> int:
-    """Shows whether the daemon runs, and for each sink its state, lag, last success, last error and retries."""
+    """Shows whether the daemon runs, and for each sink its state, lag, last success, last error and retries.
+
+    Examples:
+    exporter status  # as text
+    exporter status --json  # for scripts
+    """
     answer = context.ask({"do": "status"})
     return context.report(answer, lambda view: status_text(answer, view))
 

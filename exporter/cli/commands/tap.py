@@ -18,18 +18,17 @@ _project: Final = option(
 )
 
 
-@command(
-    examples={
-        "exporter tap install": "for all your sessions started with --experimental",
-        "exporter tap install --project": "for everyone who works in this repository",
-    }
-)
+@command()
 @_project
 def install(context: CommandContext, project: bool) -> int:
     """Installs a CLI extension that sends live events to a running exporter.
 
     Live events are streamed text, progress and permission requests. The extension adds no tool and no hook, and it
     writes nothing into a session.
+
+    Examples:
+    exporter tap install  # for all your sessions started with --experimental
+    exporter tap install --project  # for everyone who works in this repository
     """
     from exporter.sources.tap.extension import install
 
@@ -38,17 +37,25 @@ def install(context: CommandContext, project: bool) -> int:
     return _show(context, _look(context, is_project=project), "written" if is_new else "already installed")
 
 
-@command(examples={"exporter tap status": "your extension, and a project extension that overrides it"})
+@command()
 @_project
 def status(context: CommandContext, project: bool) -> int:
-    """Shows whether the extension is installed, unmodified and up to date, and what it requires."""
+    """Shows whether the extension is installed, unmodified and up to date, and what it requires.
+
+    Examples:
+    exporter tap status  # your extension, and a project extension that overrides it
+    """
     return _show(context, _look(context, is_project=project), None)
 
 
-@command(examples={"exporter tap uninstall": "your extension; use --project for the one of this repository"})
+@command()
 @_project
 def uninstall(context: CommandContext, project: bool) -> int:
-    """Removes what `tap install` wrote. Files changed since then are kept."""
+    """Removes what `tap install` wrote. Files changed since then are kept.
+
+    Examples:
+    exporter tap uninstall  # your extension; use --project for the one of this repository
+    """
     from exporter.sources.tap.extension import uninstall
 
     directory, _ = _directory(context, is_project=project)

@@ -28,13 +28,7 @@ _DIFFERENCES: Final = {
 }
 
 
-@command(
-    usage="(--session ID | --all) [OPTIONS]",
-    examples={
-        "exporter verify --all": "all sessions on this machine",
-        "exporter verify --session 3f2a --repair": "send the missing events of one session",
-    },
-)
+@command(usage="(--session ID | --all) [OPTIONS]")
 @session_options
 @option("--all", "all_", is_flag=True, help="all sessions on this machine")
 @option("--repair", is_flag=True, help="send missing events, then compare again")
@@ -44,6 +38,10 @@ def verify(context: CommandContext, session: tuple[str, ...], all_: bool, repair
     Sinks that can be asked are Mission Controls and archives. The comparison is by digest; if digests differ, the ids
     are listed. An archive is read completely. Exits with 8 if something differs, otherwise with 5 or 6 if a receiver
     refuses or does not answer. Quarantined events and sessions deleted at the receiver do not count as differences.
+
+    Examples:
+    exporter verify --all  # all sessions on this machine
+    exporter verify --session 3f2a --repair  # send the missing events of one session
     """
     exactly_one(session=session, all=all_)
     sessions = whole_ids(context, session) if session else None

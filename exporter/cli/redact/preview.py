@@ -36,19 +36,17 @@ class Previewed:
         return [(rule, times, confidence) for (rule, confidence), times in found.most_common()]
 
 
-@command(
-    usage="--session ID [OPTIONS]",
-    examples={
-        "exporter redact preview --session 3f2a": "any unique prefix of the id",
-        "exporter redact preview --session 3f2a --diff": "as a diff, with bullets in place of secrets",
-    },
-)
+@command(usage="--session ID [OPTIONS]")
 @option("--session", required=True, type=SessionId(), metavar="ID", help="session id or a unique prefix")
 @option("--diff", is_flag=True, help="show a diff with bullets in place of secrets")
 def preview(context: CommandContext, session: str, diff: bool) -> int:
     """Shows what would be redacted in a session: a count per rule, and each place with the redacted text around it.
 
     Never shows a secret. Nothing is delivered or stored.
+
+    Examples:
+    exporter redact preview --session 3f2a  # any unique prefix of the id
+    exporter redact preview --session 3f2a --diff  # as a diff, with bullets in place of secrets
     """
     found = asyncio.run(_preview(context, session))
     text = diff_text if diff else preview_text

@@ -19,12 +19,7 @@ _RULES: Final = (Column("RULE", flex=True), Column("REDACTED", right=True))
 _RULES_SHOWN_MAX: Final = 3
 
 
-@command(
-    examples={
-        "exporter redact report": "everything so far",
-        "exporter redact report --since 7d --json": "the last week, for scripts",
-    }
-)
+@command()
 @option(
     "--since",
     type=When(),
@@ -35,6 +30,10 @@ def report(context: CommandContext, since: datetime | None) -> int:
     """Counts the secrets redacted in delivered events by rule, session and day. Never shows a secret.
 
     What was delivered to several sinks counts once.
+
+    Examples:
+    exporter redact report  # everything so far
+    exporter redact report --since 7d --json  # the last week, for scripts
     """
     from exporter import app
 

@@ -19,11 +19,15 @@ _COLUMNS: Final = (
 _TONES: Final[dict[str, Tone]] = {"high": "good", "low": "dim"}
 
 
-@command(examples={"exporter redact rules": "all rules", "exporter redact rules --json": "for scripts"})
+@command()
 def rules(context: CommandContext) -> int:
     """Lists all rules: id, provider, name, confidence, an invented example and the rule pack with its version.
 
     Includes your own rules (redaction.extra_rules). The last line names the search engine.
+
+    Examples:
+    exporter redact rules  # all rules
+    exporter redact rules --json  # for scripts
     """
     from exporter import app
 

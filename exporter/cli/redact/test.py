@@ -28,14 +28,7 @@ _REASONS: Final = {
 }
 
 
-@command(
-    examples={
-        "exporter redact test events.jsonl": "the redacted events",
-        "exporter redact test build.log": "any text; - is standard input",
-        "exporter redact test events.jsonl --findings": "the findings as JSON lines",
-        "exporter redact test --check --findings notes.txt": "for scripts: exits with 8 if a secret is found",
-    }
-)
+@command()
 @argument("file", type=FILE, default=STDIN, metavar="[FILE]", help="file to redact (default: -, standard input)")
 @option(
     "--format",
@@ -50,6 +43,12 @@ def test(context: CommandContext, file: str, format: "Format | None", findings: 
     A finding has line, event, JSON Pointer, offsets in the decoded text, rule and confidence, never the secret. No file
     is written. Tags are those of this installation if it has a key. Lines that cannot be redacted are left out; the
     exit code is then 4.
+
+    Examples:
+    exporter redact test events.jsonl  # the redacted events
+    exporter redact test build.log  # any text; - is standard input
+    exporter redact test events.jsonl --findings  # the findings as JSON lines
+    exporter redact test --check --findings notes.txt  # for scripts: exits with 8 if a secret is found
     """
     from exporter import app
 
