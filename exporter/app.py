@@ -216,13 +216,6 @@ def _status_asleep(settings: "Settings") -> dict[str, Any]:
     return dict(msgspec.to_builtins(status))
 
 
-async def forget_archived(
-    settings: "Settings", session: str, sinks: Sequence[str] | None, on_progress: Say
-) -> dict[str, Any]:
-    """Delete a session's objects and manifest in the archives, or in these; it is not archived again by itself."""
-    return await ask(settings, {"do": "archive_forget", "session": session, "sinks": sinks}, on_progress)
-
-
 def _wait(sums: bytes) -> bool:
     """Tell whether sums of metrics, as they are stored, hold something that was not sent."""
     from otel.machines.metrics.aggregate import Aggregate

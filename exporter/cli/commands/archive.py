@@ -1,12 +1,9 @@
 """`exporter archive`: sessions kept as files."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from exporter.cli.command import argument, command, option
-from exporter.cli.context import CommandContext
-from exporter.cli.output.progress import ProgressBar
+from exporter.cli.command import CommandContext, argument, command, option
 from exporter.cli.output.text import count, plain
 
 
@@ -22,11 +19,7 @@ def forget(context: CommandContext, session: str, sink: tuple[str, ...]) -> int:
     exporter archive forget 3f2a77c1-1d1c-4a51-9d0e-0d7a8a7f0001  # in every archive
     exporter archive forget 3f2a77c1-1d1c-4a51-9d0e-0d7a8a7f0001 --sink archive.nas  # in one archive
     """
-    settings = context.load().settings
-    from exporter import app
-
-    with ProgressBar(context.out) as progress:
-        answer = asyncio.run(app.forget_archived(settings, session, list(sink) or None, progress.update))
+    answer = context.ask({"do": "archive_forget", "session": session, "sinks": list(sink) or None})
     return context.report(answer, lambda _: forgotten_text(answer))
 
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from exporter.cli.command import command, exactly_one, option, session_options
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command, exactly_one, option, session_options
 from exporter.cli.output.table import Cell, Column, TerminalView, Tone, table
 from exporter.cli.output.text import count, number, plain, size, words
 from exporter.cli.session_ids import shown_ids, whole_ids

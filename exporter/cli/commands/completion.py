@@ -3,8 +3,7 @@
 import click
 from click.shell_completion import get_completion_class
 
-from exporter.cli.command import argument, command
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, argument, command
 from exporter.cli.registry import COMPLETE_VARIABLE
 
 

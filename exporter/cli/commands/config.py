@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from exporter.cli.command import argument, command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, argument, command, option
 from exporter.cli.output.table import Cell, Column, TerminalView, table
 from exporter.cli.output.text import count, plain
 from exporter.cli.values import FILE

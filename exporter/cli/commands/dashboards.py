@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from exporter.cli.command import argument, command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, argument, command, option
 from exporter.cli.output.text import count, plain
 from exporter.cli.values import DIRECTORY
 from exporter.errors import UsageError

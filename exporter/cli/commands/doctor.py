@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from config.errors import ConfigError
-from exporter.cli.command import command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command, option
 from exporter.cli.output.table import TerminalView, Tone
 from exporter.cli.output.text import columns, count, listing, plain
 from exporter.cli.values import FILE

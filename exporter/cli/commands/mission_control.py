@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from exporter.cli.command import argument, command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, argument, command, option
 from exporter.cli.output.table import Column, TerminalView, table
 from exporter.cli.values import FILE, WholeNumber
 from exporter.errors import UsageError

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from exporter.cli.command import argument, command
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, argument, command
 from exporter.cli.output.table import Cell, Column, TerminalView, pairs, table
 from exporter.cli.output.text import ago, count, number, plain, size, words
 from exporter.cli.session_ids import shown_ids

@@ -1,9 +1,9 @@
 """`exporter run`: the daemon in the foreground."""
 
 import asyncio
+from contextlib import closing
 
-from exporter.cli.command import command, option, session_options
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command, option, session_options
 from exporter.cli.output.notices import Notices
 from exporter.cli.session_ids import whole_ids
 
@@ -26,7 +26,7 @@ def run(context: CommandContext, session: tuple[str, ...], until_idle: bool) -> 
     session_ids = whole_ids(context, session)
     from exporter import app
 
-    with Notices(context.out, level=settings.log_level) as notices:
+    with closing(Notices(context.out, level=settings.log_level)) as notices:
         starting = {"copilot_home": settings.copilot_home, "sinks": app.sink_names(settings)}
         notices({"message": "starting", **starting})
         return asyncio.run(app.run(settings, session_ids=session_ids, until_idle=until_idle, on_notice=notices))

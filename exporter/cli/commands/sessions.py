@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import click
 
-from exporter.cli.command import command, option, session_argument
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command, option, session_argument
 from exporter.cli.output.events import EventLines
 from exporter.cli.output.table import Cell, Column, TerminalView, Tone, pairs, table
 from exporter.cli.output.text import ago, count, moment, number, plain, words

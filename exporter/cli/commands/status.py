@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from exporter.cli.command import command
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command
 from exporter.cli.output.table import Cell, Column, TerminalView, Tone, pairs, table
 from exporter.cli.output.text import ago, count, duration, number, plain, size, words
 

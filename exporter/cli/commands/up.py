@@ -1,9 +1,9 @@
 """`exporter up`: first run and everyday use."""
 
 import asyncio
+from contextlib import closing
 
-from exporter.cli.command import command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command, option
 from exporter.cli.output.notices import Notices
 from exporter.cli.values import WholeNumber
 
@@ -37,5 +37,5 @@ def up(context: CommandContext, demo: bool, days: int | None, port: int | None, 
     from exporter import app
 
     days = loaded.settings.history_days if days is None else days
-    with Notices(context.out, level=loaded.settings.log_level) as notices:
+    with closing(Notices(context.out, level=loaded.settings.log_level)) as notices:
         return asyncio.run(app.up(loaded, demo=demo, days=days, port=port, open_browser=not no_open, on_notice=notices))

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from exporter.cli.command import command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command, option
 from exporter.cli.output.table import Cell, Column, TerminalView, table
 from exporter.cli.output.text import count, number, plain
 from exporter.cli.session_ids import shown_ids

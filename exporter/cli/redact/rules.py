@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from exporter.cli.command import command
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command
 from exporter.cli.output.table import Cell, Column, TerminalView, Tone, table
 from exporter.cli.output.text import count, plain
 

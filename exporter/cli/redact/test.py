@@ -2,14 +2,13 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 import click
 
-from exporter.cli.command import argument, command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, argument, command, option
 from exporter.cli.output.output import to_json
 from exporter.cli.values import FILE
 from exporter.errors import Exit, UsageError
@@ -74,18 +73,14 @@ def test(context: CommandContext, file: str, format: "Format | None", findings: 
     return Exit.PARTIAL if refused else Exit.DONE
 
 
-@contextmanager
-def _opened(name: str) -> Iterator[IO[bytes]]:
+def _opened(name: str) -> AbstractContextManager[IO[bytes]]:
     if name == STDIN:
-        yield sys.stdin.buffer
-        return
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(Path(name).open("rb", buffering=_HEAD_BYTES))
-        except OSError as error:
-            said = f"{name} cannot be read: {error.strerror}"
-            raise UsageError(said, hint="give a file, or - for standard input") from None
-        yield file
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return Path(name).open("rb", buffering=_HEAD_BYTES)
+    except OSError as error:
+        said = f"{name} cannot be read: {error.strerror}"
+        raise UsageError(said, hint="give a file, or - for standard input") from None
 
 
 def _findings(outcome: "Outcome") -> Iterator[str]:
