@@ -10,14 +10,6 @@ from exporter.cli.output.text import count, number, plain, size, words
 from exporter.cli.session_ids import shown_ids, whole_ids
 from exporter.cli.values import When
 
-_COLUMNS: Final = (
-    Column("SESSION"),
-    Column("SINK"),
-    Column("EVENTS", right=True),
-    Column("SIZE", right=True),
-    Column("REDACTED", right=True),
-    Column("STATE", flex=True),
-)
 _TONES: Final[dict[str, Tone]] = {"delivered": "good", "refused": "bad", "waiting": "warn"}
 
 
@@ -70,17 +62,14 @@ def backfill_text(sessions: Sequence[Mapping[str, Any]], view: TerminalView, *, 
     if not sessions:
         return "No sessions to deliver."
     names = shown_ids(sessions, view)
-    rows = [
-        (
-            names[row["session"]],
-            row["sink"],
-            number(row["events"]),
-            size(row["bytes"]),
-            "" if row.get("masked") is None else number(row["masked"]),
-            _state(row),
-        )
-        for row in sessions
-    ]
+    columns = (
+        Column("SESSION", lambda row: names[row["session"]]),
+        Column("SINK", "sink"),
+        Column("EVENTS", lambda row: number(row["events"]), right=True),
+        Column("SIZE", lambda row: size(row["bytes"]), right=True),
+        Column("REDACTED", lambda row: "" if row.get("masked") is None else number(row["masked"]), right=True),
+        Column("STATE", _state, flex=True),
+    )
     by_session: dict[str, list[Mapping[str, Any]]] = {}
     for row in sessions:
         by_session.setdefault(row["session"], []).append(row)
@@ -91,7 +80,7 @@ def backfill_text(sessions: Sequence[Mapping[str, Any]], view: TerminalView, *, 
     )
     verb = "would be delivered" if dry_run else "delivered"
     total = f"{count(events, 'event')} ({size(bytes_)}) {verb}, {count(masked, 'secret')} redacted."
-    return f"{table(_COLUMNS, rows, view)}\n\n{total}"
+    return f"{table(columns, sessions, view)}\n\n{total}"
 
 
 def _state(row: Mapping[str, Any]) -> Cell:

@@ -44,16 +44,12 @@ def _value(row: "SettingRow") -> object:
 
 def settings_text(rows: "list[SettingRow]", view: TerminalView, *, with_origin: bool) -> str:
     """A line per setting, what is not at its default standing out."""
-    heads = (Column("SETTING"), Column("VALUE", flex=True), Column("FROM" if with_origin else ""))
-    cells = [
-        (
-            Cell(row.path, "" if row.origin == "default" else "strong"),
-            row.value,
-            Cell(row.origin if with_origin else "", "dim" if row.origin == "default" else "good"),
-        )
-        for row in rows
-    ]
-    return table(heads, cells, view)
+    heads = (
+        Column("SETTING", lambda row: Cell(row.path, "" if row.origin == "default" else "strong")),
+        Column("VALUE", lambda row: row.value, flex=True),
+        Column("FROM", lambda row: Cell(row.origin, "dim" if row.origin == "default" else "good")),
+    )
+    return table(heads if with_origin else heads[:2], rows, view)
 
 
 @command()

@@ -14,7 +14,13 @@ from exporter.errors import UsageError
 if TYPE_CHECKING:
     from config.settings import Settings
 
-_TOKENS: Final = tuple(Column(name) for name in ("NAME", "SCOPE", "CREATED", "LAST USED", "STATE"))
+_TOKENS: Final = (
+    Column("NAME", "name"),
+    Column("SCOPE", lambda token: "upload only" if token["scope"] == "upload" else "full access"),
+    Column("CREATED", lambda token: token["created"][:19]),
+    Column("LAST USED", lambda token: (token["last_used"] or "never")[:19]),
+    Column("STATE", lambda token: "revoked" if token["revoked"] else "active"),
+)
 _store_option: Final = option(
     "--store",
     metavar="URL",
@@ -135,14 +141,4 @@ def token(context: CommandContext, action: str, name: str | None, upload_only: b
 def _tokens_text(tokens: list[dict[str, Any]], view: TerminalView) -> str:
     if not tokens:
         return "No tokens. Create one with: exporter mission-control token create NAME"
-    rows = [
-        (
-            row["name"],
-            "upload only" if row["scope"] == "upload" else "full access",
-            row["created"][:19],
-            (row["last_used"] or "never")[:19],
-            "revoked" if row["revoked"] else "active",
-        )
-        for row in tokens
-    ]
-    return table(_TOKENS, rows, view)
+    return table(_TOKENS, tokens, view)

@@ -9,16 +9,6 @@ from exporter.cli.output.text import ago, count, number, plain, size, words
 from exporter.cli.session_ids import shown_ids
 from exporter.cli.values import WholeNumber
 
-_COLUMNS: Final = (
-    Column("N", right=True),
-    Column("REASON"),
-    Column("SESSION", spare=1),
-    Column("OFFSET", right=True, spare=4),
-    Column("SIZE", right=True, spare=3),
-    Column("SINK", spare=2),
-    Column("SINCE"),
-    Column("DETAIL", flex=True),
-)
 _NUMBER: Final = WholeNumber(0, 10**12)
 _SHOWN_MAX: Final = 4_000
 _numbers: Final = argument(
@@ -81,20 +71,17 @@ def quarantine_text(entries: Sequence[Mapping[str, Any]], view: TerminalView) ->
     if not entries:
         return "Nothing is quarantined."
     names = shown_ids(entries, view)
-    rows = [
-        (
-            Cell(str(entry["n"]), "strong"),
-            Cell(words(entry["reason"]), "warn"),
-            names[entry["session"]],
-            number(entry["offset"]),
-            size(entry["size"]),
-            entry.get("sink") or "all sinks",
-            ago(entry.get("since"), view.now),
-            entry.get("detail"),
-        )
-        for entry in entries
-    ]
-    return table(_COLUMNS, rows, view)
+    columns = (
+        Column("N", lambda entry: Cell(str(entry["n"]), "strong"), right=True),
+        Column("REASON", lambda entry: Cell(words(entry["reason"]), "warn")),
+        Column("SESSION", lambda entry: names[entry["session"]], spare=1),
+        Column("OFFSET", lambda entry: number(entry["offset"]), right=True, spare=4),
+        Column("SIZE", lambda entry: size(entry["size"]), right=True, spare=3),
+        Column("SINK", lambda entry: entry.get("sink") or "all sinks", spare=2),
+        Column("SINCE", lambda entry: ago(entry.get("since"), view.now)),
+        Column("DETAIL", "detail", flex=True),
+    )
+    return table(columns, entries, view)
 
 
 def entry_text(entry: Mapping[str, Any], view: TerminalView, *, is_whole: bool = True) -> str:

@@ -16,16 +16,6 @@ from exporter.cli.values import When
 
 STATES: Final = ("working", "idle", "needs_attention", "ended", "crashed")
 _TONES: Final[dict[str, Tone]] = {"working": "good", "needs_attention": "warn", "crashed": "bad", "ended": "dim"}
-_COLUMNS: Final = (
-    Column("ID"),
-    Column("STATE"),
-    Column("LAST ACTIVITY"),
-    Column("EVENTS", right=True, spare=2),
-    Column("REDACTED", right=True, spare=3),
-    Column("REPOSITORY", flex=True, spare=4),
-    Column("TITLE", flex=True),
-    Column("SINKS", spare=1),
-)
 
 
 @command()
@@ -104,20 +94,19 @@ def sessions_text(sessions: Sequence[Mapping[str, Any]], names: Mapping[str, str
     """A line per session, ids shortened as `names` says."""
     if not sessions:
         return "No sessions found. A session appears after its first message is sent."
-    rows = [
-        (
-            Cell(names[session["id"]], "strong"),
-            _state(session),
-            ago(session.get("last_activity"), view.now),
-            number(session.get("events") or 0),
-            number(session["masked"]) if session.get("masked") else "",
-            _place(session),
-            session.get("title"),
-            _sinks(session),
-        )
-        for session in sessions
-    ]
-    return table(_COLUMNS, rows, view)
+    columns = (
+        Column("ID", lambda session: Cell(names[session["id"]], "strong")),
+        Column("STATE", _state),
+        Column("LAST ACTIVITY", lambda session: ago(session.get("last_activity"), view.now)),
+        Column("EVENTS", lambda session: number(session.get("events") or 0), right=True, spare=2),
+        Column(
+            "REDACTED", lambda session: number(session["masked"]) if session.get("masked") else "", right=True, spare=3
+        ),
+        Column("REPOSITORY", _place, flex=True, spare=4),
+        Column("TITLE", "title", flex=True),
+        Column("SINKS", _sinks, spare=1),
+    )
+    return table(columns, sessions, view)
 
 
 def session_text(session: Mapping[str, Any], view: TerminalView) -> str:

@@ -5,21 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from exporter.cli.command import CommandContext, command, exactly_one, option, session_options
-from exporter.cli.output.table import Cell, Column, TerminalView, Tone, table
+from exporter.cli.output.table import Cell, Column, TerminalView, Tone, table, warning
 from exporter.cli.output.text import count, number, plain
 from exporter.cli.session_ids import shown_ids, whole_ids
 
 IDS_SHOWN_MAX: Final = 3
-_COLUMNS: Final = (
-    Column("SESSION"),
-    Column("SINK"),
-    Column("VERDICT"),
-    Column("FILE", right=True),
-    Column("DELIVERED", right=True, spare=1),
-    Column("RECEIVER", right=True),
-    Column("QUARANTINED", right=True, spare=2),
-    Column("DETAIL", flex=True, spare=3),
-)
 _DIFFERENCES: Final = {
     "missing": "missing at the receiver",
     "extra": "not in the file",
@@ -53,20 +43,17 @@ def verify_text(sessions: Sequence[Mapping[str, Any]], view: TerminalView) -> st
     if not sessions:
         return "Nothing to compare: no sessions, or no sink that can be asked what it holds."
     names = shown_ids(sessions, view)
-    rows = [
-        (
-            names[row["session"]],
-            row["sink"],
-            _verdict(row),
-            number(row["file"]),
-            number(row["delivered"]),
-            "-" if row.get("receiver") is None else number(row["receiver"]),
-            Cell(number(row.get("quarantined", 0)), "warn" if row.get("quarantined") else ""),
-            row.get("detail"),
-        )
-        for row in sessions
-    ]
-    blocks = [table(_COLUMNS, rows, view)]
+    columns = (
+        Column("SESSION", lambda row: names[row["session"]]),
+        Column("SINK", "sink"),
+        Column("VERDICT", _verdict),
+        Column("FILE", lambda row: number(row["file"]), right=True),
+        Column("DELIVERED", lambda row: number(row["delivered"]), right=True, spare=1),
+        Column("RECEIVER", lambda row: "-" if row.get("receiver") is None else number(row["receiver"]), right=True),
+        Column("QUARANTINED", lambda row: warning(row.get("quarantined", 0)), right=True, spare=2),
+        Column("DETAIL", "detail", flex=True, spare=3),
+    )
+    blocks = [table(columns, sessions, view)]
     for row in sessions:
         if lines := list(_differences(row)):
             title = f"{names[row['session']]} at {plain(row['sink'])}"

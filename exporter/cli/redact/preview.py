@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from exporter.cli.command import CommandContext, command, option
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
     from exporter.wiring.redact_preview import PreviewFinding, PreviewPiece, Withheld
 
 BULLETS: Final = "\N{BULLET}" * 4
-_COLUMNS = (Column("RULE"), Column("REDACTED", right=True), Column("CONFIDENCE"))
+_COLUMNS = (
+    Column("RULE", itemgetter(0)),
+    Column("REDACTED", lambda rule: number(rule[1]), right=True),
+    Column("CONFIDENCE", itemgetter(2)),
+)
 
 
 @dataclass(slots=True)
@@ -155,7 +160,7 @@ def _summary(found: Previewed, view: TerminalView) -> Iterator[str]:
         secrets = count(len(found.places), "secret")
         yield f"{secrets} would be redacted in {number(events)} of {count(found.events, 'event')} of {found.session}:"
         yield ""
-        yield table(_COLUMNS, [(rule, number(times), confidence) for rule, times, confidence in found.rules], view)
+        yield table(_COLUMNS, found.rules, view)
     yield from _withheld(found)
 
 

@@ -14,7 +14,7 @@ from exporter.cli.values import When
 if TYPE_CHECKING:
     from exporter.state.redaction_counts import Counted
 
-_RULES: Final = (Column("RULE", flex=True), Column("REDACTED", right=True))
+_COUNT: Final = Column("REDACTED", lambda row: number(row["count"]), right=True)
 _RULES_SHOWN_MAX: Final = 3
 
 
@@ -75,16 +75,13 @@ def report_text(report: dict[str, Any], view: TerminalView) -> str:
     where = f"{count(len(report['sessions']), 'session')}, {count(len(report['days']), 'day')}"
     blocks = [
         view.palette.paint(f"{count(report['total'], 'secret')} redacted{span} ({where}).", "strong"),
-        table(_RULES, [(row["rule"], number(row["count"])) for row in report["rules"]], view),
+        table((Column("RULE", "rule", flex=True), _COUNT), report["rules"], view),
     ]
     names = shown_ids(report["sessions"], view)
-    for noun in ("session", "day"):
-        heads = (Column(noun.upper()), Column("REDACTED", right=True), Column("RULES", flex=True))
-        rows = [
-            (names.get(row[noun], row[noun]), number(row["count"]), Cell(_most_frequent(row["rules"]), "dim"))
-            for row in report[f"{noun}s"]
-        ]
-        blocks.append(table(heads, rows, view))
+    rules = Column("RULES", lambda row: Cell(_most_frequent(row["rules"]), "dim"), flex=True)
+    sessions = Column("SESSION", lambda row: names[row["session"]])
+    blocks.append(table((sessions, _COUNT, rules), report["sessions"], view))
+    blocks.append(table((Column("DAY", "day"), _COUNT, rules), report["days"], view))
     return "\n\n".join([*blocks, *others])
 
 
