@@ -25,8 +25,9 @@ def run(context: CommandContext, session: tuple[str, ...], until_idle: bool) -> 
     settings = context.load().settings
     session_ids = whole_ids(context, session)
     from exporter import app
+    from exporter.wiring.sinks.registry import sink_names
 
     with closing(Notices(context.out, level=settings.log_level)) as notices:
-        starting = {"copilot_home": settings.copilot_home, "sinks": app.sink_names(settings)}
+        starting = {"copilot_home": settings.copilot_home, "sinks": sink_names(settings)}
         notices({"message": "starting", **starting})
         return asyncio.run(app.run(settings, session_ids=session_ids, until_idle=until_idle, on_notice=notices))
