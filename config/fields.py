@@ -148,7 +148,6 @@ def _member(info: msgspec.structs.FieldInfo, meaning: str) -> Member:
     if info.default_factory is not msgspec.NODEFAULT:
         default = info.default_factory()
     required = default is msgspec.NODEFAULT
-    marks = _meta(metas, "extra") or {}
     return Field(
         name=info.name,
         type=info.type,
@@ -158,13 +157,8 @@ def _member(info: msgspec.structs.FieldInfo, meaning: str) -> Member:
         meaning=meaning,
         expected=_expected(bare, kind, metas),
         example=(_meta(metas, "examples") or [None])[0],
-        secret=bool(marks.get("secret")),
-        url=bool(marks.get("url")),
-        file_url=bool(marks.get("file_url")),
-        path=bool(marks.get("path")),
-        instead_of=str(marks.get("instead_of", "")),
-        flag=str(marks.get("flag", "")),
         tables_of=tables_of,
+        **_meta(metas, "extra") or {},
     )
 
 

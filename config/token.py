@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from config.errors import ConfigError
-from config.given.text import pairs
+from config.given.environment import pairs
 from config.settings import MissionControl, Otel, Source
 
 _SIZE_BYTES_MAX = 64 * 1024
