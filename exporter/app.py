@@ -234,14 +234,8 @@ def mask(settings: "Settings", source: IO[bytes], *, name: str, format: "Format 
     from exporter.wiring.redactor import make_redactor_for_reading
 
     redactor = make_redactor_for_reading(settings)
-    return mask_given(
-        redactor,
-        source,
-        format=format,
-        name=name,
-        budget_ms=settings.redaction.budget_ms,
-        line_bytes_max=settings.limits.max_line_bytes,
-    )
+    budget_ms, line_bytes_max = settings.redaction.budget_ms, settings.limits.max_line_bytes
+    return mask_given(redactor, source, format=format, name=name, budget_ms=budget_ms, line_bytes_max=line_bytes_max)
 
 
 def preview(settings: "Settings", session_id: str) -> "AsyncIterator[PreviewFinding | Withheld | int]":

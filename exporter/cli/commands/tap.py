@@ -1,14 +1,11 @@
 """`exporter tap`: the extension that shows live what is never on disk; put in place, looked at, taken away."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from exporter.cli.command import CommandContext, command, option
 from exporter.cli.output.text import plain
 from exporter.errors import UsageError
-
-if TYPE_CHECKING:
-    from exporter.sources.tap.extension import Installed
 
 _project: Final = option(
     "--project",
@@ -33,7 +30,7 @@ def install(context: CommandContext, project: bool) -> int:
 
     directory, state_dir = _directory(context, is_project=project)
     is_new = install(directory, state_dir=state_dir)
-    return _show(context, _look(context, is_project=project), "written" if is_new else "already installed")
+    return _show(context, "written" if is_new else "already installed", is_project=project)
 
 
 @command()
@@ -44,7 +41,7 @@ def status(context: CommandContext, project: bool) -> int:
     Examples:
     exporter tap status  # your extension, and a project extension that overrides it
     """
-    return _show(context, _look(context, is_project=project), None)
+    return _show(context, None, is_project=project)
 
 
 @command()
@@ -74,7 +71,7 @@ def _directory(context: CommandContext, *, is_project: bool) -> tuple[Path, Path
     return user_directory(Path(settings.copilot_home)), Path(settings.state_dir)
 
 
-def _look(context: CommandContext, *, is_project: bool) -> "Installed":
+def _show(context: CommandContext, done: str | None, *, is_project: bool) -> int:
     from exporter.sources.tap.extension import look, project_directory, project_root
 
     directory, _ = _directory(context, is_project=is_project)
@@ -82,12 +79,9 @@ def _look(context: CommandContext, *, is_project: bool) -> "Installed":
         shadowing = project_directory(project_root(Path.cwd()))
     except UsageError:
         shadowing = None
-    return look(directory, shadowing=shadowing, is_project=is_project)
-
-
-def _show(context: CommandContext, found: "Installed", done: str | None) -> int:
-    document: dict[str, Any] = {"directory": str(found.directory), "state": found.state, "notes": list(found.notes)}
+    found = look(directory, shadowing=shadowing, is_project=is_project)
+    document: dict[str, Any] = {"directory": str(directory), "state": found.state, "notes": list(found.notes)}
     if done is not None:
         document["written"] = done == "written"
-    lines = [f"{plain(str(found.directory))}: {done or found.state}", *map(plain, found.notes)]
+    lines = [f"{plain(str(directory))}: {done or found.state}", *map(plain, found.notes)]
     return context.report(document, lambda _: "\n".join(lines))
