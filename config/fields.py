@@ -19,6 +19,7 @@ from config.url import MASK, mask_url
 Kind: TypeAlias = Literal["text", "integer", "number", "truth", "texts", "pairs", "tables"]
 
 _MEANING = re.compile(r"^(\w+): (.*(?:\n .*)*)", re.MULTILINE)
+_BOUNDS = ("ge", "le", "min_length", "max_length")
 _NOUNS: dict[Kind, str] = {
     "text": "a text",
     "integer": "an integer",
@@ -85,18 +86,10 @@ def fields(struct: type[msgspec.Struct]) -> dict[str, Field]:
     return {name: member for name, member in members(struct).items() if isinstance(member, Field)}
 
 
-def setting(
-    example: object = None,
-    *,
-    ge: float | None = None,
-    le: float | None = None,
-    min_length: int | None = None,
-    max_length: int | None = None,
-    **marks: Any,
-) -> msgspec.Meta:
-    """Describe a setting: its example and bounds, and the marks that the docstring of this module lists."""
-    examples, extra = None if example is None else [example], marks or None
-    return msgspec.Meta(ge=ge, le=le, min_length=min_length, max_length=max_length, examples=examples, extra=extra)
+def setting(example: object = None, **given: Any) -> msgspec.Meta:
+    """Describe a setting: its example, its bounds, and the marks that the docstring of this module lists."""
+    bounds = {name: given.pop(name) for name in _BOUNDS if name in given}
+    return msgspec.Meta(examples=None if example is None else [example], extra=given or None, **bounds)
 
 
 @functools.cache
