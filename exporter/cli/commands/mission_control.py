@@ -81,18 +81,11 @@ def serve(
     if bool(certificate) != bool(key):
         raise UsageError("--certificate and --key must be given together.", hint="give both, or neither for HTTP")
     given = {name: value for name, value in kept.items() if value is not None}
-    limits = msgspec.structs.replace(settings.limits, **given)
-    return asyncio.run(
-        app.serve(
-            msgspec.structs.replace(settings, limits=limits),
-            _store(settings, store),
-            host=host,
-            port=port,
-            token_file=token_file,
-            certificate=Certificate(Path(certificate), Path(key)) if certificate and key else None,
-            on_notice=context.out.notice,
-        )
-    )
+    settings = msgspec.structs.replace(settings, limits=msgspec.structs.replace(settings.limits, **given))
+    opened, tls = _store(settings, store), Certificate(Path(certificate), Path(key)) if certificate and key else None
+    say = context.out.notice
+    serving = app.serve(settings, opened, host=host, port=port, token_file=token_file, certificate=tls, on_notice=say)
+    return asyncio.run(serving)
 
 
 def _store(settings: "Settings", url: str | None) -> Path:
