@@ -13,7 +13,7 @@ from exporter.version import VERSION
 from exporter.wiring.sinks.otlp import endpoint_of
 
 if TYPE_CHECKING:
-    from config.otel import Otel
+    from config.settings import Otel
     from exporter.daemon.daemon import Daemon
     from exporter.pipeline.sink_workers import SinkWorkers
     from otel.bridge import Tally

@@ -18,7 +18,7 @@ from exporter.core.notice import Level, Notice
 from exporter.wiring.sinks.otlp import endpoint_of, status_of
 
 if TYPE_CHECKING:
-    from config.otel import Otel
+    from config.settings import Otel
     from otel.send.sender import Sender
 
 METHOD: Final = "otlp/exportLogs"

@@ -18,7 +18,7 @@ from otel.machines.metrics.live import LiveMetering
 from otel.machines.metrics.measurements import pack
 
 if TYPE_CHECKING:
-    from config.otel import Otel
+    from config.settings import Otel
     from otel.model import Measurement
 
 SEND_SECONDS: Final = 10.0

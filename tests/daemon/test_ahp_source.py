@@ -11,8 +11,7 @@ import pytest
 import exporter.daemon.remote_sources as observing_module
 import exporter.sources.rpc.source as rpc_module
 from config.errors import ConfigError
-from config.otel import Otel
-from config.settings import MissionControl, Settings, Source
+from config.settings import MissionControl, Otel, Settings, Source
 from exporter.core.events.redaction import Masked, Redacted
 from exporter.daemon.running import Redactors
 from exporter.errors import Exit

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from config.otel import Otel
+from config.settings import Otel
 from exporter.core.notice import Level
 from exporter.errors import Exit
 from otel.machines.traces import machine

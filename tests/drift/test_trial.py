@@ -106,12 +106,14 @@ SINK: Final = Trial(
         ("exporter/wiring/sinks/registry.py", "    archive.KIND,\n", "    archive.KIND,\n    copies.KIND,\n"),
         (
             "config/settings.py",
-            "    redaction: Annotated[Redaction,",
-            """    copies: Annotated[
-        dict[str, Archive],
-        Meta(description="Where copies of sessions are kept; for more than one, [copies.NAME] each."),
-    ] = field(default_factory=dict)
-    redaction: Annotated[Redaction,""",
+            "    redaction: Redaction = field(",
+            "    copies: dict[str, Archive] = field(default_factory=dict)\n    redaction: Redaction = field(",
+        ),
+        (
+            "config/settings.py",
+            "    redaction: What is masked besides",
+            "    copies: Where copies of sessions are kept; for more than one, [copies.NAME] each.\n"
+            "    redaction: What is masked besides",
         ),
         ("README.md", "| `[archive]` |", "| `[copies]` | every durable event | files |\n| `[archive]` |"),
         (

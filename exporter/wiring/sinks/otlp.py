@@ -15,7 +15,7 @@ from exporter.version import VERSION
 from exporter.wiring.sinks.kind import BuiltSink, SinkKind, SinkParts, or_fault
 
 if TYPE_CHECKING:
-    from config.otel import Otel
+    from config.settings import Otel
     from exporter.doctor.sinks import OtlpProbe
     from exporter.pipeline.metric_sender import PendingSums
     from exporter.pipeline.record_feed import Mapper, RecordFeed
