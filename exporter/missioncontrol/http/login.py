@@ -17,7 +17,6 @@ from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.pages.rendering import render
@@ -178,6 +177,3 @@ def _entered(request: Request, cookie: str) -> Response:
         secure=request.url.scheme == "https",
     )
     return answer
-
-
-ROUTES: Final = (Route(PATH, form, methods=["GET"]), Route(PATH, enter, methods=["POST"]))

@@ -11,7 +11,12 @@ from starlette.responses import Response
 
 from exporter.missioncontrol.store.eraser import TextNotErasedError
 from exporter.missioncontrol.store.port import StoreError
-from exporter.missioncontrol.store.session_row import DeletedSessionError, ExpiredSessionError, UnknownSessionError
+from exporter.missioncontrol.store.session_row import (
+    BadCursorError,
+    DeletedSessionError,
+    ExpiredSessionError,
+    UnknownSessionError,
+)
 
 
 class ApiError(Exception):
@@ -28,9 +33,9 @@ class ApiError(Exception):
         self.headers = headers or {}
 
 
-def json_answer(value: Any, *, status: int = 200) -> Response:
+def json_answer(value: Any) -> Response:
     """Return the value as JSON."""
-    return Response(msgspec.json.encode(value), status_code=status, media_type="application/json")
+    return Response(msgspec.json.encode(value), media_type="application/json")
 
 
 def error_answer(error: ApiError) -> Response:
@@ -39,10 +44,9 @@ def error_answer(error: ApiError) -> Response:
     return Response(content, status_code=error.status, media_type="application/json", headers=error.headers)
 
 
-async def answer_api_error(_: Request, error: Exception) -> Response:
-    """Turn an `ApiError` raised by an endpoint into its answer."""
-    assert isinstance(error, ApiError)
-    return error_answer(error)
+def bad_cursor(_: Exception | None = None) -> ApiError:
+    """Return the error for a cursor that was never given out."""
+    return ApiError(400, "bad_cursor", "There is no such place to go on from.", hint="Begin at the first page again.")
 
 
 # From the particular to the general; the text of an `UnknownSessionError` and the like is the session's id.
@@ -56,6 +60,7 @@ _REFUSALS: Final[dict[type[Exception], Callable[[Exception], ApiError]]] = {
     DeletedSessionError: lambda error: ApiError(
         410, "deleted_session", f"Session {error} was deleted here.", hint="Only a restore brings it back."
     ),
+    BadCursorError: bad_cursor,
     OverflowError: lambda error: ApiError(
         400, "number_too_large", f"A number in it is too large: {error}.", hint="Numbers have at most 64 bits."
     ),

@@ -16,9 +16,8 @@ import uvicorn
 from starlette.applications import Starlette
 
 from exporter.errors import ExporterError, SettingsError
-from exporter.missioncontrol.http.connection import ClientConnection
+from exporter.missioncontrol.http.connection import ClientConnection, tells_users
 from exporter.missioncontrol.http.login import PATH, Login
-from exporter.missioncontrol.http.peer import tells_users
 from exporter.missioncontrol.receiver import Receiver
 
 _PORTS_TRIED: Final = 64

@@ -13,8 +13,7 @@ from starlette.routing import Route
 from exporter.core.events.envelope import REFUSALS
 from exporter.missioncontrol.http.guard import HOLDER
 from exporter.missioncontrol.http.query_params import STATES
-from exporter.missioncontrol.http.request_body import ENCODINGS
-from exporter.missioncontrol.http.request_intake import DECLARATION
+from exporter.missioncontrol.http.request_intake import DECLARATION, ENCODINGS
 from exporter.missioncontrol.http.responses import ApiError, json_answer
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.receiver import Receiver, receiver_of

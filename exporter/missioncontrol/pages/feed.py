@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from exporter.missioncontrol.http.search_api import read_counts, read_notifications
 from exporter.missioncontrol.pages.formats import FilterLink, address
-from exporter.missioncontrol.pages.page import page
+from exporter.missioncontrol.pages.rendering import page
 
 _SHOWN: Final = 100
 _TYPES_MAX: Final = 20

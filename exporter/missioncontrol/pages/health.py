@@ -6,7 +6,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from exporter.missioncontrol.pages.page import page
+from exporter.missioncontrol.pages.rendering import page
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.amounts import amount
