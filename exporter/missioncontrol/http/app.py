@@ -74,18 +74,12 @@ def create_app(
     In process the token is asked for only when there is one; `server.serve_http` adds the rules for the network.
     """
     receiver = Receiver(store, redactor, **options)
-    login = Login(token, receiver.find_holder, partial(_is_in_force, store))
+    login = Login(token or None, receiver.find_holder, partial(_is_in_force, store))
     app = Starlette(
         routes=[*upload_api.ROUTES, *read_api.ROUTES, *search_api.ROUTES, *_PAGES],
         middleware=[
             Middleware(_FinishAnswers, counters=receiver.counters, store=store.do(identity)),
-            Middleware(
-                Guard,
-                token=token,
-                trusted_hosts=tuple(trusted_hosts),
-                find_holder=receiver.find_holder,
-                login=login,
-            ),
+            Middleware(Guard, login=login, trusted_hosts=tuple(trusted_hosts)),
         ],
         exception_handlers={ApiError: _answer_api_error, HTTPException: _answer_http_error},
         lifespan=_live,

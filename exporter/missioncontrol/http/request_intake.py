@@ -35,8 +35,8 @@ class MemoryBudget:
     """Limits the memory of all bodies together, from their first byte until their events are stored."""
 
     def __init__(self, bytes_max: int) -> None:
-        self._left = bytes_max
-        self._lock = threading.Lock()
+        self.bytes_left = bytes_max
+        self.lock = threading.Lock()
         self.unpacking = asyncio.Lock()
         """Only one body is unpacked in a thread at a time, so that several bombs cost the memory of one."""
 
@@ -47,35 +47,24 @@ class MemoryBudget:
         try:
             yield reservation
         finally:
-            reservation.give_back(reservation.size_bytes)
-
-    def change(self, size: int) -> None:
-        """Reserve memory, or return it where `size` is negative; raise `ApiError` 503 when there is not enough."""
-        with self._lock:
-            if size > self._left:
-                raise ApiError(
-                    503, "busy", "Too much arrives at once.", hint="Send it again later.", headers={"Retry-After": "1"}
-                )
-            self._left -= size
+            reservation.take(-reservation.size_bytes)
 
 
 class Reservation:
     """The memory that one request has reserved; to be used from one thread at a time."""
 
-    def __init__(self, memory: MemoryBudget) -> None:
-        self._memory = memory
-        self.unpacking = memory.unpacking
+    def __init__(self, budget: MemoryBudget) -> None:
+        self.budget = budget
         self.size_bytes = 0
 
     def take(self, size: int) -> None:
-        """Reserve memory, or raise `ApiError` 503."""
-        self._memory.change(size)
+        """Reserve memory, or return it where `size` is negative; raise `ApiError` 503 when there is not enough."""
+        with self.budget.lock:
+            if size > self.budget.bytes_left:
+                headers = {"Retry-After": "1"}
+                raise ApiError(503, "busy", "Too much arrives at once.", hint="Send it again later.", headers=headers)
+            self.budget.bytes_left -= size
         self.size_bytes += size
-
-    def give_back(self, size: int) -> None:
-        """Return some of it."""
-        self._memory.change(-size)
-        self.size_bytes -= size
 
 
 class _Unpacker(Protocol):
@@ -99,10 +88,10 @@ async def read_body(request: Request, size_max: int, reservation: Reservation) -
         case "zstd":
             body = _unpack_whole(received, min(size_max, _UNPACKED_INLINE_BYTES_MAX), reservation)
             if body is None:
-                async with reservation.unpacking:
+                async with reservation.budget.unpacking:
                     body = await asyncio.to_thread(_unpack_zstd, received, size_max, reservation)
         case "gzip" | "x-gzip":
-            async with reservation.unpacking:
+            async with reservation.budget.unpacking:
                 body = await asyncio.to_thread(_unpack_gzip, received, size_max, reservation)
         case _:
             raise ApiError(
@@ -112,7 +101,7 @@ async def read_body(request: Request, size_max: int, reservation: Reservation) -
                 hint="Send zstd, gzip or identity.",
                 headers={"Accept-Encoding": ", ".join(ENCODINGS)},
             )
-    reservation.give_back(len(received))
+    reservation.take(-len(received))
     return body
 
 
@@ -153,7 +142,7 @@ def _unpack_whole(packed: bytes, size_max: int, reservation: Reservation) -> byt
         unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
         return unpacker.decompress(packed, allow_extra_data=False)
     except zstandard.ZstdError:
-        reservation.give_back(max(0, size))
+        reservation.take(-max(0, size))
         return None
 
 
@@ -208,9 +197,8 @@ def _broken(why: str) -> ApiError:
 
 
 def _too_large(size_max: int) -> ApiError:
-    return ApiError(
-        413, "too_large", f"The body is larger than {size_max} bytes.", hint="Send fewer events in one request."
-    )
+    message = f"The body is larger than {size_max} bytes."
+    return ApiError(413, "too_large", message, hint="Send fewer events in one request.")
 
 
 DECLARATION: Final = "session-exporter"
@@ -284,10 +272,10 @@ class RequestIntake:
         with self._memory.reserve() as reservation:
             body = await read_body(request, self._limits.body_bytes, reservation)
             if declared and len(body) <= _INLINE_BYTES_MAX:
-                batch = self._sort_out(body, None)
+                batch = self._sort_out(body, declared)
             else:
-                thread, redact = (self._sorting, None) if declared else (self._redacting, self._redact)
-                batch = await asyncio.get_running_loop().run_in_executor(thread, self._sort_out, body, redact)
+                thread = self._sorting if declared else self._redacting
+                batch = await asyncio.get_running_loop().run_in_executor(thread, self._sort_out, body, declared)
             del body  # what of it is stored is in the batch
             yield self._counted(batch)
 
@@ -303,32 +291,22 @@ class RequestIntake:
         self._counters.masked += sum(bool(event.rules) for event in batch.durable)
         return batch
 
-    def _sort_out(self, body: bytes, redact: RedactEvent | None) -> Batch:
+    def _sort_out(self, body: bytes, declared: bool) -> Batch:
         try:
             found = read_elements(body, self._limits.events)
         except BadBodyError as error:
-            raise ApiError(
-                400, "bad_body", f"The body cannot be read: {error}.", hint='Send {"events":[…]} as JSON.'
-            ) from error
+            message = f"The body cannot be read: {error}."
+            raise ApiError(400, "bad_body", message, hint='Send {"events":[…]} as JSON.') from error
         except TooManyError as error:
-            raise ApiError(
-                413,
-                "too_many_events",
-                f"The body names more than {error.count_max} events; no more are taken at once.",
-                hint="Send fewer events in one request.",
-            ) from error
-        made_safe = None if redact is None else _without_secrets(redact, self._counters)
-        return sort_out(found, event_bytes_max=self._limits.event_bytes, redact=made_safe)
+            message = f"The body names more than {error.count_max} events; no more are taken at once."
+            raise ApiError(413, "too_many_events", message, hint="Send fewer events in one request.") from error
+        masked = None if declared else self._masked
+        return sort_out(found, event_bytes_max=self._limits.event_bytes, redact=masked)
 
-
-def _without_secrets(
-    redact: RedactEvent, counters: Counters
-) -> Callable[[bytes], tuple[bytes, tuple[str, ...]] | None]:
-    def apply(raw: bytes) -> tuple[bytes, tuple[str, ...]] | None:
-        outcome = redact(raw)
+    def _masked(self, raw: bytes) -> tuple[bytes, tuple[str, ...]] | None:
+        assert self._redact is not None
+        outcome = self._redact(raw)
         if isinstance(outcome, Refused):
-            counters.refused += 1
+            self._counters.refused += 1
             return None
         return (outcome.line, outcome.rules or (_NAMELESS,)) if isinstance(outcome, Masked) else (outcome, ())
-
-    return apply
