@@ -6,7 +6,7 @@ events are dropped for a slow subscriber.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,16 +22,49 @@ _PARTS_MAX: Final = 12
 Data = dict[str, Any]
 
 
+_QUESTIONS: Final = {
+    "user_input": ("choices", "question", "message"),
+    "exit_plan_mode": ("actions", "summary", "planContent"),
+}
+"""Where the choices are, and the fields of which the first that is a text is the question."""
+_PERMISSIONS: Final = {
+    "shell": ("Run", "fullCommandText", "command"),
+    "write": ("Write", "fileName", "path", "resolvedPath"),
+    "read": ("Read", "path", "resolvedPath"),
+    "url": ("Fetch", "url"),
+    "mcp": ("Use the tool", "toolTitle", "toolName"),
+    "memory": ("Remember", "fact", "subject"),
+    "custom-tool": ("Use the tool", "toolName"),
+    "hook": ("Use the tool", "toolName"),
+    "extension-management": ("the extension", "extensionName"),
+    "workflow": ("Run the workflow", "name"),
+}
+"""By the kind of a permission: what is asked for, and the fields of which the first that is a text says of what."""
+
+
 def words(event_type: str, data: Data) -> str:
     """Return what an event of a type in `ASKING` requests; empty when it does not say."""
-    return _WORDS[event_type.partition(".")[0]](data)
+    name = event_type.partition(".")[0]
+    if name == "permission":
+        return _permission(data)
+    if name == "elicitation":
+        fields = _object(_object(data.get("requestedSchema")).get("properties"))
+        return _joined(_text(data, "message"), _listed(fields), _text(data, "url"))
+    choices, *names = _QUESTIONS[name]
+    listed = data.get(choices)
+    return _joined(_text(data, *names), _listed(listed if isinstance(listed, list) else []))
 
 
 def _permission(data: Data) -> str:
     request = _object(data.get("permissionRequest")) or _object(data.get("promptRequest"))
     kind = _text(request, "kind")
-    tell = _PERMISSIONS.get(kind)
-    asked = tell(request) if tell is not None else ""
+    verb, *names = _PERMISSIONS.get(kind, ("",))
+    what = _text(request, *names)
+    if kind == "mcp" and (server := _text(request, "serverName")):
+        what += f" of {server}"
+    elif kind == "extension-management":
+        verb = f"{(_text(request, 'operation') or 'change').capitalize()} {verb}"
+    asked = f"{verb} {what}" if what else ""
     if not asked:
         what = _text(request, "fullCommandText", "fileName", "path", "url", "toolName", "name", "operation")
         asked = ": ".join(part for part in (kind, what) if part)
@@ -39,64 +72,9 @@ def _permission(data: Data) -> str:
     return _joined(asked, _text(request, "intention", "hookMessage", "reason"), outside, _text(request, "warning"))
 
 
-def _shell(request: Data) -> str:
-    return _after("Run", _text(request, "fullCommandText", "command"))
-
-
-def _mcp(request: Data) -> str:
-    server = _text(request, "serverName")
-    return _after("Use the tool", _text(request, "toolTitle", "toolName") + (f" of {server}" if server else ""))
-
-
-def _extension(request: Data) -> str:
-    verb = (_text(request, "operation") or "change").capitalize()
-    return _after(f"{verb} the extension", _text(request, "extensionName"))
-
-
-_PERMISSIONS: Final[dict[str, Callable[[Data], str]]] = {
-    "shell": _shell,
-    "write": lambda request: _after("Write", _text(request, "fileName", "path", "resolvedPath")),
-    "read": lambda request: _after("Read", _text(request, "path", "resolvedPath")),
-    "url": lambda request: _after("Fetch", _text(request, "url")),
-    "mcp": _mcp,
-    "memory": lambda request: _after("Remember", _text(request, "fact", "subject")),
-    "custom-tool": lambda request: _after("Use the tool", _text(request, "toolName")),
-    "hook": lambda request: _after("Use the tool", _text(request, "toolName")),
-    "extension-management": _extension,
-    "workflow": lambda request: _after("Run the workflow", _text(request, "name")),
-}
-
-
-def _question(data: Data) -> str:
-    choices = data.get("choices")
-    return _joined(_text(data, "question", "message"), _listed(choices if isinstance(choices, list) else []))
-
-
-def _form(data: Data) -> str:
-    fields = _object(_object(data.get("requestedSchema")).get("properties"))
-    return _joined(_text(data, "message"), _listed(fields), _text(data, "url"))
-
-
-def _plan(data: Data) -> str:
-    actions = data.get("actions")
-    return _joined(_text(data, "summary", "planContent"), _listed(actions if isinstance(actions, list) else []))
-
-
-_WORDS: Final[dict[str, Callable[[Data], str]]] = {
-    "permission": _permission,
-    "user_input": _question,
-    "elicitation": _form,
-    "exit_plan_mode": _plan,
-}
-
-
 def _listed(values: Iterable[object]) -> str:
     names = [value[:_PART_LENGTH_MAX] for value in values if isinstance(value, str) and value.strip()]
     return " / ".join(names[:_PARTS_MAX])
-
-
-def _after(verb: str, what: str) -> str:
-    return f"{verb} {what}" if what else ""
 
 
 def _joined(*parts: str) -> str:
