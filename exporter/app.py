@@ -58,10 +58,10 @@ def build(
 
 def _serving(running: "RunningExporter", settings: "Settings", port: int | None = None) -> "Serving":
     async def open_page(receiver: Any) -> Any:
-        from exporter.missioncontrol.opening import open_page
+        from exporter.missioncontrol.http.server import serve_http
 
         chosen = settings.port if port is None else port
-        return await open_page(receiver, chosen, explicit_port=port is not None)
+        return await serve_http(receiver, "127.0.0.1", chosen, explicit_port=port is not None)
 
     return running.serving(Path(settings.state_dir), open_page)
 

@@ -35,14 +35,30 @@ def peer_of(client: Address | None, server: Address | None, *, own_uid: int | No
     """
     if client is None or server is None or client[1] is None or server[1] is None:
         return "remote"
-    try:
-        if not ipaddress.ip_address(client[0]).is_loopback:
-            return "remote"
-    except ValueError:
+    if not is_loopback(client[0]):
         return "remote"
     if not tells_users():
         return "unknown"
     return "same" if _user_of(client, server) == (os.getuid() if own_uid is None else own_uid) else "other"
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach the address."""
+    ip = _ip(host)
+    return host == "localhost" or (ip is not None and ip.is_loopback)
+
+
+def is_any(host: str) -> bool:
+    """Tell whether it stands for all addresses of this machine, as 0.0.0.0 does."""
+    ip = _ip(host)
+    return ip is not None and ip.is_unspecified
+
+
+def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
 
 
 def tells_users() -> bool:

@@ -3,7 +3,6 @@
 Also how a session is forgotten for good: a page that says what is deleted, and the button on it.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -19,7 +18,7 @@ from exporter.missioncontrol.pages.rendering import is_fragment, page
 from exporter.missioncontrol.pages.sessions import find
 from exporter.missioncontrol.pages.timeline import windows
 from exporter.missioncontrol.pages.timeline.entry import Entry, day_of, mark_bars, mark_days
-from exporter.missioncontrol.pages.timeline.teller import STOP_TYPES, next_stop, tell
+from exporter.missioncontrol.pages.timeline.teller import STOP_TYPES, Teller, next_stop
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.agent_tree import tree as tree_of
@@ -31,19 +30,20 @@ _FOUND_MAX: Final = 50
 _PLACES: Final = ("at", "from", "before", "after", "edge")
 
 
-@dataclass(frozen=True, slots=True)
 class _Asked:
     """What the request wants to see."""
 
-    session_id: str
-    agent: str | None
-    is_main: bool
-    everything: bool
-    model_only: bool
-    place: tuple[str, str] | None
-    limit: int
-    is_part: bool
-    is_side: bool
+    def __init__(self, request: Request) -> None:
+        query = request.query_params
+        self.session_id = checked_id(request.path_params["id"])
+        self.agent = query.get("agent") or None
+        self.is_main = query.get("main") == "1"
+        self.everything = query.get("all") == "1"
+        self.model_only = query.get("model") == "1"
+        self.place = next(((name, query[name]) for name in _PLACES if query.get(name)), None)
+        self.limit = 1 if query.get("few") == "1" else _WINDOW
+        self.is_part = is_fragment(request)
+        self.is_side = self.is_part and query.get("side") == "1"
 
     @property
     def event(self) -> str | None:
@@ -67,7 +67,7 @@ class _Asked:
 
 async def session_page(request: Request) -> Response:
     """Show a session, or for the script a part of it."""
-    asked, receiver = _asked(request), receiver_of(request)
+    asked, receiver = _Asked(request), receiver_of(request)
     waits = [wait for wait in receiver.waiting.all() if wait.session == asked.session_id]
     try:
         values = await receiver.read(lambda database: _values(database, asked, receiver.project))
@@ -86,21 +86,6 @@ async def session_page(request: Request) -> Response:
         waits=waits,
         words=request.query_params.get("q", ""),
         found=None if asked.is_part else await find(request, asked.session_id, _FOUND_MAX),
-    )
-
-
-def _asked(request: Request) -> _Asked:
-    query = request.query_params
-    return _Asked(
-        session_id=checked_id(request.path_params["id"]),
-        agent=query.get("agent") or None,
-        is_main=query.get("main") == "1",
-        everything=query.get("all") == "1",
-        model_only=query.get("model") == "1",
-        place=next(((name, query[name]) for name in _PLACES if query.get(name)), None),
-        limit=1 if query.get("few") == "1" else _WINDOW,
-        is_part=is_fragment(request),
-        is_side=is_fragment(request) and query.get("side") == "1",
     )
 
 
@@ -163,7 +148,7 @@ def _entries(
     rows, taken_back = window.rows, windows.rewinds_within(rewinds, window)
     model_only = asked.model_only and project is not None
     everything = asked.everything or model_only
-    entries = tell(rows, ends=window.ends, everything=everything, taken_back=taken_back, project=project)
+    entries = Teller(everything, project).tell(rows, taken_back, window.ends)
     seen = _given_to_model(rows, project)
     for entry in entries:
         if entry.type == "system.notification" and project is not None and entry.id not in seen:
@@ -172,7 +157,7 @@ def _entries(
         entries = [entry for entry in entries if not entry.ids or not seen.isdisjoint(entry.ids)]
     if asked.event is None or any(asked.event in entry.ids for entry in entries):
         return entries, False
-    return tell(rows, ends=window.ends, everything=True, taken_back=taken_back), True
+    return Teller(everything=True).tell(rows, taken_back, window.ends), True
 
 
 def _given_to_model(rows: list[windows.TimelineRow], project: ProjectEvent | None) -> set[str]:

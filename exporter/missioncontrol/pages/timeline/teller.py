@@ -57,32 +57,17 @@ ENDS: Final = (TOOL_END, "assistant.turn_start", "assistant.turn_end", "session.
 """What ends a call or a turn, or is told with it; an agent's next turn ends the one before."""
 
 
-def tell(
-    rows: Iterable[TimelineRow],
-    *,
-    ends: Iterable[TimelineRow] = (),
-    everything: bool = False,
-    taken_back: Iterable[Rewind] = (),
-    project: ProjectEvent | None = None,
-) -> list[Entry]:
-    """Return the entries of these events, in file order, with marks where events were taken back.
-
-    `ends` are those, further on, of calls that began here.
-    With `project`, what it says is not for a screen, and for which there are no words here, is for machines too.
-    """
-    teller = Teller(everything, project)
-    teller.tell(rows, taken_back)
-    teller.finish(ends)
-    return teller.entries
-
-
 def _rewound(rewind: Rewind) -> Entry:
     title = f"{counted(rewind.count, 'event')} {'were' if rewind.count != 1 else 'was'} rewound"
     return Entry("mark", f"rewind-{rewind.at}", rewind.at, None, rewind.place, "rewind", title, ids=[])
 
 
 class Teller:
-    """Takes events one by one and keeps what is still open."""
+    """Makes entries of events one by one and keeps what is still open.
+
+    With `everything` events for machines have entries too. With `project`, an event is for machines if it is not for a
+    screen and there are no words for it here.
+    """
 
     def __init__(self, everything: bool = False, project: ProjectEvent | None = None) -> None:
         self.entries: list[Entry] = []
@@ -91,8 +76,13 @@ class Teller:
         self._calls: dict[str, Entry] = {}
         self._turns: dict[str | None, Entry] = {}
 
-    def tell(self, rows: Iterable[TimelineRow], taken_back: Iterable[Rewind] = ()) -> None:
-        """Take the events of a run, with marks where events were taken back."""
+    def tell(
+        self, rows: Iterable[TimelineRow], taken_back: Iterable[Rewind] = (), ends: Iterable[TimelineRow] = ()
+    ) -> list[Entry]:
+        """Return the entries of these events, in file order, with marks where events were taken back.
+
+        `ends` are those, further on, of calls that began here.
+        """
         waiting = list(taken_back)
         for row in rows:
             while waiting and waiting[0].place <= row.place:
@@ -100,6 +90,8 @@ class Teller:
             if (entry := self._entry(row, data_of(row.envelope))) is not None:
                 self.entries.append(entry)
         self.entries += (_rewound(rewind) for rewind in waiting)
+        self.finish(ends)
+        return self.entries
 
     def finish(self, later: Iterable[TimelineRow]) -> set[str]:
         """Give what is still open its end, if it is among later events; return the ids of the ends of calls."""

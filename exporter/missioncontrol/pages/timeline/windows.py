@@ -22,6 +22,10 @@ _LARGE_BYTES_MAX: Final = 64 << 10
 """How much of an event that is kept apart is read for a window; of more the beginning is shown."""
 
 
+_Stored = tuple[int, int, str | None, bytes, bytes | None]
+"""What is stored of an event: its place and number, its agent, its body and the cuts in it."""
+
+
 class TimelineRow(NamedTuple):
     """One event at its place in the session, as one of the agent that it belongs to."""
 
@@ -108,7 +112,7 @@ def read_window(
 
 def _found(
     database: Database, edge: EventPlace, condition: str, values: Iterable[str], limit: int, is_back: bool
-) -> Iterable[tuple[int, int, str | None, bytes, bytes | None]]:
+) -> Iterable[_Stored]:
     """Return what is stored of the shown events behind a place, or before it, the nearest first."""
     comparison, order = ("<", " DESC") if is_back else (">", "")
     return database.execute(
@@ -121,7 +125,7 @@ def _found(
 
 def _rows(
     database: Database,
-    found: Iterable[tuple[int, int, str | None, bytes, bytes | None]],
+    found: Iterable[_Stored],
     limit: int,
     hints: frozenset[str],
 ) -> tuple[list[TimelineRow], tuple[int, int] | None]:
