@@ -64,9 +64,10 @@ async def _following(
     from exporter.state.lock import owned
 
     async def open_chosen(receiver: Any) -> Any:
-        from exporter.missioncontrol.opening import open_page
+        from exporter.missioncontrol.http.server import serve_http
 
-        return await open_page(receiver, settings.port if port is None else port, explicit_port=port is not None)
+        chosen = settings.port if port is None else port
+        return await serve_http(receiver, "127.0.0.1", chosen, explicit_port=port is not None)
 
     leave_no_core()
     with owned(Path(settings.state_dir)):

@@ -7,7 +7,7 @@ import msgspec
 
 from exporter.core.events.envelope import Envelope, decode, read_object
 from exporter.missioncontrol.ingest.agent_attribution import as_of
-from exporter.missioncontrol.live.wait_text import ASKING, NOTIFICATION_TAG, words
+from exporter.missioncontrol.live.waiting import ASKING, NOTIFICATION_TAG, words
 from exporter.missioncontrol.store.payloads import whole
 from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.queries import decode_cursor, encode_cursor, title, where
