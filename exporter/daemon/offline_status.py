@@ -86,9 +86,8 @@ def _sink(
 ) -> SinkStatus:
     sink_id = store.sink_id(name, url)
     events, size, is_estimate = _owed(files, store.marks(sink_id))
-    sums_wait = any(
-        one.bodies or (one.state is not None and waits(one.state)) for one in store.pending_metrics(sink_id, 1)
-    )
+    pending = store.pending_metrics(sink_id, 1)
+    sums_wait = any(one.bodies or (one.state is not None and waits(one.state)) for one in pending)
     quarantined = kept.count(sink=name)
     error = store.fact(last_error_name(sink_id)) or None
     return SinkStatus(

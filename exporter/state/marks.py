@@ -1,4 +1,4 @@
-"""What every sink has of every session: the mark, the delivered ids with their hashes, counts of redactions and metrics.
+"""What every sink has of every session: the mark, the delivered ids with their hashes, and counts.
 
 A mark and the delivered ids that lead to it change in one transaction. After kill -9 the file holds the old or the
 new state, never a mixture; after a power loss it may hold an older one, so events are sent again and none is lost.

@@ -152,9 +152,8 @@ class Quarantine:
         if numbers is None:
             rows, _ = self._run(f"{_ENTRIES} ORDER BY n")
         else:
-            rows = [
-                row for number in sorted(set(numbers)) for row in self._run(f"{_ENTRIES} WHERE n = ?", (number,))[0]
-            ]
+            found = (self._run(f"{_ENTRIES} WHERE n = ?", (number,))[0] for number in sorted(set(numbers)))
+            rows = [row for some in found for row in some]
         return [Quarantined(*row) for row in rows]
 
     def entries_without_sink(self) -> list[Quarantined]:

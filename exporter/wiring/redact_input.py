@@ -32,7 +32,7 @@ _FIRST_LINES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result for the lines `first` to `last` (from 1): the output and the findings by line, or why it is refused."""
+    """The result for the lines `first` to `last` (from 1): output and findings by line, or why it is refused."""
 
     first: int
     last: int
