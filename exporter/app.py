@@ -219,13 +219,13 @@ async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict
     from exporter.daemon.control_socket import ask_daemon
     from exporter.doctor.doctor import doctor as examine
     from exporter.wiring.doctor_facts import facts_of
-    from exporter.wiring.redactor import make_redaction_without_key
+    from exporter.wiring.redactor import make_redaction
 
     status = None
     with suppress(OSError, TimeoutError, ExporterError):  # a daemon that does not answer is what the checks find out
         async with asyncio.timeout(_STATUS_SECONDS):
             status = await ask_daemon(Path(loaded.settings.state_dir), {"do": "status"}, lambda _: None)
-    mask = make_redaction_without_key(loaded.settings).text
+    mask = make_redaction(loaded.settings, with_key=False).text
     return await examine(facts_of(loaded, status, mask), schema=schema, bundle=bundle)
 
 

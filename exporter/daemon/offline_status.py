@@ -9,7 +9,6 @@ from exporter.core.delivery.position import FOLLOWING, Identity, Mark
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE, last_error_name
 from exporter.state.marks import MarkStore
-from exporter.state.pending_metrics import waiting
 from exporter.state.quarantine import Quarantine
 from exporter.status import DaemonStatus, SinkStatus, SourceStatus, StatusReport
 
@@ -87,7 +86,8 @@ def _sink(
 ) -> SinkStatus:
     sink_id = store.sink_id(name, url)
     events, size, is_estimate = _owed(files, store.marks(sink_id))
-    sums_wait = any(one.bodies or (one.state is not None and waits(one.state)) for one in waiting(store, sink_id, 1))
+    pending = store.pending_metrics(sink_id, 1)
+    sums_wait = any(one.bodies or (one.state is not None and waits(one.state)) for one in pending)
     quarantined = kept.count(sink=name)
     error = store.fact(last_error_name(sink_id)) or None
     return SinkStatus(

@@ -17,7 +17,6 @@ from exporter.core.delivery.verdict import Later, Unauthorized
 from exporter.pipeline.feed import FeedSums
 from exporter.pipeline.sink_state import SinkState
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
-from exporter.state.pending_metrics import sum_up, waiting
 from exporter.state.quarantine import QuarantineFullError
 
 _SEGMENTS_MAX: Final = 64
@@ -114,12 +113,12 @@ class MetricSender(FeedSums):
         for stream, sums in list(self._sums.items()):
             while points := sums.points(until_ns):
                 # Before anything is added, and before it is sent: a crash repeats exactly these points.
-                sum_up(sink_state.store, sink_state.sink_id, stream, sums.state(), 0)
+                sink_state.store.sum_up(sink_state.sink_id, stream, sums.state(), 0)
                 if not await self._send(sink_state, stream, points) or self._lost_store(sink_state):
                     self._counted.set()
                     return False
                 sums.accepted()
-                sum_up(sink_state.store, sink_state.sink_id, stream, sums.state(), 0)
+                sink_state.store.sum_up(sink_state.sink_id, stream, sums.state(), 0)
             if sums.waits:
                 self._counted.set()
         return True
@@ -135,14 +134,14 @@ class MetricSender(FeedSums):
     def _add_up(self, sink_state: SinkState) -> bool:
         """Add up some of what was counted, not all at once for the memory's sake; return whether there was any."""
         some = False
-        for one in waiting(sink_state.store, sink_state.sink_id, _SEGMENTS_MAX):
+        for one in sink_state.store.pending_metrics(sink_state.sink_id, _SEGMENTS_MAX):
             sums = self._sums.get(one.stream)
             if sums is None:
                 sums = self._sums[one.stream] = self._make(one.state)
             if one.bodies:
                 some = True
                 sums.add(one.bodies)
-                sum_up(sink_state.store, sink_state.sink_id, one.stream, sums.state(), one.until)
+                sink_state.store.sum_up(sink_state.sink_id, one.stream, sums.state(), one.until)
         return some
 
     async def _send(self, sink_state: SinkState, stream: str, points: list[bytes]) -> bool:

@@ -385,7 +385,7 @@ async def test_what_a_host_logs_goes_to_the_endpoints_that_may_have_texts(
         return found
 
     monkeypatch.setattr(host, "answer", with_logs)
-    monkeypatch.setattr("exporter.wiring.host_logs.PAUSE_SECONDS", (0.01, 0.01))
+    monkeypatch.setattr("exporter.wiring.telemetry.PAUSE_SECONDS", (0.01, 0.01))
     with Receiver() as receiver:
         receiver.plan(Reply(status=503))
         otel = {"default": Otel(endpoint=receiver.url, signals=("logs",), content=content)}

@@ -80,7 +80,7 @@ class Parts:
     @contextmanager
     def locked_store(self) -> Iterator[None]:
         """Let nothing be written to the marks, as on a disk that is full."""
-        self.store.rows("PRAGMA busy_timeout = 0")
+        self.store._run("PRAGMA busy_timeout = 0")
         other = sqlite3.connect(self.marks_path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         try:
