@@ -179,7 +179,7 @@ def _sink_states(
     together = [one.feed for one, _ in made if one.sink.gathering is None]
     readers = {id(feed.reads_with) for feed in together}
     for feed in together:
-        feed.share(len(readers) > 1)
+        feed.reads_with.shared = len(readers) > 1
     return made
 
 
