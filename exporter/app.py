@@ -6,7 +6,7 @@ Parts are imported where they are used, so that a command pays only for its own.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from config.load import Loaded
     from config.settings import Settings
     from exporter.daemon.running import Redactors, RunningExporter
-    from exporter.daemon.serving import Serving
     from exporter.missioncontrol.http.server import Certificate
     from exporter.state.redaction_counts import RedactionCounts
     from exporter.wiring.redact_input import Format, Outcome
@@ -56,7 +55,9 @@ def build(
     return join(settings, say, redaction or make_redaction(settings), local=local, session_ids=session_ids)
 
 
-def _serving(running: "RunningExporter", settings: "Settings", port: int | None = None) -> "Serving":
+def _serving(
+    running: "RunningExporter", settings: "Settings", port: int | None = None
+) -> AbstractAsyncContextManager[None]:
     async def open_page(receiver: Any) -> Any:
         from exporter.missioncontrol.opening import open_page
 

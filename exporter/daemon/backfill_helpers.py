@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -129,12 +130,10 @@ async def _answer_all(connection: Connection, make: "Callable[[], RunningExporte
 
 
 async def _answer(running: "RunningExporter", connection: Connection, session: str, request: dict[str, Any]) -> None:
-    def tell(answer: dict[str, Any] | None) -> None:
-        connection.send((session, answer))
+    def tell(progress: dict[str, Any]) -> None:
+        connection.send((session, {"progress": progress}))
 
-    try:
-        answer = await running.answers().answer(request, lambda progress: tell({"progress": progress}))
-    except Exception:  # the session is gone on with by who gave it to us, and what is wrong will show there
-        tell(None)
-    else:
-        tell(answer)
+    answer: dict[str, Any] | None = None
+    with suppress(Exception):  # who gave us the session goes on with it, and finds the error there
+        answer = await running.answers().answer(request, tell)
+    connection.send((session, answer))

@@ -1,6 +1,6 @@
 """What a daemon answers to a request of the command line, over the control socket or in the same process."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,11 @@ from exporter.core.delivery.position import DELETED_THERE
 from exporter.core.delivery.segment import Unsendable
 from exporter.core.delivery.verdict import Later, Verdict
 from exporter.core.events.envelope import Envelope, decode, is_utf8
-from exporter.core.events.redaction import Masked, RedactEvent, Refused
+from exporter.core.events.redaction import Masked, Refused
 from exporter.core.names import leaving, names_of
 from exporter.daemon.backfill import Progress, backfill, history_notes, would_send
-from exporter.daemon.daemon import Daemon
 from exporter.daemon.quarantine_replay import replay_event, replay_records
-from exporter.daemon.session_list import iso, session_object
-from exporter.daemon.status_report import events_between, status_of
+from exporter.daemon.status_report import described, events_after, iso, status_of
 from exporter.daemon.verify import ended, verify
 from exporter.errors import Exit, UsageError
 from exporter.pipeline.sink_workers import SinkWorkers
@@ -27,28 +25,15 @@ from exporter.status import DELETED, DIFFERENT
 
 if TYPE_CHECKING:
     from exporter.daemon.backfill_helpers import Helpers
+    from exporter.daemon.running import RunningExporter
 
 
 class ControlRequests:
     """Answers requests; each is a mapping with `do`, as the control socket carries it."""
 
-    def __init__(
-        self,
-        daemon: Daemon,
-        redact: RedactEvent,
-        redact_text: Callable[[str], str],
-        *,
-        line_bytes_max: int,
-        host: str | None,
-        url: Callable[[], str | None],
-        helpers: "Helpers | None" = None,
-    ) -> None:
-        self._daemon = daemon
-        self._redact = redact
-        self._redact_text = redact_text
-        self._line_bytes_max = line_bytes_max
-        self._host = host
-        self._url = url
+    def __init__(self, running: "RunningExporter", helpers: "Helpers | None" = None) -> None:
+        self._running = running
+        self._daemon = running.daemon
         self._helpers = helpers
 
     async def answer(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
@@ -76,7 +61,7 @@ class ControlRequests:
             case "quarantine_drop":
                 return self._drop([int(number) for number in request["numbers"]])
             case "url":
-                return {"url": self._url(), **self._ready()}
+                return {"url": self._running.address(), **self._ready()}
             case unknown:
                 raise UsageError(f"this exporter cannot do {unknown!r}", hint="are both of the same version?")
 
@@ -95,27 +80,23 @@ class ControlRequests:
         return [file for file in self._daemon.files.values() if file.identity is not None]
 
     def _described(self, file: SessionFile) -> dict[str, Any]:
-        described = session_object(
-            file.directory, self._redact_text, self._line_bytes_max, self._host, file.begins
-        ) or {"id": file.session, "events": 0}
-        if file.is_journal:
-            described["source"] = "journal"
+        running = self._running
+        session = described(file, running.redaction.text, running.line_bytes_max, running.host)
         sinks = []
         for run in self._daemon.runs:
             lane = run.lanes.get(file.session)
             mark = lane.mark if lane else run.sink_state.store.mark(file.session, run.sink_state.sink_id)
             masked = run.sink_state.store.masked_in_all(file.session, run.sink_state.sink_id)
-            described["masked"] = max(int(described.get("masked") or 0), masked)
+            session["masked"] = max(int(session.get("masked") or 0), masked)
             delivered = mark.delivered if mark else 0
             kept = len(run.sink_state.quarantine.ids(file.session, run.name))
-            lag = max(0, int(described["events"]) - delivered - kept)
+            lag = max(0, int(session["events"]) - delivered - kept)
             if not run.sink_state.feed.holds_events or file.is_journal:  # whose front may be cut off
-                lag = events_between(file, lane.position.offset if lane else mark.position.offset if mark else 0)
-            if mark is not None and mark.state == DELETED_THERE:
-                sinks.append({"name": run.name, "delivered": delivered, "lag_events": 0, "state": DELETED})
-                continue
-            sinks.append({"name": run.name, "delivered": delivered, "lag_events": lag})
-        return {**described, "sinks": sinks}
+                lag = events_after(file, lane.position.offset if lane else mark.position.offset if mark else 0)
+            deleted = mark is not None and mark.state == DELETED_THERE
+            sink = {"name": run.name, "delivered": delivered, "lag_events": 0 if deleted else lag}
+            sinks.append({**sink, "state": DELETED} if deleted else sink)
+        return {**session, "sinks": sinks}
 
     def _session(self, session: str) -> dict[str, Any]:
         file = self._daemon.files.get(session)
@@ -229,7 +210,7 @@ class ControlRequests:
 
     def _presentable(self, raw: bytes) -> bytes | None:
         """Return the event as it may be shown, None unless the redactor vouches for it."""
-        shown = self._redact(raw)
+        shown = self._running.redaction.event(raw)
         if isinstance(shown, Refused):
             return None
         return shown.line if isinstance(shown, Masked) else shown

@@ -15,7 +15,8 @@ from exporter.status import DaemonStatus, SinkStatus, SourceStatus, StatusReport
 
 GUESSED_EVENT_BYTES: Final = 1_800
 """What an event is taken to measure where counting would cost too much."""
-_COUNT_BYTES_MAX: Final = 1 << 20
+COUNT_BYTES_MAX: Final = 1 << 20
+"""How much is read to count events; of more their number is an estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def _owed(files: Mapping[str, _File], marks: Mapping[str, Mark]) -> tuple[int, i
             is_estimate = is_estimate or not same
             rests.append((file, max(file.begins, mark.position.offset) if same else file.begins))
     size = sum(file.size - offset for file, offset in rests)
-    if size > _COUNT_BYTES_MAX:
+    if size > COUNT_BYTES_MAX:
         return -(-size // GUESSED_EVENT_BYTES), size, True
     counts = [
         (durable_between(file.path, offset, file.size), file.size - offset)

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final
 
 from exporter.core.ahp.drafts import is_made
 from exporter.core.notice import Level
-from exporter.daemon.journal_cleanup import JournalCleanup
 from exporter.daemon.journal_writer import JournalWriter
 from exporter.daemon.live_relay import LiveRelay, Tell
 from exporter.errors import StateError
+from exporter.pipeline.lane import Lane
 from exporter.sources.files.history import durable_events
 from exporter.sources.files.session_file import OpenFiles, SessionFile
 from exporter.sources.files.source import FileSource
@@ -75,7 +75,7 @@ class RemoteSources:
         self.files = make_files(self._on_change, daemon.on_workspace)
         self.showing = LiveRelay(daemon.runs, redaction, tell)
         self._owners: dict[str, str] = {}
-        self._room = JournalCleanup(daemon, journals, self.files, self.has_journal)
+        self._deleted: set[str] = set()
         self._hosts = frozenset(server.name for server in servers if server.is_host)
         self._tasks: list[asyncio.Task[None]] = []
         for server in servers:
@@ -259,9 +259,9 @@ class RemoteSources:
         self.journaling.agents.forget(session)
         self._owners.pop(session, None)
         if self.has_journal(session):
-            self._room.deleted(session)
+            self._deleted.add(session)
 
-    # ---- room -----------------------------------------------------------------------------------------------
+    # ---- disk space -----------------------------------------------------------------------------------------
 
     async def _keep_house(self) -> None:
         while True:
@@ -270,7 +270,34 @@ class RemoteSources:
                 if not file.is_journal and self._is_followed(session):
                     self._daemon.on_change(file)
             with suppress(OSError):
-                self._room.make()
+                self._clean_up_journals()
+
+    def _clean_up_journals(self) -> None:
+        """Remove journals of deleted sessions that every sink has; cut others at the slowest mark if space is wanted."""
+        for session in list(self._deleted):
+            file = self.files.sessions[session] if self.has_journal(session) else None
+            if file is not None and self._needed_from(file) < file.size:
+                continue
+            if file is not None:
+                self.journals.remove(session)
+            self._deleted.discard(session)
+        if not self.journals.needs_cleanup:
+            return
+        for session, file in list(self.files.sessions.items()):
+            needed_from = 0 if file.gone else self._needed_from(file)
+            if needed_from and self.journals.cut(session, needed_from):
+                file.begins = self.journals.begins(session)
+
+    def _needed_from(self, file: SessionFile) -> int:
+        """Return the offset before which no sink needs anything of a journal any more."""
+        lanes = [run.lanes.get(file.session) for run in self._daemon.runs]
+        return min((0 if lane is None else _needs_from(lane, file) for lane in lanes), default=0)
+
+
+def _needs_from(lane: Lane, file: SessionFile) -> int:
+    if lane.stopped:
+        return file.size
+    return lane.mark.position.offset if lane.mark.identity == file.identity is not None else 0
 
 
 def _is_older(changed: str, days: float) -> bool:

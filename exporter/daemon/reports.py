@@ -4,19 +4,16 @@ import asyncio
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
+import msgspec
+
 from exporter.daemon.daemon import Daemon
-from exporter.daemon.offline_status import GUESSED_EVENT_BYTES
-from exporter.daemon.session_list import workspace_facts
-from exporter.daemon.status_report import events_behind, sink_status
+from exporter.daemon.status_report import lag_events, sink_status, workspace_facts
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sources.files.cli_process import has_crashed, is_locked
-from exporter.sources.files.source import WORKSPACE_NAME
-from exporter.sources.files.workspace import read_workspace
 from exporter.state.marks import exporter_id
 from exporter.version import VERSION
 
@@ -24,18 +21,10 @@ _SESSION_SECONDS: Final = 1.0
 _EXPORTER_SECONDS: Final = 10.0
 _ASK_AGAIN_SECONDS: Final = 600.0
 _BEHIND_MAX: Final = 200
-_COUNT_BYTES_MAX: Final = 1 << 20
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FIRST_DAY: Final = "1970-01-01"
 _REPORTED_NAMES: Final = ("title", "repository", "branch")
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What a sink was told of a session, and of a crashed one how much of it the sink had: more says otherwise."""
-
-    report: dict[str, Any]
-    delivered: int | None
+_REPORTED_OF_SINKS: Final = ("name", "lag_events", "lag_seconds", "last_error", "retries")
 
 
 class Reports:
@@ -45,7 +34,8 @@ class Reports:
         self._daemon = daemon
         self._redact_text = redact_text
         self._host = host
-        self._sent: dict[tuple[str, str], _Told] = {}
+        self._sent: dict[tuple[str, str], tuple[dict[str, Any], int | None]] = {}
+        """By sink and session the last report, and of a crashed session how much of it the sink had by then."""
         self._again: set[str] = set()
         self._to_tell: dict[str, set[str]] = {run.name: set() for run in daemon.runs}
         self._rest_until: dict[str, float] = {}
@@ -116,8 +106,7 @@ class Reports:
         """Tell of one session if there is something new; return False when the receiver cannot be told now."""
         if lane.mark.remote_id is None:
             return True
-        session, directory = lane.file.session, lane.file.directory
-        facts = workspace_facts(read_workspace(str(directory / WORKSPACE_NAME)))
+        session, facts = lane.file.session, workspace_facts(lane.file.directory)
         report: dict[str, Any] = {name: self._redact_text(facts[name]) for name in _REPORTED_NAMES if name in facts}
         if self._host is not None:
             report["host"] = self._redact_text(self._host)
@@ -126,11 +115,11 @@ class Reports:
         crashed, before = session in self._crashed, self._sent.get(key)
         if crashed:
             report["state"] = "crashed"
-        now = _Told(report, lane.mark.delivered if crashed else None)
+        now = (report, lane.mark.delivered if crashed else None)
         if before == now:
             return True
-        if not crashed and before is not None and before.delivered is not None:
-            report = {**report, "state": None}  # somebody has gone on with it
+        if not crashed and before is not None and before[1] is not None:
+            report = {**report, "state": None}  # the session was resumed
         path = f"/sessions/{quote(lane.mark.remote_id, safe='')}"
         if not await run.sink_state.sink.report(path, "PUT", report):
             return False
@@ -138,21 +127,12 @@ class Reports:
         return True
 
     async def _exporter(self, run: SinkWorkers) -> None:
-        sinks = [sink_status(one) for one in self._daemon.runs]
+        sinks = [msgspec.to_builtins(sink_status(one)) for one in self._daemon.runs]
         reasons = self._daemon.quarantine.by_reason()
         report = {
             "version": VERSION,
             "host": self._host,
-            "sinks": [
-                {
-                    "name": one.name,
-                    "lag_events": one.lag_events,
-                    "lag_seconds": one.lag_seconds,
-                    "last_error": one.last_error,
-                    "retries": one.retries,
-                }
-                for one in sinks
-            ],
+            "sinks": [{name: one[name] for name in _REPORTED_OF_SINKS} for one in sinks],
             "quarantined": sum(reasons.values()),
             "quarantine": reasons,
             "behind": _behind(run),
@@ -175,15 +155,15 @@ def _behind(run: SinkWorkers) -> dict[str, dict[str, float]]:
 
     Events of a backlog are counted in the file up to a megabyte in all; of the rest their number is an estimate.
     """
-    now, left, found = time.monotonic(), _COUNT_BYTES_MAX, dict[str, dict[str, float]]()
+    now = time.monotonic()
     behind = [
-        (0.0 if lane.behind_since is None else now - lane.behind_since, lane.mark.remote_id, lane.lag_bytes(), lane)
+        (0.0 if lane.behind_since is None else now - lane.behind_since, str(lane.mark.remote_id), lane)
         for lane in run.lanes.values()
-        if lane.mark.remote_id is not None
+        if lane.mark.remote_id is not None and lane.lag_bytes() > 0
     ]
-    waiting = sorted((one for one in behind if one[2] > 0), key=lambda one: (-one[0], one[1]))
-    for seconds, remote_id, lag_bytes, lane in waiting[:_BEHIND_MAX]:
-        events = events_behind([lane]) if lag_bytes <= left else lag_bytes // GUESSED_EVENT_BYTES
-        left -= lag_bytes
-        found[str(remote_id)] = {"lag_events": events, "lag_seconds": round(seconds, 3)}
-    return found
+    waiting = sorted(behind, key=lambda one: (-one[0], one[1]))[:_BEHIND_MAX]
+    counted = lag_events(lane for _, _, lane in waiting)
+    return {
+        remote_id: {"lag_events": events, "lag_seconds": round(seconds, 3)}
+        for (seconds, remote_id, _), events in zip(waiting, counted, strict=True)
+    }
