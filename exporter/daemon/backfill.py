@@ -14,6 +14,7 @@ from exporter.core.names import drops_history
 from exporter.daemon.daemon import Daemon
 from exporter.errors import Exit
 from exporter.pipeline.lane import Lane
+from exporter.pipeline.sink_state import LaneProgress
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sinks.otlp import Otlp
 from exporter.sources.files.session_file import SessionFile
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from exporter.daemon.backfill_helpers import Helpers
 
 _OLD_SECONDS: Final = 3_600.0
+_PROGRESS_SECONDS: Final = 0.2
 _AT_ONCE: Final = 3
 """How many sessions are on their way to a sink. Each takes memory."""
 
@@ -46,14 +48,12 @@ async def backfill(
     run = run or f"backfill-{uuid.uuid4()}"
     for streams in {one.sink_state.sink.streams for one, _ in chosen if isinstance(one.sink_state.sink, Otlp)}:
         streams.begin_run((file.session for _, file in chosen), run)
-    history = _History(daemon, chosen, from_start=from_start)
-    if helpers is not None:
-        history.share(helpers, {"do": "backfill", "from_start": from_start, "run": run})
-    ticker = _Ticker(history, progress)
+    request = {"do": "backfill", "from_start": from_start, "run": run}
+    history = _History(daemon, chosen, progress, helpers, request)
 
     def watched() -> list[tuple[SinkWorkers, Lane]]:
         history.feed()
-        ticker.tell()
+        history.tell()
         return [(one.run, one.lane) for one in history.ways.values() if one.lane is not None]
 
     ended = await daemon.until_idle(watched, runs={one for one, _ in chosen}, more=lambda: history.waits)
@@ -103,7 +103,7 @@ class _Way:
     def begin(self, daemon: Daemon, *, from_start: bool) -> None:
         """Ask for a turn for our own lane."""
         lane = self.lane = daemon.lane(self.run, self.file)
-        self.before = (lane.progress.events, lane.progress.bytes, lane.progress.masked)
+        self.before = _counts(lane.progress)
         self.end = (self.file.generation, self.file.size)
         if from_start:
             lane.start_over()
@@ -118,28 +118,22 @@ class _Way:
         return lane is not None and not lane.settled and lane.progress.troubled_since is None
 
     @property
-    def is_live(self) -> bool:
-        """Whether somebody may still write the session."""
-        return self.lane is not None and self.lane.live
-
-    def forget(self) -> None:
-        """Let go of what is needed for nothing but further events."""
-        self.run.sink_state.feed.forget(self.file)
-
-    @property
     def over(self) -> bool:
         """Whether it is where the file ended at first: what was added since is not asked for."""
         return self.lane.reached(*self.end) if self.lane is not None else self.helped is not None
 
     def done(self) -> tuple[int, int, int]:
-        """Return the events, bytes and masked secrets that are through, by a helper and here."""
-        lane, helped = self.lane, self.helped
-        events, size, masked = (helped.events, helped.bytes, helped.masked) if helped is not None else (0, 0, 0)
-        if lane is not None:
-            events += lane.progress.events - self.before[0]
-            size += lane.progress.bytes - self.before[1]
-            masked += lane.progress.masked - self.before[2]
-        return events, size, masked
+        """Return the events, bytes and masked secrets that were delivered, by a helper and here."""
+        lane, helped, (events, size, masked) = self.lane, self.helped, self.before
+        here = _counts(lane.progress) if lane is not None else self.before
+        there = _counts(helped) if helped is not None else (0, 0, 0)
+        return here[0] - events + there[0], here[1] - size + there[1], here[2] - masked + there[2]
+
+    def bytes_done(self) -> int:
+        """Return how much of the file was delivered."""
+        if self.lane is not None:
+            return min(self.lane.position.offset, self.file.size)
+        return self.file.size if self.helped is not None else 0
 
     def row(self, quarantined: int) -> BackfillRow:
         """Return what was done when so many are in quarantine; sums that nobody has been sent yet are not done."""
@@ -159,16 +153,30 @@ class _Way:
         return "refused" if run.sink_state.gate.closed else "waiting", run.sink_state.last_error
 
 
-class _History:
-    """Everything that was asked for. `ways` are in the order of the answer, by sink and session."""
+def _counts(done: LaneProgress | BackfillRow) -> tuple[int, int, int]:
+    return done.events, done.bytes, done.masked
 
-    def __init__(self, daemon: Daemon, chosen: Sequence[tuple[SinkWorkers, SessionFile]], *, from_start: bool) -> None:
+
+class _History:
+    """Everything that was asked for. `ways` are in the order of the answer, by sink and session.
+
+    With `helpers` telemetry of some sessions is delivered by them; each is given `request` with its session.
+    """
+
+    def __init__(
+        self,
+        daemon: Daemon,
+        chosen: Sequence[tuple[SinkWorkers, SessionFile]],
+        progress: Progress,
+        helpers: "Helpers | None",
+        request: dict[str, Any],
+    ) -> None:
         self.ways = {(run.name, file.session): _Way(run, file) for run, file in chosen}
-        self.shown: dict[str, Mapping[str, int]] = {}
         self._daemon = daemon
-        self._from_start = from_start
-        self._helpers: Helpers | None = None
-        self._request: dict[str, Any] = {}
+        self._progress = progress
+        self._next_progress = 0.0
+        self._helpers = helpers
+        self._request = request
         # The signals of telemetry of a session are made together, so they begin together.
         by_group: dict[str, dict[str, list[_Way]]] = {}
         for way in self.ways.values():
@@ -177,27 +185,24 @@ class _History:
         self._queues = {group: deque(sessions.values()) for group, sessions in by_group.items()}
         self._begun: dict[str, list[list[_Way]]] = {group: [] for group in by_group}
         self._given: dict[str, list[_Way]] = {}
+        self._helped: dict[str, Mapping[str, int]] = {}
 
     @property
     def waits(self) -> bool:
         """Whether there is something that has not begun, or that a helper is about."""
         return bool(self._given) or any(self._queues.values())
 
-    def share(self, helpers: "Helpers", request: dict[str, Any]) -> None:
-        """Let helpers take sessions from now on, each with such a request."""
-        self._helpers, self._request = helpers, request
-
     def feed(self) -> None:
         """Let sessions begin in place of those that have come to an end, or get no further."""
         for group, queue in self._queues.items():
             begun = [ways for ways in self._begun[group] if any(way.goes_on for way in ways)]
             for ways in self._begun[group]:
-                if all(way.over and not way.is_live for way in ways):
-                    ways[0].forget()
+                if all(way.over and not (way.lane is not None and way.lane.live) for way in ways):
+                    ways[0].run.sink_state.feed.forget(ways[0].file)
             while queue and len(begun) < _AT_ONCE:
                 begun.append(queue.popleft())
                 for way in begun[-1]:
-                    way.begin(self._daemon, from_start=self._from_start)
+                    way.begin(self._daemon, from_start=self._request["from_start"])
             self._begun[group] = begun
         if self._helpers is not None:
             self._feed_helpers(self._helpers)
@@ -205,10 +210,10 @@ class _History:
     def _feed_helpers(self, helpers: "Helpers") -> None:
         for session, answer in helpers.heard():
             if answer is None or "sessions" in answer:
-                self.shown.pop(session, None)
+                self._helped.pop(session, None)
                 self._settle(self._given.pop(session), answer)
             else:
-                self.shown[session] = answer["progress"]
+                self._helped[session] = answer["progress"]
         queue = self._queues.get("telemetry", ())
         while queue and helpers.give(
             session := queue[0][0].file.session,
@@ -224,50 +229,35 @@ class _History:
             way.helped = by_sink.get(way.run.name)
             way.run.sink_state.feed.sums.counted()
             if way.helped is None or way.helped.state != "delivered":
-                way.begin(self._daemon, from_start=self._from_start and way.helped is None)
-
-
-class _Ticker:
-    """Tells progress a few times a second."""
-
-    def __init__(self, history: _History, progress: Progress) -> None:
-        self._history = history
-        self._progress = progress
-        self._next = 0.0
+                way.begin(self._daemon, from_start=self._request["from_start"] and way.helped is None)
 
     def tell(self) -> None:
+        """Report the progress a few times a second."""
         now = time.monotonic()
-        if now < self._next:
+        if now < self._next_progress:
             return
-        self._next = now + 0.2
+        self._next_progress = now + _PROGRESS_SECONDS
         by_session: dict[str, list[_Way]] = {}
-        for way in self._history.ways.values():
+        for way in self.ways.values():
             by_session.setdefault(way.file.session, []).append(way)
-        told = [self._told(session, ways) for session, ways in by_session.items()]
+        reached = [self._reached(session, ways) for session, ways in by_session.items()]
         self._progress(
             {
-                "sessions": len(told),
-                "sessions_done": sum(1 for one in told if one["done"]),
-                **{name: sum(one[name] for one in told) for name in ("events", "bytes", "masked")},
+                "sessions": len(reached),
+                "sessions_done": sum(1 for one in reached if one["done"]),
+                **{name: sum(one[name] for one in reached) for name in ("events", "bytes", "masked")},
                 "bytes_total": sum(ways[0].file.size for ways in by_session.values()),
             }
         )
 
-    def _told(self, session: str, ways: Sequence[_Way]) -> Mapping[str, int]:
-        """Return how far a session is: what every sink has of it that is to have it."""
-        shown = self._history.shown.get(session)
-        if shown is not None:
-            return {"done": 0, **shown}
-        through = [way.done() for way in ways]
+    def _reached(self, session: str, ways: Sequence[_Way]) -> Mapping[str, int]:
+        """Return how far a session is: what all the sinks that are to have it have of it."""
+        if session in self._helped:
+            return {"done": 0, **self._helped[session]}
+        done = [way.done() for way in ways]
         return {
             "done": all(way.over for way in ways),
-            "events": min(events for events, _, _ in through),
-            "bytes": min(_bytes_passed(way) for way in ways),
-            "masked": max(masked for _, _, masked in through),
+            "events": min(events for events, _, _ in done),
+            "bytes": min(way.bytes_done() for way in ways),
+            "masked": max(masked for _, _, masked in done),
         }
-
-
-def _bytes_passed(way: _Way) -> int:
-    if way.lane is not None:
-        return min(way.lane.position.offset, way.file.size)
-    return way.file.size if way.helped is not None else 0

@@ -273,7 +273,7 @@ class RemoteSources:
                 self._clean_up_journals()
 
     def _clean_up_journals(self) -> None:
-        """Remove journals of deleted sessions that every sink has; cut others at the slowest mark if space is wanted."""
+        """Remove journals of deleted sessions that every sink has; cut others behind every mark if space is wanted."""
         for session in list(self._deleted):
             file = self.files.sessions[session] if self.has_journal(session) else None
             if file is not None and self._needed_from(file) < file.size:
