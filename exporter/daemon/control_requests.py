@@ -1,8 +1,10 @@
 """What a daemon answers to a request of the command line, over the control socket or in the same process."""
 
-from collections.abc import Iterable, Mapping
+import mmap
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -14,18 +16,21 @@ from exporter.core.events.envelope import Envelope, decode, is_utf8
 from exporter.core.events.redaction import Masked, Refused
 from exporter.core.names import leaving, names_of
 from exporter.daemon.backfill import Progress, backfill, history_notes, would_send
-from exporter.daemon.quarantine_replay import replay_event, replay_records
 from exporter.daemon.status_report import described, events_after, iso, status_of
 from exporter.daemon.verify import ended, verify
 from exporter.errors import Exit, UsageError
+from exporter.pipeline.lane import Lane
+from exporter.pipeline.sink_session import refusal
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sources.files.session_file import SessionFile
 from exporter.state.quarantine import Quarantined
 from exporter.status import DELETED, DIFFERENT
 
 if TYPE_CHECKING:
-    from exporter.daemon.backfill_helpers import Helpers
+    from exporter.daemon.backfill import Helpers
     from exporter.daemon.running import RunningExporter
+
+_ENTRY_NAMES: Final = ("session", "event", "offset", "size", "sink", "reason", "detail")
 
 
 class ControlRequests:
@@ -53,7 +58,7 @@ class ControlRequests:
                 return await self._forget(str(request["session"]), request.get("sinks"))
             case "quarantine_list":
                 entries = self._daemon.quarantine.entries()
-                return {"quarantined": [self._entry(entry) for entry in entries], "next": None}
+                return {"quarantined": [_entry(entry) for entry in entries], "next": None}
             case "quarantine_show":
                 return self._show(int(request["number"]))
             case "quarantine_replay":
@@ -189,24 +194,11 @@ class ControlRequests:
 
     # ---- quarantine -----------------------------------------------------------------------------------------
 
-    def _entry(self, entry: Quarantined) -> dict[str, Any]:
-        return {
-            "n": entry.number,
-            "session": entry.session,
-            "event": entry.event,
-            "offset": entry.offset,
-            "size": entry.size,
-            "sink": entry.sink,
-            "reason": entry.reason,
-            "detail": entry.detail,
-            "since": iso(entry.since),
-        }
-
     def _show(self, number: int) -> dict[str, Any]:
         [entry] = self._entries([number])
         text = self._presentable(entry.raw)
         readable = text is not None and is_utf8(text)  # a record of a telemetry sink is no text
-        return {**self._entry(entry), "text": text.decode() if text is not None and readable else None}
+        return {**_entry(entry), "text": text.decode() if text is not None and readable else None}
 
     def _presentable(self, raw: bytes) -> bytes | None:
         """Return the event as it may be shown, None unless the redactor vouches for it."""
@@ -240,20 +232,86 @@ class ControlRequests:
             return "only its beginning was kept"
         file = self._daemon.files.get(entry.session)
         run = self._runs([entry.sink])[0] if entry.sink else None
-        lane = self._daemon.lane(run, file) if run is not None and file is not None else None
         if run is not None and not run.sink_state.feed.holds_events:  # what is kept is a record, not the event
-            return await replay_records(run, lane, entry)
+            return await _replay_records(run, self._daemon.lane(run, file) if file is not None else None, entry)
         envelope, shown = decode(entry.raw), self._presentable(entry.raw)
         if not isinstance(envelope, Envelope):
             return envelope.reason
         if shown is None:
             return "the redactor refuses it still"
+        if file is None:
+            return "its session is gone"
         event = Unsendable(entry.offset, shown, len(shown), entry.reason, envelope.id)
-        if run is None:
-            return await replay_event(self._daemon, entry, event)
-        return await lane.send_one(event) if lane is not None else "its session is gone"
+        if run is not None:
+            return await self._daemon.lane(run, file).send_one(event)
+        return await self._replay_for_all(file, entry, event)
+
+    async def _replay_for_all(self, file: SessionFile, entry: Quarantined, event: Unsendable) -> str | None:
+        """Give an event that no sink has to all of them; return why one lacks it, None when all have it.
+
+        A sink of events is sent the event. To telemetry an event is worth what comes before and after it, so an OTLP
+        endpoint gets its session read once more, with the event in its place, and is sent what it lacks.
+        """
+        mapped = []
+        for run in self._daemon.runs:
+            if run.sink_state.feed.holds_events:
+                refused = await self._daemon.lane(run, file).send_one(event)
+                if refused is not None:
+                    return refused
+            elif run.lanes.get(file.session) or run.sink_state.store.mark(file.session, run.sink_state.sink_id):
+                mapped.append((run, self._daemon.lane(run, file)))
+        if not mapped:
+            return None
+        if not _holds(file.path, entry.raw, event.raw):
+            return f"its session's {'journal' if file.is_journal else 'file'} does not hold it"
+        return await self._read_again(mapped, event)
+
+    async def _read_again(self, lanes: Sequence[tuple[SinkWorkers, Lane]], event: Unsendable) -> str | None:
+        """Let sinks have what they lack of a session now that the redactor passes an event of it."""
+        assert event.id is not None
+        lanes[0][1].file.rewritten(self._daemon.reader.files)  # what is kept in memory was made without the event
+        try:
+            for run, lane in lanes:
+                run.sink_state.released.add(event.id)
+                await lane.repair([])
+                run.ask(lane)
+            end = await self._daemon.until_idle(lambda: lanes)
+        finally:
+            for run, _ in lanes:
+                run.sink_state.released.discard(event.id)
+        if end in (Exit.DONE, Exit.PARTIAL):  # in part, because the entry is in quarantine still
+            troubles = (lane.progress.problem for _, lane in lanes)
+        else:
+            troubles = (run.sink_state.last_error for run, _ in lanes)
+        return next((one for one in troubles if one), None)
 
     def _drop(self, numbers: list[int]) -> dict[str, Any]:
         self._entries(numbers)
         self._daemon.quarantine.drop(numbers)
         return {"done": numbers, "left": [], "exit": int(Exit.DONE)}
+
+
+def _entry(entry: Quarantined) -> dict[str, Any]:
+    facts = {name: getattr(entry, name) for name in _ENTRY_NAMES}
+    return {"n": entry.number, **facts, "since": iso(entry.since)}
+
+
+async def _replay_records(run: SinkWorkers, lane: Lane | None, entry: Quarantined) -> str | None:
+    """Send what was made of events to the endpoint that refused it; return why it has it not, None when it has."""
+    if lane is not None and entry.event is not None:
+        return await lane.send_one(Unsendable(entry.offset, entry.raw, len(entry.raw), entry.reason, entry.event))
+    sink_state = run.sink_state
+    mark = sink_state.store.mark(entry.session, sink_state.sink_id)
+    stream = sink_state.feed.stream(entry.session, mark)
+    if stream is None:
+        return "its session is gone"
+    return refusal(await sink_state.sink.send(stream, [entry.event or ""], [entry.raw]))
+
+
+def _holds(path: Path, *forms: bytes) -> bool:
+    """Tell whether a file holds an event in one of these forms: a journal has it as it was redacted."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:
+            return any(held.find(form) >= 0 for form in forms)
+    except (OSError, ValueError):  # ValueError: it is empty
+        return False

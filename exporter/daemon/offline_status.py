@@ -51,7 +51,7 @@ def status_asleep(
         sources.append(SourceStatus("journals", len(journals), 0.0, [], bytes=used))
     if not marks.exists() or not quarantine.exists():
         owed = _owed(files, {})
-        never = [SinkStatus(name, "never used", *owed[:2], 0.0, None, None, 0, 0, owed[2]) for name in sinks]
+        never = [SinkStatus(name, "never used", *owed[:2], is_estimate=owed[2]) for name in sinks]
         return StatusReport(DaemonStatus(False), sources, never)
     store, kept = MarkStore(marks), Quarantine(quarantine, bytes_max=1, days_max=36_500)
     try:
@@ -89,21 +89,8 @@ def _sink(
     sink_id = store.sink_id(name, url)
     events, size, is_estimate = _owed(files, store.marks(sink_id))
     sums_wait = any(one.bodies or (one.state is not None and waits(one.state)) for one in waiting(store, sink_id, 1))
-    quarantined = kept.count(sink=name)
-    error = store.fact(last_error_name(sink_id)) or None
-    return SinkStatus(
-        name,
-        "not running",
-        events,
-        size,
-        0.0,
-        None,
-        error,
-        0,
-        quarantined,
-        is_estimate=is_estimate,
-        sums_wait=sums_wait,
-    )
+    error, quarantined = store.fact(last_error_name(sink_id)) or None, kept.count(sink=name)
+    return SinkStatus(name, "not running", events, size, 0.0, None, error, 0, quarantined, is_estimate, sums_wait)
 
 
 def _owed(files: Mapping[str, _File], marks: Mapping[str, Mark]) -> tuple[int, int, bool]:

@@ -15,7 +15,7 @@ from exporter.daemon.daemon import Daemon
 from exporter.daemon.reports import Reports
 
 if TYPE_CHECKING:
-    from exporter.daemon.backfill_helpers import Helpers
+    from exporter.daemon.backfill import Helpers
     from exporter.missioncontrol.http.server import ServerHandle
     from exporter.missioncontrol.store.port import Store as ReceiverStore
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from config.settings import Settings
-    from exporter.daemon.backfill_helpers import Helpers
+    from exporter.daemon.backfill import Helpers
     from exporter.missioncontrol.store.port import Store as ReceiverStore
     from exporter.wiring.host_logs import HostLogs
     from exporter.wiring.live_metrics import LiveMetrics
@@ -190,7 +190,7 @@ def helpers_for(settings: "Settings", request: Mapping[str, Any], redaction: Red
     """
     if request.get("do") != "backfill" or request.get("dry_run") or not settings.otel:
         return None
-    from exporter.daemon.backfill_helpers import Helpers, helpers_possible
+    from exporter.daemon.backfill import Helpers, helpers_possible
 
     count = helpers_possible()
     if not count:
