@@ -46,42 +46,10 @@ _SESSIONS_EACH: Final = 3
 _END_SECONDS: Final = 10.0
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
+Chosen: TypeAlias = tuple[SinkWorkers, SessionFile]
 
 
-async def backfill(
-    daemon: Daemon,
-    chosen: Sequence[tuple[SinkWorkers, SessionFile]],
-    progress: Progress,
-    *,
-    from_start: bool,
-    run: str | None = None,
-    helpers: "Helpers | None" = None,
-) -> tuple[list[BackfillRow], Exit]:
-    """Deliver what these sinks lack of these sessions; return what was done for each, and how it ended.
-
-    Telemetry goes out under the name of a run of its own, `run` if it has one already. With `helpers` telemetry of
-    some sessions is delivered by them.
-    """
-    run = run or f"backfill-{uuid.uuid4()}"
-    for streams in {one.sink_state.sink.streams for one, _ in chosen if isinstance(one.sink_state.sink, Otlp)}:
-        streams.begin_run((file.session for _, file in chosen), run)
-    request = {"do": "backfill", "from_start": from_start, "run": run}
-    history = _History(daemon, chosen, progress, helpers, request)
-
-    def watched() -> list[tuple[SinkWorkers, Lane]]:
-        history.feed()
-        history.tell()
-        return [(one.run, one.lane) for one in history.ways.values() if one.lane is not None]
-
-    ended = await daemon.until_idle(watched, runs={one for one, _ in chosen}, more=lambda: history.waits)
-    if ended == Exit.DONE and any(daemon.quarantine.count(session=file.session) for _, file in chosen):
-        ended = Exit.PARTIAL
-    kept = daemon.quarantine.count
-    ways = history.ways.values()
-    return [one.row(kept(session=one.file.session, sink=one.run.name)) for one in ways], ended
-
-
-def history_notes(chosen: Sequence[tuple[SinkWorkers, SessionFile]]) -> list[str]:
+def history_notes(chosen: Sequence[Chosen]) -> list[str]:
     """Return what a person should know before history goes to sinks of which some are known to drop it."""
     now = time.time()
     telemetry = [(run, file) for run, file in chosen if not run.sink_state.feed.holds_events]
@@ -174,29 +142,27 @@ def _counts(done: LaneProgress | BackfillRow) -> tuple[int, int, int]:
     return done.events, done.bytes, done.masked
 
 
-class _History:
-    """Everything that was asked for. `ways` are in the order of the answer, by sink and session.
+class Backfill:
+    """Delivers what sinks lack of sessions, all that was `chosen`.
 
-    With `helpers` telemetry of some sessions is delivered by them; each is given `request` with its session.
+    Telemetry goes out under the name of a run of its own, that of the `request` if it has one already. With `helpers`
+    telemetry of some sessions is delivered by them.
     """
 
     def __init__(
-        self,
-        daemon: Daemon,
-        chosen: Sequence[tuple[SinkWorkers, SessionFile]],
-        progress: Progress,
-        helpers: "Helpers | None",
-        request: dict[str, Any],
+        self, daemon: Daemon, chosen: Sequence[Chosen], request: Mapping[str, Any], helpers: "Helpers | None"
     ) -> None:
-        self.ways = {(run.name, file.session): _Way(run, file) for run, file in chosen}
         self._daemon = daemon
-        self._progress = progress
-        self._next_progress = 0.0
+        self._chosen = chosen
         self._helpers = helpers
-        self._request = request
+        self._from_start = bool(request.get("from_start"))
+        self._run = request.get("run") or f"backfill-{uuid.uuid4()}"
+        self._next_progress = 0.0
+        # In the order of the answer, by sink and session.
+        self._ways = {(run.name, file.session): _Way(run, file) for run, file in chosen}
         # The signals of telemetry of a session are made together, so they begin together.
         by_group: dict[str, dict[str, list[_Way]]] = {}
-        for way in self.ways.values():
+        for way in self._ways.values():
             group = way.run.name if way.run.sink_state.feed.holds_events else "telemetry"
             by_group.setdefault(group, {}).setdefault(way.file.session, []).append(way)
         self._queues = {group: deque(sessions.values()) for group, sessions in by_group.items()}
@@ -204,12 +170,28 @@ class _History:
         self._given: dict[str, list[_Way]] = {}
         self._helped: dict[str, Mapping[str, int]] = {}
 
-    @property
-    def waits(self) -> bool:
+    async def deliver(self, progress: Progress) -> tuple[list[BackfillRow], Exit]:
+        """Return what was done for each session and sink, and how it ended."""
+        daemon, sinks = self._daemon, {run for run, _ in self._chosen}
+        for streams in {run.sink_state.sink.streams for run in sinks if isinstance(run.sink_state.sink, Otlp)}:
+            streams.begin_run((file.session for _, file in self._chosen), self._run)
+
+        def watched() -> list[tuple[SinkWorkers, Lane]]:
+            self._feed()
+            self._tell(progress)
+            return [(way.run, way.lane) for way in self._ways.values() if way.lane is not None]
+
+        ended = await daemon.until_idle(watched, runs=sinks, more=self._waits)
+        count = daemon.quarantine.count
+        if ended == Exit.DONE and any(count(session=file.session) for _, file in self._chosen):
+            ended = Exit.PARTIAL
+        return [way.row(count(session=way.file.session, sink=way.run.name)) for way in self._ways.values()], ended
+
+    def _waits(self) -> bool:
         """Whether there is something that has not begun, or that a helper is about."""
         return bool(self._given) or any(self._queues.values())
 
-    def feed(self) -> None:
+    def _feed(self) -> None:
         """Let sessions begin in place of those that have come to an end, or get no further."""
         for group, queue in self._queues.items():
             begun = [ways for ways in self._begun[group] if any(way.goes_on for way in ways)]
@@ -219,7 +201,7 @@ class _History:
             while queue and len(begun) < _AT_ONCE:
                 begun.append(queue.popleft())
                 for way in begun[-1]:
-                    way.begin(self._daemon, from_start=self._request["from_start"])
+                    way.begin(self._daemon, from_start=self._from_start)
             self._begun[group] = begun
         if self._helpers is not None:
             self._feed_helpers(self._helpers)
@@ -232,10 +214,11 @@ class _History:
             else:
                 self._helped[session] = answer["progress"]
         queue = self._queues.get("telemetry", ())
-        while queue and helpers.give(
-            session := queue[0][0].file.session,
-            {**self._request, "sessions": [session], "sinks": [way.run.name for way in queue[0]]},
-        ):
+        request = {"do": "backfill", "from_start": self._from_start, "run": self._run}
+        while queue:
+            session, sinks = queue[0][0].file.session, [way.run.name for way in queue[0]]
+            if not helpers.give(session, {**request, "sessions": [session], "sinks": sinks}):
+                break
             self._given[session] = queue.popleft()
 
     def _settle(self, ways: list[_Way], answer: Mapping[str, Any] | None) -> None:
@@ -246,19 +229,19 @@ class _History:
             way.helped = by_sink.get(way.run.name)
             way.run.sink_state.feed.sums.counted()
             if way.helped is None or way.helped.state != "delivered":
-                way.begin(self._daemon, from_start=self._request["from_start"] and way.helped is None)
+                way.begin(self._daemon, from_start=self._from_start and way.helped is None)
 
-    def tell(self) -> None:
+    def _tell(self, progress: Progress) -> None:
         """Report the progress a few times a second."""
         now = time.monotonic()
         if now < self._next_progress:
             return
         self._next_progress = now + _PROGRESS_SECONDS
         by_session: dict[str, list[_Way]] = {}
-        for way in self.ways.values():
+        for way in self._ways.values():
             by_session.setdefault(way.file.session, []).append(way)
         reached = [self._reached(session, ways) for session, ways in by_session.items()]
-        self._progress(
+        progress(
             {
                 "sessions": len(reached),
                 "sessions_done": sum(1 for one in reached if one["done"]),

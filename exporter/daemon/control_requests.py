@@ -15,7 +15,7 @@ from exporter.core.delivery.verdict import Later, Verdict
 from exporter.core.events.envelope import Envelope, decode, is_utf8
 from exporter.core.events.redaction import Masked, Refused
 from exporter.core.names import leaving, names_of
-from exporter.daemon.backfill import Progress, backfill, history_notes, would_send
+from exporter.daemon.backfill import Backfill, Progress, history_notes, would_send
 from exporter.daemon.status_report import described, events_after, iso, status_of
 from exporter.daemon.verify import ended, verify
 from exporter.errors import Exit, UsageError
@@ -47,7 +47,7 @@ class ControlRequests:
             case "status":
                 return dict(msgspec.to_builtins(status_of(self._daemon)))
             case "sessions":
-                return {"sessions": [self._described(file) for file in self._files()], "next": None}
+                return {"sessions": [self._described(file) for file in self._files().values()], "next": None}
             case "session":
                 return self._session(str(request.get("session")))
             case "backfill":
@@ -66,23 +66,21 @@ class ControlRequests:
             case "quarantine_drop":
                 return self._drop([int(number) for number in request["numbers"]])
             case "url":
-                return {"url": self._running.address(), **self._ready()}
+                return self._url()
             case unknown:
                 raise UsageError(f"this exporter cannot do {unknown!r}", hint="are both of the same version?")
 
-    def _ready(self) -> dict[str, Any]:
-        """Return what `up` tells of an exporter that runs already, the fields of `ready` among the notices."""
+    def _url(self) -> dict[str, Any]:
+        """Return the page's address and what `up` tells of an exporter that runs already, the fields of `ready`."""
         daemon = self._daemon
-        return {
-            **daemon.counts(),
-            "days": None if daemon.scope.sessions else daemon.scope.history_days,
-            "leaves": leaving({run.name: run.sink_state.sink.url for run in daemon.runs}),
-        }
+        days = None if daemon.scope.sessions else daemon.scope.history_days
+        leaves = leaving({run.name: run.sink_state.sink.url for run in daemon.runs})
+        return {"url": self._running.address(), **daemon.counts(), "days": days, "leaves": leaves}
 
     # ---- sessions -------------------------------------------------------------------------------------------
 
-    def _files(self) -> list[SessionFile]:
-        return [file for file in self._daemon.files.values() if file.identity is not None]
+    def _files(self) -> dict[str, SessionFile]:
+        return {session: file for session, file in self._daemon.files.items() if file.identity is not None}
 
     def _described(self, file: SessionFile) -> dict[str, Any]:
         running = self._running
@@ -104,21 +102,18 @@ class ControlRequests:
         return {**session, "sinks": sinks}
 
     def _session(self, session: str) -> dict[str, Any]:
-        file = self._daemon.files.get(session)
-        if file is None or file.identity is None:
+        file = self._files().get(session)
+        if file is None:
             raise UsageError(f"there is no session {session}", hint="see `exporter sessions list`")
         return self._described(file)
 
     # ---- backfill and verify --------------------------------------------------------------------------------
 
     def _chosen(self, request: Mapping[str, Any]) -> list[SessionFile]:
-        files = {file.session: file for file in self._files()}
-        since = request.get("since")
-        plan = chosen(
-            {session: file.modified for session, file in files.items()},
-            named=request.get("sessions"),
-            since=datetime.fromisoformat(str(since)).timestamp() if since else None,
-        )
+        files, since = self._files(), request.get("since")
+        modified = {session: file.modified for session, file in files.items()}
+        after = datetime.fromisoformat(str(since)).timestamp() if since else None
+        plan = chosen(modified, named=request.get("sessions"), since=after)
         if isinstance(plan, Unknown):
             raise UsageError(f"there is no session {plan.session}", hint="see `exporter sessions list`")
         return [files[session] for session in plan]
@@ -129,22 +124,18 @@ class ControlRequests:
         named = {run: names_of(run.name) for run in self._daemon.runs}
         known = {name for some in named.values() for name in some}
         if wanted - known:
-            raise UsageError(
-                f"there is no sink {sorted(wanted - known)[0]}", hint=f"known sinks: {', '.join(sorted(known))}"
-            )
+            hint = f"known sinks: {', '.join(sorted(known))}"
+            raise UsageError(f"there is no sink {sorted(wanted - known)[0]}", hint=hint)
         return [run for run in self._daemon.runs if not wanted or named[run] & wanted]
 
     async def _backfill(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         chosen = [(run, file) for run in self._runs(request.get("sinks")) for file in self._chosen(request)]
-        from_start = bool(request.get("from_start"))
         notes = history_notes(chosen)
         if request.get("dry_run"):
-            rows, end = [await would_send(run, file, from_start=from_start) for run, file in chosen], Exit.DONE
+            from_start, end = bool(request.get("from_start")), Exit.DONE
+            rows = [await would_send(run, file, from_start=from_start) for run, file in chosen]
         else:
-            run = request.get("run")
-            rows, end = await backfill(
-                self._daemon, chosen, progress, from_start=from_start, run=run, helpers=self._helpers
-            )
+            rows, end = await Backfill(self._daemon, chosen, request, self._helpers).deliver(progress)
         return {"sessions": msgspec.to_builtins(rows), "exit": int(end), **({"notes": notes} if notes else {})}
 
     async def _verify(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:

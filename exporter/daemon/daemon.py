@@ -278,22 +278,14 @@ class Daemon:
 
     def _hopeless(self, runs: "set[SinkWorkers]", lanes: list[Lane], begun: float) -> Exit | None:
         """Return how a wait ends that cannot end well: nothing is taken, or all that is left is troubled."""
+        end = time.monotonic() - self._give_up_seconds
         for run in runs:
             if run.sink_state.gate.closed:
                 return Exit.REFUSED
-            if self._gave_up(run, begun):
+            if run.sink_state.gate.failures and max(begun, run.sink_state.last_success_monotonic or begun) <= end:
                 return Exit.UNREACHABLE
         since = [lane.progress.troubled_since for lane in lanes]
-        end = time.monotonic() - self._give_up_seconds
         return Exit.PARTIAL if since and all(one is not None and one <= end for one in since) else None
-
-    def _gave_up(self, run: SinkWorkers, begun: float) -> bool:
-        gate = run.sink_state.gate
-        if gate.failures == 0:
-            return False
-        since = run.sink_state.last_success_monotonic
-        quiet = time.monotonic() - max(begun, since or begun)
-        return quiet >= self._give_up_seconds
 
     def incomplete(self, file: SessionFile) -> int | None:
         """Return where an unfinished last line begins that nobody has continued for long, None when there is none."""

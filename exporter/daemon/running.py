@@ -12,7 +12,7 @@ from exporter.core.events.redaction import RedactEvent
 from exporter.daemon.control_requests import ControlRequests
 from exporter.daemon.control_socket import control_socket
 from exporter.daemon.daemon import Daemon
-from exporter.daemon.reports import Reports
+from exporter.daemon.status_report import Reports
 
 if TYPE_CHECKING:
     from exporter.daemon.backfill import Helpers

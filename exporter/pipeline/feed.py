@@ -55,7 +55,10 @@ class FileReading(Protocol):
 
 
 class Feed(ABC):
-    """Makes segments for a sink. `reads_with` is the same object in feeds that read together."""
+    """Makes segments for a sink. `reads_with` is the same object in feeds that read together.
+
+    What a feed does not define is as a sink of events needs it.
+    """
 
     holds_events: ClassVar[bool]
     """Whether the sink holds the events themselves, so that it can be asked for them by their ids."""
@@ -85,13 +88,16 @@ class Feed(ABC):
         """
         return None
 
-    @abstractmethod
     def known(self, delivered: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """Return what a sink is taken to have that cannot say it; `delivered` is what it was sent."""
+        """Return what a sink is taken to have that cannot say it; `delivered` is what it was sent.
 
-    @abstractmethod
+        A sink of events is taken to have nothing: it is sent everything again, and its ids make that harmless.
+        """
+        return {}
+
     def taken(self, segment: Segment, ids: Sequence[str]) -> tuple[int, str | None]:
         """Return how many events a sink has taken with these ids of a segment, and the id of the last one."""
+        return len(ids), ids[-1] if ids else None
 
     def stream(self, session: str, mark: Mark | None) -> str | None:
         """Return under which name at the sink something out of quarantine is sent, None where there is none."""
@@ -125,11 +131,3 @@ class EventFeed(Feed):
         if segment is not None and seen is not None:
             segment.seen = seen
         return segment
-
-    def known(self, delivered: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """Take the sink to have nothing: it is sent everything again, and its ids make that harmless."""
-        return {}
-
-    def taken(self, segment: Segment, ids: Sequence[str]) -> tuple[int, str | None]:
-        """Return the number of the ids, and the last of them."""
-        return len(ids), ids[-1] if ids else None

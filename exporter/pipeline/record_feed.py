@@ -21,6 +21,12 @@ from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sources.files.cli_process import has_crashed, is_locked
 from exporter.sources.files.session_file import SessionFile
 
+_MACHINES_MAX: Final = 256
+_CLOSED_MACHINES_MAX: Final = 16
+_EVENTS_MAX: Final = 1_500
+_SLICE_EVENTS: Final = 256
+_CRASHED_SECONDS: Final = 5.0
+_LEFT_SECONDS: Final = 60.0
 _CACHE_BYTES_MAX: Final = 12 << 20
 _RECORD_BYTES: Final = 300
 _PENDING_BYTES_MAX: Final = 8 << 20
@@ -131,14 +137,6 @@ class RecordCache:
                 self._not_awaited.discard(signal)
 
 
-_MACHINES_MAX: Final = 256
-_CLOSED_MACHINES_MAX: Final = 16
-_EVENTS_MAX: Final = 1_500
-_SLICE_EVENTS: Final = 256
-_CRASHED_SECONDS: Final = 5.0
-_LEFT_SECONDS: Final = 60.0
-
-
 class Machine(Protocol):
     """Makes the records of one session. The same events always lead to the same records."""
 
@@ -163,26 +161,22 @@ class Mapper:
         self._reader = reader
         self._make = make
         self._machines: OrderedDict[Place, Machine] = OrderedDict()
-        self._cache = RecordCache()
+        self.cache = RecordCache()
         self._ended: dict[Place, SegmentRecords] = {}
         self._closed: dict[SessionFile, Place] = {}
         self._locks: dict[SessionFile, asyncio.Lock] = {}
-
-    def join(self, signal: str) -> None:
-        """Note that somebody will want the records of a signal."""
-        self._cache.join(signal)
 
     async def records(
         self, signal: str, file: SessionFile, position: Position, last_id: str | None
     ) -> SegmentRecords | None:
         """Return the records of the next events from `position`, which the signal then has; None at the end."""
         place = (file, file.generation, position.offset)
-        if not self._cache.holds(place):
-            await self._cache.wait(signal)
+        if not self.cache.holds(place):
+            await self.cache.wait(signal)
         async with self._locks.setdefault(file, asyncio.Lock()):
-            made = self._cache.get(place, signal)
+            made = self.cache.get(place, signal)
             if made is None and await self._map(place, position, last_id):
-                made = self._cache.get(place, signal)
+                made = self.cache.get(place, signal)
         return made
 
     async def ending(self, file: SessionFile, position: Position) -> SegmentRecords | None:
@@ -232,7 +226,7 @@ class Mapper:
                 await asyncio.sleep(0)
             mapped.add(machine.take(source.lines[first : first + _SLICE_EVENTS], time.time_ns(), first))
         self._put_back((file, generation, source.end.offset), machine)
-        self._cache.put(place, mapped)
+        self.cache.put(place, mapped)
         return True
 
     async def _machine(self, place: Place) -> Machine | None:
@@ -283,14 +277,14 @@ class RecordFeed(Feed):
         *,
         repeats: bool = True,
         pack: Pack | None = None,
-        sums: FeedSums | None = None,
+        sums: FeedSums = Feed.sums,
     ) -> None:
-        self.sums = sums or FeedSums()
+        self.sums = sums
         self.reads_with = self._mapper = mapper
         self._signal = signal
         self._repeats = repeats
         self._pack = pack
-        mapper.join(signal)
+        mapper.cache.join(signal)
 
     async def next(self, file: SessionFile, walk: Walk, after: Segment | None, limits: BatchLimits) -> Segment | None:
         """Return the records of as many events as are mapped at once; some segments hold none."""
