@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, assert_never
 
-from exporter.core.delivery.batches import Again, Delivery, Done, Leave, QuarantineEvent, Send, Settled
+from exporter.core.delivery.batches import Again, Delivery, Done, Leave, Outcome, QuarantineEvent, Send, Settled
 from exporter.core.delivery.segment import Segment
 from exporter.core.delivery.verdict import Later, Unauthorized
 from exporter.pipeline.feed import FeedSums
@@ -148,31 +148,30 @@ class MetricSender(FeedSums):
         """Send points, in halves when they are refused; return False when the sink cannot take them now."""
         delivery = Delivery(list(map(len, points)))
         while True:
-            match delivery.ready(sink_state.sink.limits()):
+            step: Send | Done | Outcome = delivery.ready(sink_state.sink.limits())
+            if isinstance(step, Send):
+                await _open_gate(sink_state)
+                ids, some = [str(number) for number in range(step.first, step.end)], points[step.first : step.end]
+                sent = await sink_state.sink.send(stream, ids, some)
+                step = delivery.answered(sent.verdict)
+            match step:
                 case Done():
                     return True
                 case QuarantineEvent(index, reason):
                     sink_state.refuse(stream, None, 0, points[index], reason)
-                case Send(first, end):
-                    await _open_gate(sink_state)
-                    some = points[first:end]
-                    sent = await sink_state.sink.send(stream, [str(number) for number in range(first, end)], some)
-                    match delivery.answered(sent.verdict):
-                        case Settled():
-                            sink_state.succeeded()
-                            sink_state.note_remarks(stream, 0, some, sent)
-                            for number in sent.rejected:
-                                sink_state.refuse(stream, None, 0, points[int(number)], sent.refusal, sent.told)
-                        case Again():
-                            sink_state.retries += 1
-                        case QuarantineEvent(index, reason):
-                            sink_state.refuse(stream, None, 0, points[index], reason)
-                        case Leave(verdict):
-                            about_sink = isinstance(verdict, Later | Unauthorized)
-                            sink_state.note(verdict if about_sink else Later(type(verdict).__name__.lower()), stream)
-                            return False
-                        case unknown:
-                            assert_never(unknown)
+                case Settled():
+                    sink_state.succeeded()
+                    sink_state.note_remarks(stream, 0, some, sent)
+                    for number in sent.rejected:
+                        sink_state.refuse(stream, None, 0, points[int(number)], sent.refusal, sent.told)
+                case Again():
+                    sink_state.retries += 1
+                case Leave(verdict):
+                    about_sink = isinstance(verdict, Later | Unauthorized)
+                    sink_state.note(verdict if about_sink else Later(type(verdict).__name__.lower()), stream)
+                    return False
+                case unknown:
+                    assert_never(unknown)
 
 
 async def _open_gate(sink_state: SinkState) -> None:

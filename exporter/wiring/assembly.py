@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from config.settings import Settings
-    from exporter.daemon.backfill_helpers import Helpers
+    from exporter.daemon.backfill import Helpers
     from exporter.missioncontrol.store.port import Store as ReceiverStore
     from exporter.wiring.telemetry import SideTelemetry
 
@@ -128,7 +128,7 @@ def _sink_states(
     together = [one.feed for one, _ in made if one.sink.gathering is None]
     readers = {id(feed.reads_with) for feed in together}
     for feed in together:
-        feed.share(len(readers) > 1)
+        feed.reads_with.shared = len(readers) > 1
     return made
 
 
@@ -139,7 +139,7 @@ def helpers_for(settings: "Settings", request: Mapping[str, Any], redaction: Red
     """
     if request.get("do") != "backfill" or request.get("dry_run") or not settings.otel:
         return None
-    from exporter.daemon.backfill_helpers import Helpers, helpers_possible
+    from exporter.daemon.backfill import Helpers, helpers_possible
 
     count = helpers_possible()
     if not count:

@@ -19,8 +19,7 @@ from otel import names
 from otel.bridge import Bridge, SignalOptions
 from otel.encode.metrics import metric_bytes
 from otel.encode.records import request_bytes, resource_bytes, scope_bytes
-from otel.machines.metrics.aggregate import AnyPoint
-from otel.machines.metrics.aggregate import Aggregate, MetricStream
+from otel.machines.metrics.aggregate import Aggregate, AnyPoint, MetricStream
 from otel.machines.metrics.measurements import pack, unpack
 from otel.model import Attributes, Measurement
 from otel.name_types import Content, Instrument

@@ -8,8 +8,7 @@ from pathlib import Path
 from exporter.core.delivery.batches import BatchLimits
 from exporter.core.delivery.gate import Gate
 from exporter.core.notice import Notice
-from exporter.pipeline.event_feed import EventFeed
-from exporter.pipeline.feed import Feed
+from exporter.pipeline.feed import EventFeed, Feed
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.pipeline.sink_session import SinkSession

@@ -16,7 +16,7 @@ _SECTION: Final = "archive"
 
 def _build(name: str, one: "Archive", parts: SinkParts) -> Iterator[BuiltSink]:
     from exporter.core.delivery.gathering import Gathering
-    from exporter.pipeline.event_feed import EventFeed
+    from exporter.pipeline.feed import EventFeed
     from exporter.sinks.archive.files import ObjectFiles
     from exporter.sinks.archive.sink import LANES, ArchiveSink
 

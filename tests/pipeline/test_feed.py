@@ -6,7 +6,7 @@ from exporter.core.delivery.batches import BatchLimits
 from exporter.core.delivery.position import Mark
 from exporter.core.delivery.reconcile import Reconciliation, Walk
 from exporter.core.delivery.segment import EVENTS_MAX
-from exporter.pipeline.event_feed import EventFeed
+from exporter.pipeline.feed import EventFeed
 from tests.pipeline.parts import LIMITS, Parts
 
 pytestmark = pytest.mark.anyio
@@ -31,7 +31,7 @@ async def test_a_shared_feed_reads_what_every_sink_takes(parts: Parts) -> None:
     """Else a sink that takes more would have segments of its own."""
     _, file = parts.session(count=EVENTS_MAX + 3)
     feed, small = EventFeed(parts.reader), BatchLimits(2, 1 << 20, 1 << 20)
-    feed.share(True)
+    feed.shared = True
 
     segments = [await feed.next(file, Walk(file.generation), None, small) for _ in range(2)]
 
