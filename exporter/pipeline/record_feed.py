@@ -220,7 +220,7 @@ class Mapper:
         if generation != file.generation:
             self._put_back(place, machine)
             return False
-        mapped = SegmentRecords(replace(source, lines=[], live=[], _hashes=[]))  # the hashes are of the lines
+        mapped = SegmentRecords(replace(source, lines=[], live=[]))
         for first in range(0, len(source.lines), _SLICE_EVENTS):
             if first:
                 await asyncio.sleep(0)

@@ -121,7 +121,7 @@ class Otlp(Sink):
         return self._accepted(answer, ids, lines) if isinstance(judged, Accepted) else Sent(judged)
 
     def _accepted(self, answer: OtlpAnswer, ids: Sequence[str], lines: Sequence[bytes]) -> Sent:
-        """Read the rejections in an accepted request. No record is named, so they are known only if all are rejected."""
+        """Read the rejections in an accepted request. Which records they are is known only if all are rejected."""
         sent = sum(map(self.weight, lines)) if answer.rejected else 0
         rejected = min(answer.rejected, sent)
         self.rejected += rejected
