@@ -1,9 +1,9 @@
 """Every setting: its type, default, meaning and checks. Start with `settings`.
 
-settings        the structs of all settings; `otel` and `redaction` hold the larger tables
+settings        the structs of all settings, with the meaning of each in their docstrings
 fields          what the structs say about each setting
 load            reads the layers (`given`), checks them and returns the settings with their origins
-check, sinks    checks of each setting; of a sink as a whole
+check           checks of each setting, and of a sink as a whole
 source, url     addresses of sources and of sinks
 paths, token    paths in settings; tokens and headers from files
 show            the settings as rows of text, without secrets

@@ -1,11 +1,13 @@
 """What is known of each setting, read from the structs themselves, so that it is written once.
 
-A field's `msgspec.Meta` carries its meaning (`description`), its bounds and an example; `Meta.extra` marks what the
-type cannot say: `secret`, `url`, `file_url`, `path`, `instead_of` (only one of the two may be given) and `flag` (when
-the command line calls it something else).
+The docstring of a struct says what each setting means, one `name: meaning` after the other. A field's `msgspec.Meta`
+carries its bounds and an example; `Meta.extra` marks what the type cannot say: `secret`, `url`, `file_url`, `path`,
+`instead_of` (only one of the two may be given) and `flag` (when the command line calls it something else).
 """
 
 import functools
+import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
@@ -16,6 +18,8 @@ from config.url import MASK, mask_url
 
 Kind: TypeAlias = Literal["text", "integer", "number", "truth", "texts", "pairs", "tables"]
 
+_MEANING = re.compile(r"^(\w+): (.*(?:\n .*)*)", re.MULTILINE)
+_BOUNDS = ("ge", "le", "min_length", "max_length")
 _NOUNS: dict[Kind, str] = {
     "text": "a text",
     "integer": "an integer",
@@ -72,7 +76,8 @@ Member: TypeAlias = Field | SettingsTable | Sinks
 @functools.cache
 def members(struct: type[msgspec.Struct]) -> dict[str, Member]:
     """The members of a struct by name, in the order they are written."""
-    return {info.name: _member(info) for info in msgspec.structs.fields(struct)}
+    _, meanings = documented(struct)
+    return {info.name: _member(info, meanings.get(info.name, "")) for info in msgspec.structs.fields(struct)}
 
 
 @functools.cache
@@ -81,13 +86,17 @@ def fields(struct: type[msgspec.Struct]) -> dict[str, Field]:
     return {name: member for name, member in members(struct).items() if isinstance(member, Field)}
 
 
-def setting(
-    meaning: str, example: object = None, *, ge: float | None = None, le: float | None = None, **marks: Any
-) -> msgspec.Meta:
-    """Describe a setting: its meaning, example and bounds, and the marks that the docstring of this module lists."""
-    lengths = {name: marks.pop(name) for name in ("min_length", "max_length") if name in marks}
-    examples = None if example is None else [example]
-    return msgspec.Meta(description=meaning, examples=examples, ge=ge, le=le, extra=marks or None, **lengths)
+def setting(example: object = None, **given: Any) -> msgspec.Meta:
+    """Describe a setting: its example, its bounds, and the marks that the docstring of this module lists."""
+    bounds = {name: given.pop(name) for name in _BOUNDS if name in given}
+    return msgspec.Meta(examples=None if example is None else [example], extra=given or None, **bounds)
+
+
+@functools.cache
+def documented(struct: type[msgspec.Struct]) -> tuple[str, dict[str, str]]:
+    """What the docstring of a struct says: what it is, and what each of its members means."""
+    purpose, _, listed = (inspect.getdoc(struct) or "").partition("\n\n")
+    return purpose, {found[1]: " ".join(found[2].split()) for found in _MEANING.finditer(listed)}
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -120,9 +129,8 @@ def masked_items(value: msgspec.Struct) -> list[tuple[str, Any]]:
     return shown
 
 
-def _member(info: msgspec.structs.FieldInfo) -> Member:
+def _member(info: msgspec.structs.FieldInfo, meaning: str) -> Member:
     bare, metas = _split(info.type)
-    meaning = _meta(metas, "description") or ""
     if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
         return SettingsTable(info.name, bare, meaning)
     inner = get_args(bare)
@@ -133,7 +141,6 @@ def _member(info: msgspec.structs.FieldInfo) -> Member:
     if info.default_factory is not msgspec.NODEFAULT:
         default = info.default_factory()
     required = default is msgspec.NODEFAULT
-    marks = _meta(metas, "extra") or {}
     return Field(
         name=info.name,
         type=info.type,
@@ -143,13 +150,8 @@ def _member(info: msgspec.structs.FieldInfo) -> Member:
         meaning=meaning,
         expected=_expected(bare, kind, metas),
         example=(_meta(metas, "examples") or [None])[0],
-        secret=bool(marks.get("secret")),
-        url=bool(marks.get("url")),
-        file_url=bool(marks.get("file_url")),
-        path=bool(marks.get("path")),
-        instead_of=str(marks.get("instead_of", "")),
-        flag=str(marks.get("flag", "")),
         tables_of=tables_of,
+        **_meta(metas, "extra") or {},
     )
 
 

@@ -6,11 +6,9 @@ from pathlib import Path
 
 from config.check import checked
 from config.fields import Field, Sinks, fields, members
-from config.given.environment import read_environment
-from config.given.fallbacks import found_in, read_fallbacks
+from config.given.environment import found_in, from_text, read_environment, read_fallbacks
 from config.given.file import read_file
 from config.given.layer import DEFAULT_SINK, Given, Layer, SettingPath, field_at, over
-from config.given.text import from_text
 from config.paths import Places
 from config.settings import Settings
 

@@ -29,7 +29,7 @@ class Places:
     def xdg(self, variable: str) -> str:
         """The directory of an XDG variable; one that is relative is ignored, as that standard says."""
         value = self.environ.get(variable, "")
-        return value if is_absolute(value) else ""
+        return value if Path(value).is_absolute() else ""
 
     def absolute(self, text: str, given: Given) -> str:
         """The path with `~` replaced. A relative one is an error, unless `given` says what it is relative to."""
@@ -40,13 +40,8 @@ class Places:
                 message = f'{given.key} begins with "~", and the environment has no HOME'
                 raise given.error(message, "set HOME or write the whole path")
             return str(Path(self.home, text[2:]))
-        if is_absolute(text):
+        if Path(text).is_absolute():
             return str(Path(text))
         if given.relative_to is None or text.startswith("~"):
             raise given.error(f'expected {given.key} to be a whole path or one that begins with "~/", given "{text}"')
         return os.path.normpath(given.relative_to / text)
-
-
-def is_absolute(path: str) -> bool:
-    """Whether the path is absolute on this system."""
-    return Path(path).is_absolute()

@@ -2,12 +2,12 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from config.fields import Field, Sinks, fields, members
-from config.redaction import Allow
+from config.fields import Field, Sinks, documented, fields, members
 from config.settings import Settings
 
 SINK_NAME = "^[a-z0-9_-]+$"
@@ -17,15 +17,17 @@ def schema() -> dict[str, Any]:
     """The schema of the parsed TOML document."""
     whole = _without_null(msgspec.json.schema(Settings))
     definitions = whole["$defs"]
-    for definition in definitions.values():
+    for struct in _structs(Settings):
+        definition = definitions[struct.__name__]
         del definition["required"]  # a variable may give what the file omits
+        definition["description"], meanings = documented(struct)
+        described = definition["properties"]
+        definition["properties"] = {name: {"description": meanings[name]} | one for name, one in described.items()}
     for name, member in members(Settings).items():
         if isinstance(member, Sinks):
-            described = definitions["Settings"]["properties"][name]
-            definitions["Settings"]["properties"][name] = _sinks(member, described["description"])
+            definitions["Settings"]["properties"][name] = _sinks(member)
             _one_of_two(definitions[member.struct.__name__], member)
     definitions["Allow"] |= {"minProperties": 1, "maxProperties": 1}
-    assert set(definitions["Allow"]["properties"]) == set(fields(Allow))
     top = definitions.pop("Settings")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -40,12 +42,21 @@ def schema_text() -> str:
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _sinks(group: Sinks, meaning: str) -> dict[str, Any]:
+def _structs(struct: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
+    """The struct and those of its tables."""
+    yield struct
+    for member in members(struct).values():
+        below = member.tables_of if isinstance(member, Field) else member.struct
+        if below is not None:
+            yield from _structs(below)
+
+
+def _sinks(group: Sinks) -> dict[str, Any]:
     """One sink or a table of sinks; the name of a setting cannot be the name of a sink."""
     sink = {"$ref": f"#/$defs/{group.struct.__name__}"}
     names = {"pattern": SINK_NAME, "not": {"enum": list(fields(group.struct))}}
     many = {"type": "object", "propertyNames": names, "additionalProperties": sink}
-    return {"description": meaning, "anyOf": [sink, many]}
+    return {"description": group.meaning, "anyOf": [sink, many]}
 
 
 def _one_of_two(definition: dict[str, Any], group: Sinks) -> None:

@@ -1,206 +1,238 @@
-"""Every setting: one field is its type, default, meaning and bounds; everything else is made from these structs."""
+"""Every setting: one field is its type, default and bounds, and a line of the docstring of its struct its meaning.
+
+Everything else (checks, example, schema, variables, flags) is made from these structs.
+"""
 
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from config.archive import Archive
 from config.fields import Shown, setting
-from config.otel import Otel
-from config.redaction import Redaction
 
 KIB = 1024
 MIB = 1024 * KIB
+KNOWN_ENV = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*_KEY")
 
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255)]
+Signal: TypeAlias = Literal["traces", "metrics", "logs"]
 
 
 class MissionControl(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A Mission Control that sessions are delivered to."""
+    """A Mission Control that sessions are delivered to.
 
-    url: Annotated[
-        str,
-        setting(
-            "Address that ends in /agents, as for the uploader of the CLI.", "https://mc.example.com/agents", url=True
-        ),
-    ]
-    token_file: Annotated[
-        str | None,
-        setting(
-            "File with the token. It is read whenever the token is needed, so it may change.",
-            "~/.config/exporter/mc.token",
-            path=True,
-            instead_of="token",
-        ),
-    ] = None
-    token: Annotated[
-        str | None,
-        setting(
-            "Token, sent as Authorization: Bearer to this address only.",
-            "the-token",
-            secret=True,
-            instead_of="token_file",
-        ),
-    ] = None
-    allow_http: Annotated[
-        bool, setting("Send the token over http:// to an address that is not loopback; anybody on the way can read it.")
-    ] = False
-    max_event_bytes: Annotated[
-        int,
-        setting(
-            "Larger events are quarantined, unless the receiver announces a higher limit.", ge=64 * KIB, le=64 * MIB
-        ),
-    ] = 8 * MIB
-    certificate_file: Annotated[
-        str | None,
-        setting(
-            "CA certificates (PEM) to trust instead of those of the system.", "~/.config/exporter/mc-ca.pem", path=True
-        ),
-    ] = None
-    connections: Annotated[int, setting("Number of sessions that are delivered at the same time.", ge=1, le=64)] = 4
-    timeout_seconds: Annotated[float, setting("Timeout of one request, after which it is retried.", ge=0.1, le=600)] = (
-        30.0
+    url: Address that ends in /agents, as for the uploader of the CLI.
+    token_file: File with the token. It is read whenever the token is needed, so it may change.
+    token: Token, sent as Authorization: Bearer to this address only.
+    allow_http: Send the token over http:// to an address that is not loopback; anybody on the way can read it.
+    max_event_bytes: Larger events are quarantined, unless the receiver announces a higher limit.
+    certificate_file: CA certificates (PEM) to trust instead of those of the system.
+    connections: Number of sessions that are delivered at the same time.
+    timeout_seconds: Timeout of one request, after which it is retried.
+    owner_id: Owner that sessions are registered for.
+    repo_id: Repository that sessions are registered for.
+    live: Also send ephemeral events, redacted. The receiver shows them and does not store them.
+    compression: auto: compress requests in a way that the receiver announces; none: never.
+    """
+
+    url: Annotated[str, setting("https://mc.example.com/agents", url=True)]
+    token_file: Annotated[str | None, setting("~/.config/exporter/mc.token", path=True, instead_of="token")] = None
+    token: Annotated[str | None, setting("the-token", secret=True, instead_of="token_file")] = None
+    allow_http: bool = False
+    max_event_bytes: Annotated[int, setting(ge=64 * KIB, le=64 * MIB)] = 8 * MIB
+    certificate_file: Annotated[str | None, setting("~/.config/exporter/mc-ca.pem", path=True)] = None
+    connections: Annotated[int, setting(ge=1, le=64)] = 4
+    timeout_seconds: Annotated[float, setting(ge=0.1, le=600)] = 30.0
+    owner_id: Annotated[Name | None, setting("1")] = None
+    repo_id: Annotated[Name | None, setting("2")] = None
+    live: bool = False
+    compression: Literal["auto", "none"] = "auto"
+
+
+class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An OTLP endpoint that traces, metrics and logs are sent to.
+
+    endpoint: Address; for http/protobuf /v1/traces, /v1/metrics and /v1/logs are appended.
+    append_path: false: the endpoint is the complete address of a single signal, and nothing is appended.
+    protocol: Protocol of the endpoint.
+    signals: Signals to send.
+    content: none: types, ids, times, numbers, tool names; metadata: also names of models, agents, repositories and
+        branches; redacted: also texts, arguments and paths, with secrets masked.
+    semconv: Version of the names of attributes and metrics.
+    temporality: Temporality of metrics: cumulative: since the start; delta: since the last point.
+    headers_file: File with headers, one name=value per line.
+    headers: Headers of every request, such as authorization, sent to this endpoint only.
+    allow_http: Send headers over http:// to an address that is not loopback; anybody on the way can read them.
+    timeout_seconds: Timeout of one request, after which it is retried.
+    compression: Compression of requests.
+    certificate_file: CA certificates (PEM) to trust instead of those of the system.
+    client_certificate_file: Client certificate (PEM).
+    client_key_file: Private key (PEM) of the client certificate.
+    service_name: service.name of everything that is sent; the default is that of the CLI.
+    health: Also send the health of the exporter: lag, retries, rejected, masked and quarantined events.
+    resource_attributes: Additional attributes of the resource, such as deployment.environment.
+    """
+
+    endpoint: Annotated[str, setting("http://localhost:4318", url=True)]
+    append_path: bool = True
+    protocol: Literal["http/protobuf", "grpc"] = "http/protobuf"
+    signals: Annotated[tuple[Signal, ...], setting(min_length=1)] = ("traces", "metrics", "logs")
+    content: Literal["none", "metadata", "redacted"] = "metadata"
+    semconv: Literal["latest", "legacy", "both"] = "latest"
+    temporality: Literal["cumulative", "delta"] = "cumulative"
+    headers_file: Annotated[str | None, setting("~/.config/exporter/otel.headers", path=True, instead_of="headers")] = (
+        None
     )
-    owner_id: Annotated[Name | None, setting("Owner that sessions are registered for.", "1")] = None
-    repo_id: Annotated[Name | None, setting("Repository that sessions are registered for.", "2")] = None
-    live: Annotated[
-        bool, setting("Also send ephemeral events, redacted. The receiver shows them and does not store them.")
-    ] = False
-    compression: Annotated[
-        Literal["auto", "none"], setting("auto: compress requests in a way that the receiver announces; none: never.")
-    ] = "auto"
+    headers: Annotated[
+        dict[str, str], setting({"authorization": "Bearer the-token"}, secret=True, instead_of="headers_file")
+    ] = field(default_factory=dict)
+    allow_http: bool = False
+    timeout_seconds: Annotated[float, setting(ge=0.1, le=600)] = 10.0
+    compression: Literal["gzip", "none"] = "gzip"
+    certificate_file: Annotated[str | None, setting("/etc/ssl/otel-ca.pem", path=True)] = None
+    client_certificate_file: Annotated[str | None, setting("/etc/ssl/otel.pem", path=True)] = None
+    client_key_file: Annotated[str | None, setting("/etc/ssl/otel.key", path=True)] = None
+    service_name: Annotated[str, setting(min_length=1, max_length=255)] = "github-copilot"
+    health: bool = False
+    resource_attributes: Annotated[dict[str, str], setting({"deployment.environment": "laptop"})] = field(
+        default_factory=dict
+    )
+
+
+class Archive(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Files that sessions are kept in.
+
+    url: Where it is: file:// and the absolute path of a directory, which is made if it is not there.
+    seal_bytes: Events of a session are written as soon as there are so many bytes of them.
+    seal_seconds: Fewer are written when the session ended, or had none for so long.
+    """
+
+    url: Annotated[str, setting("file:///var/backups/copilot-sessions", file_url=True)]
+    seal_bytes: Annotated[int, setting(ge=64 * KIB, le=64 * MIB)] = 8 * MIB
+    seal_seconds: Annotated[float, setting(ge=0.1, le=86_400)] = 60.0
 
 
 class Source(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A source of events in addition to the files of the CLI."""
+    """A source of events in addition to the files of the CLI.
 
-    url: Annotated[
-        str,
-        setting(
-            "rpc://HOST:PORT: a CLI server (copilot --headless --port N, or --ui-server), which is only read from; "
-            "ahp+ws://HOST:PORT or ahp+wss://HOST: an agent host, such as that of VS Code, which is only listened to; "
-            "tap: what the extension of exporter tap install shows live; file: the files of the CLI, which are always "
-            "followed.",
-            "rpc://127.0.0.1:4321",
-        ),
-    ]
-    token_file: Annotated[
-        str | None,
-        setting(
-            "File with the COPILOT_CONNECTION_TOKEN of the server or the connection token of the agent host. It is "
-            "read before every connection.",
-            "~/.config/exporter/rpc.token",
-            path=True,
-        ),
-    ] = None
-    push: Annotated[
-        bool,
-        setting(
-            "true: the server sends the events of loaded sessions; false: the exporter asks for them. With true the "
-            "exporter attaches to these sessions, which leaves no trace in them; but a session that its owner has "
-            "closed ends only when the exporter disconnects."
-        ),
-    ] = False
+    url: rpc://HOST:PORT: a CLI server (copilot --headless --port N, or --ui-server), which is only read from;
+        ahp+ws://HOST:PORT or ahp+wss://HOST: an agent host, such as that of VS Code, which is only listened to; tap:
+        what the extension of exporter tap install shows live; file: the files of the CLI, which are always followed.
+    token_file: File with the COPILOT_CONNECTION_TOKEN of the server or the connection token of the agent host. It is
+        read before every connection.
+    push: true: the server sends the events of loaded sessions; false: the exporter asks for them. With true the
+        exporter attaches to these sessions, which leaves no trace in them; but a session that its owner has closed ends
+        only when the exporter disconnects.
+    """
+
+    url: Annotated[str, setting("rpc://127.0.0.1:4321")]
+    token_file: Annotated[str | None, setting("~/.config/exporter/rpc.token", path=True)] = None
+    push: bool = False
+
+
+class Allow(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Something that is not masked although a rule finds it; exactly one of its keys is given.
+
+    value: This very text.
+    regex: Texts that match as a whole.
+    rule: All findings of this rule (see exporter redact rules).
+    path: Content of these files in tool calls that read or write them, except known values.
+    """
+
+    value: Annotated[str | None, setting("AKIAIOSFODNN7EXAMPLE")] = None
+    regex: Annotated[str | None, setting("EXAMPLE-[0-9]+")] = None
+    rule: Annotated[str | None, setting("aws-access-key-id")] = None
+    path: Annotated[str | None, setting("fixtures/**")] = None
+
+
+class Redaction(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is masked in addition to the findings of the built-in rules, and what is not masked.
+
+    known_env: Patterns of names of environment variables; their values are masked in every form.
+    known_files: Files whose lines are masked in every form in which they are written.
+    extra_rules: Files with rules of your own, in the format of docs/redaction-rules.md.
+    known_env_of_cli: Apply known_env also to the CLI process that writes the session (Linux; held in memory only).
+    marker: What replaces a secret: tag: [REDACTED:rule:tag], where the same secret always has the same tag; stars:
+        ******.
+    opaque: Encrypted fields (encryptedContent, reasoningOpaque), which only the provider of the model can read: pass:
+        they are not changed; drop: their content is removed.
+    plugins: Python files with plugins of detect-secrets, which run in this process.
+    baselines: Baselines of detect-secrets; what they audit as no secret is not masked.
+    budget_ms: An event whose redaction takes longer is quarantined and never delivered.
+    allow: What is not masked although a rule finds it.
+    """
+
+    known_env: tuple[str, ...] = KNOWN_ENV
+    known_files: Annotated[tuple[str, ...], setting(["~/.config/exporter/mc.token"], path=True)] = ()
+    extra_rules: Annotated[tuple[str, ...], setting(["~/.config/exporter/rules.toml"], path=True)] = ()
+    known_env_of_cli: bool = False
+    marker: Literal["tag", "stars"] = "tag"
+    opaque: Literal["pass", "drop"] = "pass"
+    plugins: Annotated[tuple[str, ...], setting(["~/.config/exporter/plugins/in_house.py"], path=True)] = ()
+    baselines: Annotated[tuple[str, ...], setting(["~/.config/exporter/secrets.baseline"], path=True)] = ()
+    budget_ms: Annotated[float, setting(ge=1, le=600_000)] = 10_000.0
+    allow: tuple[Allow, ...] = ()
 
 
 class Limits(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Upper limits of what the exporter uses."""
+    """Upper limits of what the exporter uses.
 
-    max_line_bytes: Annotated[
-        int, setting("Longer lines of a session file are quarantined.", ge=64 * KIB, le=256 * MIB)
-    ] = 16 * MIB
-    open_files: Annotated[int, setting("Number of session files that are open at the same time.", ge=1, le=65_536)] = 64
-    quarantine_bytes: Annotated[
-        int, setting("Size of the quarantine. When it is full, the session stops.", ge=MIB, le=1024 * 1024 * MIB)
-    ] = 256 * MIB
-    quarantine_days: Annotated[int, setting("Days after which quarantined events are deleted.", ge=1, le=3650)] = 30
-    keep_days: Annotated[
-        int,
-        setting(
-            "Days after its last event when the embedded Mission Control deletes a session; 0: never.", ge=0, le=36_500
-        ),
-    ] = 365
-    keep_gb: Annotated[
-        int,
-        setting(
-            "Gigabytes of all sessions above which the embedded Mission Control deletes the oldest ones; 0: no limit.",
-            ge=0,
-            le=1_000_000,
-        ),
-    ] = 20
-    cache_bytes: Annotated[
-        int,
-        setting(
-            "A sink that is behind by more than this reads the file by itself and not with the others.",
-            ge=64 * KIB,
-            le=1024 * MIB,
-        ),
-    ] = 8 * MIB
-    journal_bytes: Annotated[
-        int,
-        setting(
-            "Size of the journals, which hold the events of sessions without a file until they are delivered to every "
-            "sink. At this size their source is paused.",
-            ge=MIB,
-            le=1024 * 1024 * MIB,
-        ),
-    ] = 256 * MIB
-    poll_seconds: Annotated[
-        float, setting("Interval of checking files where the system cannot report changes.", ge=0.05, le=3600)
-    ] = 1.0
-    incomplete_line_seconds: Annotated[
-        float, setting("A last line that is incomplete for longer than this is reported.", ge=1, le=86_400)
-    ] = 30.0
+    max_line_bytes: Longer lines of a session file are quarantined.
+    open_files: Number of session files that are open at the same time.
+    quarantine_bytes: Size of the quarantine. When it is full, the session stops.
+    quarantine_days: Days after which quarantined events are deleted.
+    keep_days: Days after its last event when the embedded Mission Control deletes a session; 0: never.
+    keep_gb: Gigabytes of all sessions above which the embedded Mission Control deletes the oldest ones; 0: no limit.
+    cache_bytes: A sink that is behind by more than this reads the file by itself and not with the others.
+    journal_bytes: Size of the journals, which hold the events of sessions without a file until they are delivered to
+        every sink. At this size their source is paused.
+    poll_seconds: Interval of checking files where the system cannot report changes.
+    incomplete_line_seconds: A last line that is incomplete for longer than this is reported.
+    """
+
+    max_line_bytes: Annotated[int, setting(ge=64 * KIB, le=256 * MIB)] = 16 * MIB
+    open_files: Annotated[int, setting(ge=1, le=65_536)] = 64
+    quarantine_bytes: Annotated[int, setting(ge=MIB, le=1024 * 1024 * MIB)] = 256 * MIB
+    quarantine_days: Annotated[int, setting(ge=1, le=3650)] = 30
+    keep_days: Annotated[int, setting(ge=0, le=36_500)] = 365
+    keep_gb: Annotated[int, setting(ge=0, le=1_000_000)] = 20
+    cache_bytes: Annotated[int, setting(ge=64 * KIB, le=1024 * MIB)] = 8 * MIB
+    journal_bytes: Annotated[int, setting(ge=MIB, le=1024 * 1024 * MIB)] = 256 * MIB
+    poll_seconds: Annotated[float, setting(ge=0.05, le=3600)] = 1.0
+    incomplete_line_seconds: Annotated[float, setting(ge=1, le=86_400)] = 30.0
 
 
 class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """All settings; paths are absolute once loaded."""
+    """All settings; paths are absolute once loaded.
 
-    copilot_home: Annotated[
-        str, setting("Directory of the CLI. Sessions are read from session-state in it; nothing is written.", path=True)
-    ] = "~/.copilot"
-    state_dir: Annotated[str, setting("Directory of marks, quarantine and the embedded store.", path=True)] = (
-        "~/.local/state/exporter"
-    )
-    cache_dir: Annotated[str, setting("Directory of the compiled rules.", path=True)] = "~/.cache/exporter"
-    history_days: Annotated[
-        int,
-        setting(
-            "Sessions that changed within this number of days are delivered; older ones only by backfill.",
-            ge=0,
-            le=36_500,
-            flag="--days",
-        ),
-    ] = 7
-    give_up_seconds: Annotated[
-        float,
-        setting("Time without an accepted request after which backfill and run --until-idle end.", ge=0, le=86_400),
-    ] = 60.0
-    drain_seconds: Annotated[float, setting("Time that a stop waits for requests in flight.", ge=0, le=60)] = 1.5
-    port: Annotated[
-        int, setting("Port of the embedded Mission Control on loopback; 0: any free port.", ge=0, le=65_535)
-    ] = 8411
-    host_name: Annotated[
-        Name | None, setting("Name of this machine in reports, instead of its host name.", "laptop")
-    ] = None
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], setting("Lowest level that is logged.")] = "info"
-    source: Annotated[
-        tuple[Source, ...],
-        Meta(description="Where events come from besides the CLI's files; nothing is connected to unless it is named."),
-    ] = ()
-    mission_control: Annotated[
-        dict[str, MissionControl],
-        Meta(description="Where sessions are delivered; for more than one, [mission_control.NAME] each."),
-    ] = field(default_factory=dict)
-    otel: Annotated[
-        dict[str, Otel],
-        Meta(description="Where traces, metrics and logs are sent; for more than one, [otel.NAME] each."),
-    ] = field(default_factory=dict)
-    archive: Annotated[
-        dict[str, Archive],
-        Meta(description="Where sessions are kept as files, redacted; for more than one, [archive.NAME] each."),
-    ] = field(default_factory=dict)
-    redaction: Annotated[Redaction, Meta(description="What is masked besides the built-in rules, and what is not.")] = (
-        field(default_factory=Redaction)
-    )
-    limits: Annotated[Limits, Meta(description="How much the exporter uses at most.")] = field(default_factory=Limits)
+    copilot_home: Directory of the CLI. Sessions are read from session-state in it; nothing is written.
+    state_dir: Directory of marks, quarantine and the embedded store.
+    cache_dir: Directory of the compiled rules.
+    history_days: Sessions that changed within this number of days are delivered; older ones only by backfill.
+    give_up_seconds: Time without an accepted request after which backfill and run --until-idle end.
+    drain_seconds: Time that a stop waits for requests in flight.
+    port: Port of the embedded Mission Control on loopback; 0: any free port.
+    host_name: Name of this machine in reports, instead of its host name.
+    log_level: Lowest level that is logged.
+    source: Where events come from besides the CLI's files; nothing is connected to unless it is named.
+    mission_control: Where sessions are delivered; for more than one, [mission_control.NAME] each.
+    otel: Where traces, metrics and logs are sent; for more than one, [otel.NAME] each.
+    archive: Where sessions are kept as files, redacted; for more than one, [archive.NAME] each.
+    redaction: What is masked besides the built-in rules, and what is not.
+    limits: How much the exporter uses at most.
+    """
+
+    copilot_home: Annotated[str, setting(path=True)] = "~/.copilot"
+    state_dir: Annotated[str, setting(path=True)] = "~/.local/state/exporter"
+    cache_dir: Annotated[str, setting(path=True)] = "~/.cache/exporter"
+    history_days: Annotated[int, setting(ge=0, le=36_500, flag="--days")] = 7
+    give_up_seconds: Annotated[float, setting(ge=0, le=86_400)] = 60.0
+    drain_seconds: Annotated[float, setting(ge=0, le=60)] = 1.5
+    port: Annotated[int, setting(ge=0, le=65_535)] = 8411
+    host_name: Annotated[Name | None, setting("laptop")] = None
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    source: tuple[Source, ...] = ()
+    mission_control: dict[str, MissionControl] = field(default_factory=dict)
+    otel: dict[str, Otel] = field(default_factory=dict)
+    archive: dict[str, Archive] = field(default_factory=dict)
+    redaction: Redaction = field(default_factory=Redaction)
+    limits: Limits = field(default_factory=Limits)

@@ -1,10 +1,10 @@
 """The settings in force as rows of text."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from config.fields import Field, SettingsTable, Sinks, masked_items, members
+from config.fields import masked_items
 from config.given.toml import written
 from config.load import Loaded
 from config.settings import Settings
@@ -22,20 +22,16 @@ class SettingRow(NamedTuple):
 
 def rows(loaded: Loaded) -> list[SettingRow]:
     """Every setting in force, in the order of the example file."""
-    found: list[tuple[str, object]] = []
-    for name, value in masked_items(loaded.settings):
-        match members(Settings)[name]:
-            case Field():
-                found.append((name, value))
-            case SettingsTable():
-                found += _below(name, value)
-            case Sinks():
-                found += [row for sink, held in value.items() for row in _below(f"{name}.{sink}", held)]
-    return [SettingRow(path, _written(value), loaded.origins[path]) for path, value in found]
+    settings = loaded.settings
+    return [SettingRow(path, _written(_value(settings, path)), origin) for path, origin in loaded.origins.items()]
 
 
-def _below(path: str, struct: msgspec.Struct) -> list[tuple[str, object]]:
-    return [(f"{path}.{name}", value) for name, value in masked_items(struct)]
+def _value(settings: Settings, path: str) -> object:
+    *tables, name = path.split(".")
+    held: Any = settings
+    for table in tables:
+        held = held[table] if isinstance(held, dict) else getattr(held, table)
+    return dict(masked_items(held))[name]
 
 
 def _written(value: object) -> str:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from config.errors import ConfigError
-from config.given.text import pairs
-from config.otel import Otel
-from config.settings import MissionControl, Source
+from config.given.environment import pairs
+from config.settings import MissionControl, Otel, Source
 
 _SIZE_BYTES_MAX = 64 * 1024
 _TOKEN = re.compile(r"[\x21-\x7e]+")

@@ -6,7 +6,7 @@ Parts are imported where they are used, so that a command pays only for its own.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from config.load import Loaded
     from config.settings import Settings
     from exporter.daemon.running import Redactors, RunningExporter
-    from exporter.daemon.serving import Serving
     from exporter.missioncontrol.http.server import Certificate
     from exporter.state.redaction_counts import RedactionCounts
     from exporter.wiring.redact_input import Format, Outcome
@@ -56,53 +55,51 @@ def build(
     return join(settings, say, redaction or make_redaction(settings), local=local, session_ids=session_ids)
 
 
-def _serving(running: "RunningExporter", settings: "Settings", port: int | None = None) -> "Serving":
-    async def open_page(receiver: Any) -> Any:
-        from exporter.missioncontrol.opening import open_page
+@asynccontextmanager
+async def _following(
+    settings: "Settings", say: Say, *, port: int | None = None, local: bool = False, session_ids: Sequence[str] = ()
+) -> "AsyncIterator[tuple[RunningExporter, asyncio.Event]]":
+    """Follow and deliver, with the state lock and the control socket; yield what runs, and what a signal sets."""
+    from exporter.daemon.serving import leave_no_core, stop_on_signals
+    from exporter.state.lock import owned
+
+    async def open_chosen(receiver: Any) -> Any:
+        from exporter.missioncontrol.http.server import serve_http
 
         chosen = settings.port if port is None else port
-        return await open_page(receiver, chosen, explicit_port=port is not None)
-
-    return running.serving(Path(settings.state_dir), open_page)
-
-
-def sink_names(settings: "Settings") -> list[str]:
-    """Return what `run` delivers to, as the settings name it."""
-    from exporter.wiring.sinks.registry import sink_names
-
-    return sink_names(settings)
-
-
-async def run(settings: "Settings", *, session_ids: Sequence[str], until_idle: bool, on_notice: Say) -> int:
-    """Follow and deliver until a signal, or with `until_idle` until everything is delivered or in quarantine."""
-    from exporter.daemon.serving import first_of, leave_no_core, stop_on_signals
-    from exporter.state.lock import owned
+        return await serve_http(receiver, "127.0.0.1", chosen, explicit_port=port is not None)
 
     leave_no_core()
     with owned(Path(settings.state_dir)):
         stop = stop_on_signals()
-        running = build(settings, on_notice, session_ids=session_ids)
+        running = build(settings, say, local=local, session_ids=session_ids)
         try:
-            async with _serving(running, settings):
+            async with running.serving(Path(settings.state_dir), open_chosen):
                 running.daemon.start()
-                if until_idle:
-                    return await first_of(stop, running.daemon.until_idle()) or Exit.DONE
-                await stop.wait()
-                return Exit.DONE
+                yield running, stop
         finally:
             await running.close()
+
+
+async def run(settings: "Settings", *, session_ids: Sequence[str], until_idle: bool, on_notice: Say) -> int:
+    """Follow and deliver until a signal, or with `until_idle` until everything is delivered or in quarantine."""
+    from exporter.daemon.serving import first_of
+
+    async with _following(settings, on_notice, session_ids=session_ids) as (running, stop):
+        if until_idle:
+            return await first_of(stop, running.daemon.until_idle()) or Exit.DONE
+        await stop.wait()
+        return Exit.DONE
 
 
 async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_browser: bool, on_notice: Say) -> int:
     """Show this machine's sessions: start (or find) the embedded Mission Control, deliver the last days, follow."""
     from exporter.core.names import leaving
     from exporter.daemon.control_socket import page_of_daemon
-    from exporter.daemon.serving import leave_no_core, open_in_browser, stop_on_signals
+    from exporter.daemon.serving import open_in_browser
     from exporter.demo.replay import replay
-    from exporter.state.lock import owned
     from exporter.wiring.sinks.registry import addresses, of_demo
 
-    leave_no_core()
     settings = msgspec.structs.replace(loaded.settings, history_days=days)
     if demo:
         settings = of_demo(settings)
@@ -113,22 +110,15 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
         on_notice({"ready": {**page, "attached": True, "demo": demo}})
         open_in_browser(page["url"] if open_browser else None)
         return Exit.DONE
-    with owned(state):
-        stop = stop_on_signals()
-        running = build(settings, on_notice, local=True)
-        try:
-            async with _serving(running, settings, port):
-                running.daemon.start()
-                playing = asyncio.create_task(replay(Path(settings.copilot_home), speed=1.0)) if demo else None
-                counts = await running.daemon.catch_up(_READY_SECONDS, stop, lambda told: on_notice({"progress": told}))
-                on_notice({"ready": {**facts, **counts, "url": running.address(), "days": days, "demo": demo}})
-                open_in_browser(running.address() if open_browser else None)
-                await stop.wait()
-                if playing is not None:
-                    playing.cancel()
-                return Exit.DONE
-        finally:
-            await running.close()
+    async with _following(settings, on_notice, port=port, local=True) as (running, stop):
+        playing = asyncio.create_task(replay(Path(settings.copilot_home), speed=1.0)) if demo else None
+        counts = await running.daemon.catch_up(_READY_SECONDS, stop, lambda told: on_notice({"progress": told}))
+        on_notice({"ready": {**facts, **counts, "url": running.address(), "days": days, "demo": demo}})
+        open_in_browser(running.address() if open_browser else None)
+        await stop.wait()
+        if playing is not None:
+            playing.cancel()
+        return Exit.DONE
 
 
 async def serve(
@@ -216,13 +206,6 @@ def _status_asleep(settings: "Settings") -> dict[str, Any]:
     return dict(msgspec.to_builtins(status))
 
 
-async def forget_archived(
-    settings: "Settings", session: str, sinks: Sequence[str] | None, on_progress: Say
-) -> dict[str, Any]:
-    """Delete a session's objects and manifest in the archives, or in these; it is not archived again by itself."""
-    return await ask(settings, {"do": "archive_forget", "session": session, "sinks": sinks}, on_progress)
-
-
 def _wait(sums: bytes) -> bool:
     """Tell whether sums of metrics, as they are stored, hold something that was not sent."""
     from otel.machines.metrics.aggregate import Aggregate
@@ -236,13 +219,13 @@ async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict
     from exporter.daemon.control_socket import ask_daemon
     from exporter.doctor.doctor import doctor as examine
     from exporter.wiring.doctor_facts import facts_of
-    from exporter.wiring.redactor import make_redaction_without_key
+    from exporter.wiring.redactor import make_redaction
 
     status = None
     with suppress(OSError, TimeoutError, ExporterError):  # a daemon that does not answer is what the checks find out
         async with asyncio.timeout(_STATUS_SECONDS):
             status = await ask_daemon(Path(loaded.settings.state_dir), {"do": "status"}, lambda _: None)
-    mask = make_redaction_without_key(loaded.settings).text
+    mask = make_redaction(loaded.settings, with_key=False).text
     return await examine(facts_of(loaded, status, mask), schema=schema, bundle=bundle)
 
 
@@ -252,14 +235,8 @@ def mask(settings: "Settings", source: IO[bytes], *, name: str, format: "Format 
     from exporter.wiring.redactor import make_redactor_for_reading
 
     redactor = make_redactor_for_reading(settings)
-    return mask_given(
-        redactor,
-        source,
-        format=format,
-        name=name,
-        budget_ms=settings.redaction.budget_ms,
-        line_bytes_max=settings.limits.max_line_bytes,
-    )
+    budget_ms, line_bytes_max = settings.redaction.budget_ms, settings.limits.max_line_bytes
+    return mask_given(redactor, source, format=format, name=name, budget_ms=budget_ms, line_bytes_max=line_bytes_max)
 
 
 def preview(settings: "Settings", session_id: str) -> "AsyncIterator[PreviewFinding | Withheld | int]":

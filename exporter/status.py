@@ -48,11 +48,11 @@ class SinkStatus(Struct, frozen=True):
     state: str
     lag_events: int
     lag_bytes: int
-    lag_seconds: float
-    last_success: str | None
-    last_error: str | None
-    retries: int
-    quarantined: int
+    lag_seconds: float = 0.0
+    last_success: str | None = None
+    last_error: str | None = None
+    retries: int = 0
+    quarantined: int = 0
     is_estimate: bool = False
     sums_wait: bool = False
 

@@ -45,10 +45,14 @@ class Tally:
     orphans: int = 0
     unknown: dict[str, int] = field(default_factory=dict)
     defects: dict[str, int] = field(default_factory=dict)
+    in_use: bool = False
 
     def for_endpoint(self) -> "Tally":
-        """Return a tally for another endpoint; it shares `defects` with this one."""
-        return Tally(defects=self.defects)
+        """Return this tally for the first endpoint; for each other endpoint a new one, which shares `defects`."""
+        if self.in_use:
+            return Tally(defects=self.defects)
+        self.in_use = True
+        return self
 
     def defect(self) -> None:
         """Count the error that is being handled."""

@@ -126,20 +126,9 @@ def _read_slowly(line: bytes) -> Event | None:
     fields = _loads(line)
     if fields is None:
         return _read_envelope_around_data(line)
-    data = fields.get("data")
-    raw = msgspec.Raw(json.dumps(data).encode()) if isinstance(data, dict) else msgspec.Raw()
-    texts = {name: fields.get(name) for name in ("type", "id", "timestamp", "parentId", "agentId")}
-    kept = {name: value for name, value in texts.items() if isinstance(value, str)}
-    if not kept.keys() >= {"type", "id"}:
+    if not (isinstance(fields.get("type"), str) and isinstance(fields.get("id"), str)):
         return None
-    return Event(
-        type=kept["type"],
-        id=kept["id"],
-        timestamp=kept.get("timestamp", ""),
-        parent_id=kept.get("parentId"),
-        agent_id=kept.get("agentId"),
-        data=raw,
-    )
+    return _convert(fields, Event)
 
 
 def _read_envelope_around_data(line: bytes) -> Event | None:

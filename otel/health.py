@@ -4,26 +4,21 @@ The SDK reads the present figures at its own interval and sends them with its ow
 caller and loses nothing: the next request has the same figures.
 """
 
-from typing import TYPE_CHECKING, Any
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final
 
 from otel.model import Temporality
-from otel.send.answer import NoAnswer
+from otel.name_types import Attribute, Content, Instrument, InstrumentKind
+from otel.send.answer import NoAnswer, readable
 from otel.send.endpoint import Endpoint, EndpointError
 from otel.send.grpc import OPTIONS, credentials_of, target_of
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.metrics.export import MetricExporter
-import logging
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
-
-from otel.name_types import Attribute, Content, Instrument, InstrumentKind
-from otel.send.answer import readable
-
-if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Observation
     from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import MetricExporter
 
 
 def exporter_for(endpoint: Endpoint, temporality: Temporality) -> "MetricExporter":
@@ -96,9 +91,9 @@ def _over_grpc(endpoint: Endpoint, temporalities: dict[type, Any]) -> "MetricExp
     raise EndpointError(reason)
 
 
-SINK: Final = Attribute("session_exporter.sink", str, Content.NONE, "exporter", meaning="the sink's name in settings")
-RULE: Final = Attribute("session_exporter.rule", str, Content.NONE, "exporter", meaning="the rule that masked")
-TYPE: Final = Attribute("session_exporter.event.type", str, Content.NONE, "exporter", meaning="a type that is unknown")
+SINK: Final = Attribute("session_exporter.sink", str, Content.NONE, "exporter")  # the sink's name in settings
+RULE: Final = Attribute("session_exporter.rule", str, Content.NONE, "exporter")  # the rule that masked
+TYPE: Final = Attribute("session_exporter.event.type", str, Content.NONE, "exporter")  # a type that is unknown
 
 _PREFIX = "session_exporter."
 
@@ -120,16 +115,9 @@ UNKNOWN_EVENTS: Final = _row("counter", "unknown_events", "{event}", "events of 
 ORPHANS: Final = _row("counter", "orphans", "{span}", "spans ended by a crash and not by an event")
 DEFECTS: Final = _row("counter", "defects", "{error}", "errors of the exporter that kept something from telemetry")
 
-_SINK_FIGURES: Final = {
-    LAG_EVENTS: "lag_events",
-    LAG_BYTES: "lag_bytes",
-    LAG_TIME: "lag_seconds",
-    QUEUE: "queue",
-    RETRIES: "retries",
-    REPEATED: "repeated",
-    REJECTED: "rejected",
-}
-TABLE: Final = (*_SINK_FIGURES, QUARANTINED, REDACTIONS, UNKNOWN_EVENTS, ORPHANS, DEFECTS)
+# In the order of the fields of `SinkFigures`.
+_SINK_ROWS: Final = (LAG_EVENTS, LAG_BYTES, LAG_TIME, QUEUE, RETRIES, REPEATED, REJECTED)
+TABLE: Final = (*_SINK_ROWS, QUARANTINED, REDACTIONS, UNKNOWN_EVENTS, ORPHANS, DEFECTS)
 LABELS_MAX: Final = 100
 """The number of distinct sinks, rules and types; the rest is summed as `other`."""
 LABEL_CHARACTERS_MAX: Final = 100
@@ -163,9 +151,9 @@ class Figures:
 
 def points(figures: Figures) -> "dict[Instrument, dict[str, float]]":
     """Return the values of every instrument by the value of its one label; "" where it has none."""
-    sinks = figures.sinks.items()
+    of_sinks = zip(_SINK_ROWS, fields(SinkFigures), strict=True)
     return {
-        **{row: {name: getattr(sink, field) for name, sink in sinks} for row, field in _SINK_FIGURES.items()},
+        **{row: {name: getattr(sink, one.name) for name, sink in figures.sinks.items()} for row, one in of_sinks},
         QUARANTINED: {"": figures.quarantined},
         REDACTIONS: _bounded(figures.redactions),
         UNKNOWN_EVENTS: _bounded(figures.unknown_events),
@@ -185,6 +173,7 @@ def _bounded(counts: Mapping[str, int]) -> dict[str, float]:
     return found
 
 
+@dataclass(slots=True)
 class Health:
     """Sends what `figures` returns, every `interval_seconds` and once when it stops.
 
@@ -192,25 +181,16 @@ class Health:
     without secrets when a sending fails. `resource` has the attributes that tell this exporter from others.
     """
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        figures: Callable[[], Figures],
-        resource: Mapping[str, str],
-        version: str,
-        *,
-        failed: Callable[[str], None],
-        interval_seconds: float = 60.0,
-        temporality: Temporality = "cumulative",
-    ) -> None:
-        self._endpoint = endpoint
-        self._figures = figures
-        self._resource = resource
-        self._version = version
-        self._interval_seconds = interval_seconds
-        self._temporality: Temporality = temporality
-        self._log = _Passing(endpoint, failed)
-        self._provider: MeterProvider | None = None
+    endpoint: Endpoint
+    figures: Callable[[], Figures]
+    resource: Mapping[str, str]
+    version: str
+    _: KW_ONLY
+    failed: Callable[[str], None]
+    interval_seconds: float = 60.0
+    temporality: Temporality = "cumulative"
+    _log: "_Passing" = field(init=False)
+    _provider: "MeterProvider | None" = field(init=False, default=None)
 
     def start(self) -> None:
         """Begin; raises EndpointError when the endpoint's address or certificates are no use."""
@@ -218,16 +198,17 @@ class Health:
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
         from opentelemetry.sdk.resources import Resource
 
-        exporter = exporter_for(self._endpoint, self._temporality)
+        exporter = exporter_for(self.endpoint, self.temporality)
+        self._log = _Passing(self.endpoint, self.failed)
         logger = logging.getLogger("opentelemetry")
         logger.propagate = False  # or Python writes the SDK's complaints to standard error
         logger.addHandler(self._log)
-        milliseconds = self._interval_seconds * 1000
+        milliseconds = self.interval_seconds * 1000
         reader = PeriodicExportingMetricReader(
-            exporter, milliseconds, export_timeout_millis=self._endpoint.timeout_seconds * 1000
+            exporter, milliseconds, export_timeout_millis=self.endpoint.timeout_seconds * 1000
         )
-        self._provider = MeterProvider([reader], Resource(dict(self._resource)), shutdown_on_exit=False)
-        meter = self._provider.get_meter("session-exporter", self._version)
+        self._provider = MeterProvider([reader], Resource(dict(self.resource)), shutdown_on_exit=False)
+        meter = self._provider.get_meter("session-exporter", self.version)
         for row in TABLE:
             create = meter.create_observable_counter if row.kind == "counter" else meter.create_observable_gauge
             create(row.name, [self._reads(row)], row.unit, row.meaning)
@@ -248,7 +229,7 @@ class Health:
         key = row.labels[0].latest if row.labels else ""
 
         def read(_: "CallbackOptions") -> "Iterable[Observation]":
-            for label, value in points(self._figures())[row].items():
+            for label, value in points(self.figures())[row].items():
                 yield Observation(value, {key: label} if key else {})
 
         return read

@@ -15,7 +15,7 @@ _LATEST: Final[tuple[str, Semconv]] = (_NEW, "latest")
 
 # Boundaries as the CLI has them, so that its own histograms and ours can be added up.
 _DURATION: Final = tuple(0.01 * 2**step for step in range(14))
-_AGENT_DURATION: Final = tuple(0.1 * 2**step for step in range(13))
+_LONG: Final = tuple(0.1 * 2**step for step in range(13))
 _TOKENS: Final = tuple(float(4**step) for step in range(14))
 _CALLS: Final = (0.0, *(float(2**step) for step in range(9)))
 _TURNS: Final = (0.0, 5.0, 10.0, 25.0, 50.0, 75.0, 100.0, 250.0, 500.0, 750.0, 1e3, 2.5e3, 5e3, 7.5e3, 1e4)
@@ -28,6 +28,7 @@ SHARED: Final = (names.GIT_REPOSITORY, names.CONVERSATION_ID)
 
 
 _Labels: TypeAlias = "tuple[Attribute, ...]"
+_Bounds: TypeAlias = tuple[float, ...]
 
 
 def _counter(
@@ -36,54 +37,46 @@ def _counter(
     return Instrument(name, "counter", unit, since, semconv, (*labels, *SHARED), (), meaning)
 
 
+def _tokens(name: str, meaning: str) -> Instrument:
+    return _counter(name, "{token}", (*_CALL, names.TOKEN_MODALITY), meaning, *_LATEST)
+
+
 def _histogram(
-    name: str,
-    unit: str,
-    labels: _Labels,
-    bounds: tuple[float, ...],
-    meaning: str,
-    since: str = _OURS,
-    semconv: Semconv = "both",
+    name: str, unit: str, labels: _Labels, bounds: _Bounds, meaning: str, since: str = _OURS, semconv: Semconv = "both"
 ) -> Instrument:
     return Instrument(name, "histogram", unit, since, semconv, (*labels, *SHARED), bounds, meaning)
 
 
+def _seconds(
+    name: str, labels: _Labels, meaning: str, since: str = _OURS, semconv: Semconv = "both", bounds: _Bounds = _DURATION
+) -> Instrument:
+    return _histogram(name, "s", labels, bounds, meaning, since, semconv)
+
+
 _CALL = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.RESPONSE_MODEL)
-_MODALITY = (*_CALL, names.TOKEN_MODALITY)
+_CALL_TOKENS = (*_CALL, names.TOKEN_TYPE)
 _MODEL = (names.REQUEST_MODEL,)
 _AGENT = (names.AGENT_NAME,)
+_AGENT_OUTCOME = (names.AGENT_NAME, names.LABEL_SUCCESS)
+_TOOL = (names.TOOL_NAME,)
+_TOOL_OF_AGENT = (names.TOOL_NAME, names.TOOL_TYPE, names.AGENT_NAME)
+_TOOL_FAILURE = (names.TOOL_NAME, names.ERROR_TYPE)
+_DECISION = (names.PERMISSION_KIND, names.PERMISSION_RESULT)
+_NOTIFICATION = (names.NOTIFICATION_TYPE, names.NOTIFICATION_STATUS)
+_CUSTOM = (names.CUSTOM_SOURCE, names.CUSTOM_NAME)
+_ERROR = (names.ERROR_TYPE, names.ERROR_STATUS_CODE)
 
 # Calls of a model.
-INPUT_TOKENS: Final = _counter(
-    "gen_ai.client.inference.usage.input_tokens",
-    "{token}",
-    _MODALITY,
-    "tokens read, those from a cache included",
-    *_LATEST,
+INPUT_TOKENS: Final = _tokens("gen_ai.client.inference.usage.input_tokens", "tokens read, those from a cache included")
+OUTPUT_TOKENS: Final = _tokens("gen_ai.client.inference.usage.output_tokens", "tokens written, reasoning included")
+CACHE_READ_TOKENS: Final = _tokens(
+    "gen_ai.client.inference.usage.cache_read.input_tokens", "tokens read from the provider's cache"
 )
-OUTPUT_TOKENS: Final = _counter(
-    "gen_ai.client.inference.usage.output_tokens", "{token}", _MODALITY, "tokens written, reasoning included", *_LATEST
+CACHE_WRITE_TOKENS: Final = _tokens(
+    "gen_ai.client.inference.usage.cache_write.input_tokens", "tokens written to the provider's cache"
 )
-CACHE_READ_TOKENS: Final = _counter(
-    "gen_ai.client.inference.usage.cache_read.input_tokens",
-    "{token}",
-    _MODALITY,
-    "tokens read from the provider's cache",
-    *_LATEST,
-)
-CACHE_WRITE_TOKENS: Final = _counter(
-    "gen_ai.client.inference.usage.cache_write.input_tokens",
-    "{token}",
-    _MODALITY,
-    "tokens written to the provider's cache",
-    *_LATEST,
-)
-REASONING_TOKENS: Final = _counter(
-    "gen_ai.client.inference.usage.reasoning.output_tokens",
-    "{token}",
-    _MODALITY,
-    "tokens written while reasoning",
-    *_LATEST,
+REASONING_TOKENS: Final = _tokens(
+    "gen_ai.client.inference.usage.reasoning.output_tokens", "tokens written while reasoning"
 )
 CALL_INPUT_TOKENS: Final = _histogram(
     "gen_ai.client.inference.operation.input_tokens", "{token}", _CALL, _TOKENS, "tokens read by one call", *_LATEST
@@ -91,31 +84,19 @@ CALL_INPUT_TOKENS: Final = _histogram(
 CALL_OUTPUT_TOKENS: Final = _histogram(
     "gen_ai.client.inference.operation.output_tokens", "{token}", _CALL, _TOKENS, "tokens written by one call", *_LATEST
 )
-CALL_DURATION: Final = _histogram(
-    "gen_ai.client.inference.duration", "s", _CALL, _DURATION, "how long one call took", *_LATEST
-)
-TIME_TO_FIRST_CHUNK: Final = _histogram(
+CALL_DURATION: Final = _seconds("gen_ai.client.inference.duration", _CALL, "how long one call took", *_LATEST)
+TIME_TO_FIRST_CHUNK: Final = _seconds(
     "gen_ai.client.inference.time_to_first_chunk",
-    "s",
     _CALL[:3],
-    _DURATION,
     "until the first piece of a streamed answer came",
     *_LATEST,
 )
 TOKEN_USAGE: Final = _histogram(
-    "gen_ai.client.token.usage",
-    "{token}",
-    (*_CALL, names.TOKEN_TYPE),
-    _TOKENS,
-    "tokens read and written by one call",
-    _OLD,
-    "legacy",
+    "gen_ai.client.token.usage", "{token}", _CALL_TOKENS, _TOKENS, "tokens read and written by one call", _OLD, "legacy"
 )
-OPERATION_DURATION: Final = _histogram(
+OPERATION_DURATION: Final = _seconds(
     "gen_ai.client.operation.duration",
-    "s",
     _CALL,
-    _DURATION,
     "how long an operation took; with CLI 1.0.48's names also calls of a model",
     _OLD,
 )
@@ -126,13 +107,8 @@ PREMIUM_REQUESTS: Final = _counter(
 AIU: Final = _counter("github.copilot.aiu", "{aiu}", _MODEL, "AI units charged")
 
 # Agents and their tools.
-AGENT_DURATION: Final = _histogram(
-    "gen_ai.invoke_agent.duration",
-    "s",
-    _AGENT,
-    _AGENT_DURATION,
-    "how long an interaction, or a sub-agent, took",
-    *_LATEST,
+AGENT_DURATION: Final = _seconds(
+    "gen_ai.invoke_agent.duration", _AGENT, "how long an interaction, or a sub-agent, took", *_LATEST, bounds=_LONG
 )
 AGENT_CALLS: Final = _histogram(
     "gen_ai.invoke_agent.inference_calls", "{inference_call}", _AGENT, _CALLS, "calls of a model by one agent", *_LATEST
@@ -148,65 +124,39 @@ TURNS: Final = _histogram(
     "calls of a model in one interaction, those of sub-agents apart",
     _OLD,
 )
-SUBAGENT_DURATION: Final = _histogram(
-    "github.copilot.subagent.duration",
-    "s",
-    (*_AGENT, names.LABEL_SUCCESS),
-    _AGENT_DURATION,
-    "how long a sub-agent took by its own account",
+SUBAGENT_DURATION: Final = _seconds(
+    "github.copilot.subagent.duration", _AGENT_OUTCOME, "how long a sub-agent took by its own account", bounds=_LONG
 )
 SUBAGENT_TOKENS: Final = _counter("github.copilot.subagent.tokens", "{token}", _AGENT, "all tokens of sub-agents")
-EXECUTE_TOOL_DURATION: Final = _histogram(
-    "gen_ai.execute_tool.duration",
-    "s",
-    (names.TOOL_NAME, names.TOOL_TYPE, names.AGENT_NAME),
-    _DURATION,
-    "how long a tool ran",
-    *_LATEST,
-)
+EXECUTE_TOOL_DURATION: Final = _seconds("gen_ai.execute_tool.duration", _TOOL_OF_AGENT, "how long a tool ran", *_LATEST)
 TOOL_CALLS: Final = _counter(
     "github.copilot.tool.call.count", "{call}", (names.TOOL_NAME, names.LABEL_SUCCESS), "tool calls by outcome", _OLD
 )
-TOOL_DURATION: Final = _histogram(
-    "github.copilot.tool.call.duration", "s", (names.TOOL_NAME,), _DURATION, "how long a tool ran", _OLD
-)
+TOOL_DURATION: Final = _seconds("github.copilot.tool.call.duration", _TOOL, "how long a tool ran", _OLD)
 TOOL_ERRORS: Final = _counter(
-    "github.copilot.tool.error.count",
-    "{call}",
-    (names.TOOL_NAME, names.ERROR_TYPE),
-    "failed tool calls by sort of failure",
+    "github.copilot.tool.error.count", "{call}", _TOOL_FAILURE, "failed tool calls by sort of failure"
 )
 PERMISSIONS: Final = _counter(
-    "github.copilot.permission.count",
-    "{request}",
-    (names.PERMISSION_KIND, names.PERMISSION_RESULT),
-    "permission requests by decision",
+    "github.copilot.permission.count", "{request}", _DECISION, "permission requests by decision"
 )
-PERMISSION_WAIT: Final = _histogram(
-    "github.copilot.permission.wait.duration",
-    "s",
-    (names.PERMISSION_KIND,),
-    _WAIT,
-    "from a permission request to its decision",
+PERMISSION_WAIT: Final = _seconds(
+    "github.copilot.permission.wait.duration", _DECISION[:1], "from a permission request to its decision", bounds=_WAIT
 )
 HOOKS: Final = _counter(
     "github.copilot.hook.count", "{run}", (names.HOOK_TYPE, names.LABEL_SUCCESS), "runs of hooks by outcome"
 )
-HOOK_DURATION: Final = _histogram(
-    "github.copilot.hook.duration", "s", (names.HOOK_TYPE,), _DURATION, "how long a hook ran"
-)
+HOOK_DURATION: Final = _seconds("github.copilot.hook.duration", (names.HOOK_TYPE,), "how long a hook ran")
 SKILLS: Final = _counter("github.copilot.skill.invoked.count", "{invocation}", (names.SKILL_NAME,), "skills used")
 
 # Sessions and what happens in them.
 SESSIONS: Final = _counter(
     "github.copilot.session.count", "{session}", (names.SESSION_BEGAN,), "sessions that began or were resumed"
 )
-SESSION_DURATION: Final = _histogram(
+SESSION_DURATION: Final = _seconds(
     "github.copilot.session.duration",
-    "s",
     (names.SHUTDOWN_TYPE,),
-    _SESSION,
     "from the start or resume of a session to its shutdown",
+    bounds=_SESSION,
 )
 INTERACTIONS: Final = _counter(
     "github.copilot.interaction.count",
@@ -215,16 +165,10 @@ INTERACTIONS: Final = _counter(
     "messages that opened an interaction",
 )
 NOTIFICATIONS: Final = _counter(
-    "github.copilot.system.notification.count",
-    "{notification}",
-    (names.NOTIFICATION_TYPE, names.NOTIFICATION_STATUS),
-    "system notifications",
+    "github.copilot.system.notification.count", "{notification}", _NOTIFICATION, "system notifications"
 )
 CUSTOM_NOTIFICATIONS: Final = _counter(
-    "github.copilot.custom_notification.count",
-    "{notification}",
-    (names.CUSTOM_SOURCE, names.CUSTOM_NAME),
-    "notifications of extensions and servers",
+    "github.copilot.custom_notification.count", "{notification}", _CUSTOM, "notifications of extensions and servers"
 )
 COMPACTIONS: Final = _counter(
     "github.copilot.compaction.count", "{compaction}", (names.LABEL_SUCCESS,), "compactions of the conversation"
@@ -236,12 +180,7 @@ TRUNCATIONS: Final = _counter("github.copilot.truncation.count", "{truncation}",
 TRUNCATED_TOKENS: Final = _counter(
     "github.copilot.truncation.tokens_removed", "{token}", (), "tokens that truncations freed"
 )
-ERRORS: Final = _counter(
-    "github.copilot.error.count",
-    "{error}",
-    (names.ERROR_TYPE, names.ERROR_STATUS_CODE),
-    "errors that the session reported",
-)
+ERRORS: Final = _counter("github.copilot.error.count", "{error}", _ERROR, "errors that the session reported")
 WARNINGS: Final = _counter("github.copilot.warning.count", "{warning}", (names.CATEGORY,), "warnings")
 ABORTS: Final = _counter("github.copilot.abort.count", "{abort}", (names.ABORT_REASON,), "turns that were aborted")
 ORPHANS: Final = _counter("github.copilot.orphaned.count", "{span}", (names.OPERATION,), "operations a crash cut off")
@@ -255,8 +194,8 @@ UNKNOWN_EVENTS: Final = _counter(
 LIVE_EVENTS: Final = _counter(
     "github.copilot.live.event.count", "{event}", (names.EVENT_TYPE,), "events seen that are kept nowhere"
 )
-LIVE_WAIT: Final = _histogram(
-    "github.copilot.live.wait.duration", "s", (names.LIVE_WAIT_KIND,), _WAIT, "how long an answer was waited for"
+LIVE_WAIT: Final = _seconds(
+    "github.copilot.live.wait.duration", (names.LIVE_WAIT_KIND,), "how long an answer was waited for", bounds=_WAIT
 )
 LIVE_CONTEXT: Final = _histogram(
     "github.copilot.live.context.utilization", "1", (), _SHARE, "how full the context window was"

@@ -6,7 +6,6 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
-from otel import names
 from otel.name_types import Attribute, Content, EventName, Instrument, Value
 
 Attributes: TypeAlias = "dict[Attribute, Value]"
@@ -74,7 +73,7 @@ class Span(Struct, gc=False):
 class LogRecord(Struct, gc=False):
     """One durable event as a log record; `body` is its redacted line and is sent at content level `redacted` only.
 
-    `details` are the attributes from its data; `attributes` adds those of every record: event, session, agent.
+    `details` are the attributes from its data; those of every record (event, session, agent) have fields.
     """
 
     time_ns: int
@@ -87,21 +86,6 @@ class LogRecord(Struct, gc=False):
     agent_id: str | None = None
     details: Attributes = field(default_factory=dict)
     body: bytes = b""
-
-    @property
-    def attributes(self) -> Attributes:
-        """All attributes of the record, in the order in which they are sent."""
-        attributes: Attributes = {
-            names.EVENT_TYPE: self.event_type,
-            names.LOG_EVENT_ID: self.event_id,
-            names.CONVERSATION_ID: self.session,
-            names.SESSION_ID: self.session,
-        }
-        if self.parent_id is not None:
-            attributes[names.EVENT_PARENT_ID] = self.parent_id
-        if self.agent_id is not None:
-            attributes[names.AGENT_INSTANCE_ID] = self.agent_id
-        return attributes | self.details
 
 
 class Measurement(Struct, gc=False):

@@ -30,7 +30,6 @@ class Attribute:
     content: Content
     since: str
     legacy: str | None = None
-    meaning: str = ""
 
     def spellings(self, semconv: Semconv) -> tuple[str, ...]:
         """Return the keys to write in a convention: one, or two when both are asked for and they differ."""
@@ -45,7 +44,6 @@ class EventName:
 
     name: str
     since: str
-    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,18 +24,17 @@ EXTERNAL_TOOL: Final = "external_tool"
 MAIN_AGENT: Final = "github.copilot.default"
 
 # The session, its events and the resource.
-CONVERSATION_ID: Final = Attribute("gen_ai.conversation.id", str, _NONE, _OLD, meaning="the session's id")
-SESSION_ID: Final = Attribute("session.id", str, _NONE, _OURS, meaning="the same, where backends look for it")
-EVENT_ID: Final = Attribute("github.copilot.event.id", str, _NONE, _OURS, meaning="the event that opened a span")
+CONVERSATION_ID: Final = Attribute("gen_ai.conversation.id", str, _NONE, _OLD)  # the session's id
+SESSION_ID: Final = Attribute("session.id", str, _NONE, _OURS)  # the same, where backends look for it
+EVENT_ID: Final = Attribute("github.copilot.event.id", str, _NONE, _OURS)  # the event that opened a span
 EVENT_PARENT_ID: Final = Attribute("github.copilot.event.parent_id", str, _NONE, _OURS)
 EVENT_TYPE: Final = Attribute("event.type", str, _NONE, _OURS)
-LOG_EVENT_ID: Final = Attribute("event.id", str, _NONE, _OURS, meaning="the event that a log record is about")
-AGENT_INSTANCE_ID: Final = Attribute("github.copilot.agent_id", str, _NONE, _OURS, meaning="the sub-agent's own id")
-AGENT_PATH: Final = Attribute(
-    "github.copilot.agent_path", _STRINGS, _NONE, _OURS, meaning="the sub-agents from the outermost to the one itself"
-)
-ORPHANED: Final = Attribute("github.copilot.orphaned", bool, _NONE, _OURS, meaning="ended by a crash, not by an event")
-LINK_TYPE: Final = Attribute("github.copilot.link.type", str, _NONE, _OURS, meaning="why a span refers to another")
+LOG_EVENT_ID: Final = Attribute("event.id", str, _NONE, _OURS)  # the event that a log record is about
+AGENT_INSTANCE_ID: Final = Attribute("github.copilot.agent_id", str, _NONE, _OURS)  # the sub-agent's own id
+# The sub-agents from the outermost to the one itself.
+AGENT_PATH: Final = Attribute("github.copilot.agent_path", _STRINGS, _NONE, _OURS)
+ORPHANED: Final = Attribute("github.copilot.orphaned", bool, _NONE, _OURS)  # ended by a crash, not by an event
+LINK_TYPE: Final = Attribute("github.copilot.link.type", str, _NONE, _OURS)  # why a span refers to another
 REMOTE_SESSION_ID: Final = Attribute("github.copilot.remote_session_id", str, _NONE, _OURS)
 SERVICE_NAME: Final = Attribute("service.name", str, _NONE, _OLD)
 SERVICE_VERSION: Final = Attribute("service.version", str, _NONE, _OLD)
@@ -60,7 +59,7 @@ RESPONSE_MODEL: Final = Attribute("gen_ai.response.model", str, _METADATA, _OLD)
 REASONING_LEVEL: Final = Attribute("gen_ai.request.reasoning.level", str, _NONE, _NEW)
 RESPONSE_ID: Final = Attribute("gen_ai.response.id", str, _NONE, _OLD)
 FINISH_REASONS: Final = Attribute("gen_ai.response.finish_reasons", _STRINGS, _NONE, _OLD)
-TIME_TO_FIRST_CHUNK: Final = Attribute("gen_ai.response.time_to_first_chunk", float, _NONE, _OLD, meaning="seconds")
+TIME_TO_FIRST_CHUNK: Final = Attribute("gen_ai.response.time_to_first_chunk", float, _NONE, _OLD)  # seconds
 COMPACTED: Final = Attribute("gen_ai.conversation.compacted", bool, _NONE, _NEW)
 INPUT_TOKENS: Final = Attribute("gen_ai.usage.input_tokens", int, _NONE, _OLD)
 OUTPUT_TOKENS: Final = Attribute("gen_ai.usage.output_tokens", int, _NONE, _OLD)
@@ -72,7 +71,7 @@ REASONING_TOKENS: Final = Attribute("gen_ai.usage.reasoning.output_tokens", int,
 COST: Final = Attribute("github.copilot.cost", float, _NONE, _OLD)
 NANO_AIU: Final = Attribute("github.copilot.nano_aiu", float, _NONE, _NEW)
 AIU: Final = Attribute("github.copilot.aiu", float, _NONE, _OLD)
-SERVER_DURATION: Final = Attribute("github.copilot.server_duration", float, _NONE, _OLD, meaning="milliseconds")
+SERVER_DURATION: Final = Attribute("github.copilot.server_duration", float, _NONE, _OLD)  # milliseconds
 SERVICE_REQUEST_ID: Final = Attribute("github.copilot.service_request_id", str, _NONE, _NEW)
 INITIATOR: Final = Attribute("github.copilot.initiator", str, _NONE, _OLD)
 TURN_ID: Final = Attribute("github.copilot.turn_id", str, _NONE, _OLD)
@@ -86,7 +85,7 @@ SYSTEM_INSTRUCTIONS: Final = Attribute("gen_ai.system_instructions", str, _REDAC
 MESSAGE: Final = Attribute("github.copilot.message", str, _REDACTED, _OLD)
 SUBAGENT_TOOL_CALLS: Final = Attribute("github.copilot.subagent.tool_calls", int, _NONE, _OURS)
 SUBAGENT_TOKENS: Final = Attribute("github.copilot.subagent.tokens", int, _NONE, _OURS)
-SUBAGENT_DURATION: Final = Attribute("github.copilot.subagent.duration", float, _NONE, _OURS, meaning="milliseconds")
+SUBAGENT_DURATION: Final = Attribute("github.copilot.subagent.duration", float, _NONE, _OURS)  # milliseconds
 SUBAGENT_MODE: Final = Attribute("github.copilot.subagent.execution_mode", str, _NONE, _OURS)
 
 # Tools, permissions, hooks and skills.
@@ -111,7 +110,7 @@ EXTERNAL_TOOL_CALL_ID: Final = Attribute("github.copilot.external_tool.call_id",
 HOOK_TYPE: Final = Attribute("github.copilot.hook.type", str, _NONE, _OLD)
 HOOK_INVOCATION_ID: Final = Attribute("github.copilot.hook.invocation_id", str, _NONE, _OLD)
 HOOK_ERROR_MESSAGE: Final = Attribute("github.copilot.hook.error_message", str, _REDACTED, _OLD)
-HOOK_DURATION: Final = Attribute("github.copilot.hook.duration", float, _NONE, _NEW, meaning="seconds")
+HOOK_DURATION: Final = Attribute("github.copilot.hook.duration", float, _NONE, _NEW)  # seconds
 SKILL_NAME: Final = Attribute("github.copilot.skill.name", str, _METADATA, _OLD)
 SKILL_PATH: Final = Attribute("github.copilot.skill.path", str, _REDACTED, _OLD)
 SKILL_CONTENT: Final = Attribute("github.copilot.skill.content", str, _REDACTED, _OLD)
@@ -156,8 +155,8 @@ TOKENS_REMOVED: Final = Attribute("github.copilot.tokens_removed", int, _NONE, _
 MESSAGES_REMOVED: Final = Attribute("github.copilot.messages_removed", int, _NONE, _OLD)
 PERFORMED_BY: Final = Attribute("github.copilot.performed_by", str, _NONE, _OLD)
 SUCCESS: Final = Attribute("github.copilot.success", bool, _NONE, _OLD)
-CATEGORY: Final = Attribute("github.copilot.category", str, _METADATA, _OURS, meaning="info, warning or error type")
-URL: Final = Attribute("github.copilot.url", str, _REDACTED, _OURS, meaning="where a message says to go")
+CATEGORY: Final = Attribute("github.copilot.category", str, _METADATA, _OURS)  # info, warning or error type
+URL: Final = Attribute("github.copilot.url", str, _REDACTED, _OURS)  # where a message says to go
 PREVIOUS_MODEL: Final = Attribute("github.copilot.previous_model", str, _METADATA, _OURS)
 NEW_MODEL: Final = Attribute("github.copilot.new_model", str, _METADATA, _OURS)
 PREVIOUS_MODE: Final = Attribute("github.copilot.previous_mode", str, _NONE, _OURS)
@@ -175,12 +174,10 @@ FILES_MODIFIED: Final = Attribute("github.copilot.files_modified_count", int, _N
 # Labels of metrics only.
 TOKEN_TYPE: Final = Attribute("gen_ai.token.type", str, _NONE, _OLD)
 TOKEN_MODALITY: Final = Attribute("gen_ai.token.modality", str, _NONE, _NEW)
-LABEL_SUCCESS: Final = Attribute("success", bool, _NONE, _OLD, meaning="whether a call went well")
-SESSION_BEGAN: Final = Attribute("github.copilot.session.start_type", str, _NONE, _OURS, meaning="new or resume")
-LIVE_WAIT_KIND: Final = Attribute(
-    "github.copilot.live.wait.kind", str, _NONE, _OURS, meaning="what a person was asked for"
-)
-LIVE_RESULT: Final = Attribute("github.copilot.live.result", str, _NONE, _OURS, meaning="how the last attempt ended")
+LABEL_SUCCESS: Final = Attribute("success", bool, _NONE, _OLD)  # whether a call went well
+SESSION_BEGAN: Final = Attribute("github.copilot.session.start_type", str, _NONE, _OURS)  # new or resume
+LIVE_WAIT_KIND: Final = Attribute("github.copilot.live.wait.kind", str, _NONE, _OURS)  # what a person was asked for
+LIVE_RESULT: Final = Attribute("github.copilot.live.result", str, _NONE, _OURS)  # how the last attempt ended
 OVERFLOW: Final = Attribute("otel.metric.overflow", bool, _NONE, _OURS)
 
 # Span events, and what the name of a log record begins with: the type of its event follows.

@@ -11,4 +11,8 @@ protected       strings that are never changed; `linkage.txt` lists the ids that
 known           known values; `allowlist` holds what is not masked
 stream          text that arrives in pieces
 errors          everything that the package raises
+
+`tests/redaction` mirrors these packages. Its suites of behaviour: `contract.py` (what every redactor promises), run by
+`test_engine`; `test_positions`, `test_false_alarms` and `test_heldout` (what is found and what is left); `test_hostile`
+and `test_fuzz` (no line is slow or breaks anything); `test_fallback` (without Hyperscan); `test_with_known_values`.
 """

@@ -4,12 +4,12 @@ The prefilter reads the data once; the rules that own its hits extract the secre
 as another redactor would read it, and what that finds is added, until nothing more is found.
 """
 
-import hashlib
+import hmac
 import re
 import secrets
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import chain
@@ -43,12 +43,11 @@ _VIEWS: Final = (
     (range(1, 1 + len(HIDDEN_GATES)), revealed),
     (range(1 + len(HIDDEN_GATES), len(_VIEW_GATES)), percent_revealed),
 )
+_STARS: Final = b"******"
+_MARKER_LENGTH: Final = len("[REDACTED::00000000]")  # without the id of its rule
 _ROUNDS_MAX: Final = 6
 _EXTRACTIONS_PER_CHECK: Final = 64
 _TAG_LENGTH: Final = 8
-_BLOCK_LENGTH: Final = 64
-_INNER_PAD: Final = bytes(byte ^ 0x36 for byte in range(256))
-_OUTER_PAD: Final = bytes(byte ^ 0x5C for byte in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +67,10 @@ class SecretSearch:
 
     __slots__ = (
         "_allowed",
-        "_blanks",
-        "_marker_starts",
+        "_key",
         "_prefilter",
         "_rule_ids",
         "_stars",
-        "_tag",
         "has_known_values",
         "hits",
         "known",
@@ -96,10 +93,8 @@ class SecretSearch:
         self.known = known
         self.has_known_values = bool(known)
         self._allowed = tuple(allowed)
-        self._tag = _tagger(key or secrets.token_bytes(32))
-        self._marker_starts: dict[Rule, bytes] = {}
+        self._key = key or secrets.token_bytes(32)
         self._stars = stars
-        self._blanks: dict[Rule, bytes] = {}
         self._rule_ids = frozenset(rule.id.encode() for rule in (*self.rules, KNOWN_RULE))
         self._prefilter = Prefilter(_VIEW_GATES, rules, cache_dir=cache_dir, engine=engine)
         self.hits = self._prefilter.hits
@@ -127,7 +122,7 @@ class SecretSearch:
             if not found:
                 break
             # Markers are blanked, as another redactor sees the output; so that one finds nothing more.
-            view = View(data, [(span.start, span.end, self._blanked(data, span)) for span in found])
+            view = View(data, [(span.start, span.end, self._blanked(span.rule)) for span in found])
             deadline.check()
             more = self._unmarked_round(view.data, deadline)
             if not more:
@@ -144,11 +139,9 @@ class SecretSearch:
     def marker(self, secret: bytes, rule: Rule) -> bytes:
         """What replaces a secret: the same marker for the same secret, however it is escaped."""
         if self._stars:
-            return b"******"
-        start = self._marker_starts.get(rule)
-        if start is None:
-            start = self._marker_starts[rule] = b"[REDACTED:%b:" % rule.id.encode()
-        return b"%b%b]" % (start, self._tag(plain(secret)))
+            return _STARS
+        tag = hmac.digest(self._key, plain(secret), "sha256").hex()[:_TAG_LENGTH]
+        return f"[REDACTED:{rule.id}:{tag}]".encode()
 
     def _round(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> list[SecretSpan]:
         special = {number for number, _ in hits if number < len(_VIEW_GATES)}
@@ -171,15 +164,9 @@ class SecretSearch:
     def _without_marker(self, marker: re.Match[bytes]) -> bytes:
         return blank(len(marker[0])) if marker[1] in self._rule_ids else marker[0]
 
-    def _blanked(self, data: bytes, span: SecretSpan) -> bytes:
-        """What a redactor sees in place of the marker of this span."""
-        rule = span.rule
-        shown = self._blanks.get(rule)
-        if shown is None:
-            marker = _MARKER.fullmatch(b"[REDACTED:%b:00000000]" % rule.id.encode())
-            shown = b"" if self._stars or marker is None else self._without_marker(marker)
-            self._blanks[rule] = shown
-        return shown or self.marker(data[span.start : span.end], rule)
+    def _blanked(self, rule: Rule) -> bytes:
+        """What a redactor sees in place of a marker of this rule."""
+        return _STARS if self._stars else blank(_MARKER_LENGTH + len(rule.id))
 
     def _extracted(self, data: bytes, hits: Sequence[Hit], deadline: Deadline) -> list[SecretSpan]:
         """The secrets that the owners of the hits extract, before the allowlist is asked."""
@@ -225,21 +212,6 @@ class SecretSearch:
             return False
         text = unescaped(secret)
         return any(entry.allows(text, rule) for entry in self._allowed)
-
-
-def _tagger(key: bytes) -> Callable[[bytes], bytes]:
-    """A function that makes tags: the first eight digits of HMAC-SHA256 with this key, whose two hashes begin once."""
-    block = (key if len(key) <= _BLOCK_LENGTH else hashlib.sha256(key).digest()).ljust(_BLOCK_LENGTH, b"\0")
-    inner_start = hashlib.sha256(block.translate(_INNER_PAD))
-    outer_start = hashlib.sha256(block.translate(_OUTER_PAD))
-
-    def tag(secret: bytes) -> bytes:
-        inner, outer = inner_start.copy(), outer_start.copy()
-        inner.update(secret)
-        outer.update(inner.digest())
-        return outer.hexdigest()[:_TAG_LENGTH].encode()
-
-    return tag
 
 
 def _from_detect_secrets(

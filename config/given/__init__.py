@@ -2,6 +2,5 @@
 
 layer           a layer, and one given value with its place
 file            the settings file; `toml` finds the lines of its keys
-environment     variables of ours; `text` reads values that are written as one text
-fallbacks       variables of the CLI and of OpenTelemetry
+environment     variables of ours, and those of the CLI and of OpenTelemetry
 """

@@ -4,12 +4,12 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from config.errors import ConfigError, nearest
-from config.fields import Field, SettingsTable, Sinks, fields, members
+from config.fields import Field, Member, SettingsTable, Sinks, fields, members
 from config.given.layer import DEFAULT_SINK, Given, Layer, check_sink_name, field_at, unknown
 from config.given.toml import Place, key_lines
 from config.settings import Settings
@@ -61,14 +61,13 @@ class _Reading:
         document, self._lines = self._parsed(text)
         for name, value in document.items():
             match members(Settings).get(name):
-                case Field() as member:
-                    self._give(member, (name,), (name,), value)
                 case SettingsTable() as member:
-                    self._table(member, self._as_table(name, value))
+                    for key, held in self._as_table(name, value).items():
+                        self._give(fields(member.struct), (name,), (name, key), held)
                 case Sinks() as member:
                     self._sinks(member, self._as_table(name, value))
-                case None:
-                    raise unknown(name, members(Settings), where=self._where((name,)))
+                case _:
+                    self._give(members(Settings), (), (name,), value)
 
     def _parsed(self, text: str) -> tuple[dict[str, Any], dict[Place, int]]:
         # tomllib reads CR LF as LF, and a lone CR is not TOML: in both a line ends with LF.
@@ -86,16 +85,8 @@ class _Reading:
     def _as_table(self, name: str, value: object) -> Mapping[str, object]:
         if isinstance(value, Mapping):
             return value
-        raise ConfigError(
-            f"expected {name} to be a table, given another value",
-            hint=f"write [{name}] on a line of its own, and its settings below",
-            where=self._where((name,)),
-            key=name,
-        )
-
-    def _table(self, table: SettingsTable, values: Mapping[str, object]) -> None:
-        for name, value in values.items():
-            self._give_in(fields(table.struct), (table.name,), (table.name, name), value)
+        message, hint = f"expected {name} to be a table, given another value", f"write [{name}] on a line of its own"
+        raise self._error((name,), message, f"{hint}, and its settings below")
 
     def _sinks(self, group: Sinks, values: Mapping[str, object]) -> None:
         known = fields(group.struct)
@@ -105,46 +96,43 @@ class _Reading:
             raise self._mixed(group, own[0], tables[0])
         if not tables:
             for name, value in values.items():
-                self._give_in(known, (group.name, DEFAULT_SINK), (group.name, name), value)
+                self._give(known, (group.name, DEFAULT_SINK), (group.name, name), value)
             return
         for name, table in values.items():
             place = (group.name, name)
             if not isinstance(table, Mapping):
                 raise unknown(".".join(place), known, where=self._where(place))
             check_sink_name(group, name, where=self._where(place))
-            self.layer[place] = Given(None, self._origin(place), self._where(place), ".".join(place))
+            self.layer[place] = self._given(place, None, {})
             for key, value in table.items():
-                self._give_in(known, place, (*place, key), value)
+                self._give(known, place, (*place, key), value)
 
     def _mixed(self, group: Sinks, setting: str, table: str) -> ConfigError:
-        return ConfigError(
-            f"{group.name}.{setting} makes [{group.name}] one sink, {group.name}.{table} makes it a table of sinks",
-            hint=nearest(table, fields(group.struct))
-            or f"move the settings below [{group.name}] to [{group.name}.{DEFAULT_SINK}]",
-            where=self._where((group.name, table)),
-            key=f"{group.name}.{table}",
+        message = (
+            f"{group.name}.{setting} makes [{group.name}] one sink, {group.name}.{table} makes it a table of sinks"
         )
+        move = f"move the settings below [{group.name}] to [{group.name}.{DEFAULT_SINK}]"
+        return self._error((group.name, table), message, nearest(table, fields(group.struct)) or move)
 
-    def _give_in(
-        self, known: Mapping[str, Field], parent: tuple[str, ...], place: tuple[str, ...], value: object
+    def _give(
+        self, known: Mapping[str, Member], parent: tuple[str, ...], place: tuple[str, ...], value: object
     ) -> None:
-        if place[-1] not in known:
+        """Take the value that stands at `place` for the setting of that name below `parent`."""
+        member = known.get(place[-1])
+        if not isinstance(member, Field):
             raise unknown(".".join(place), known, where=self._where(place))
-        self._give(known[place[-1]], (*parent, place[-1]), place, value)
-
-    def _give(self, member: Field, path: tuple[str, ...], place: tuple[str, ...], value: object) -> None:
         inside: dict[Place, str] = {}
         if member.kind in ("tables", "texts", "pairs"):
-            inside = {at[len(place) :]: self._where(at) for at in self._below(place)}
-        self.layer[path] = Given(
-            value, self._origin(place), self._where(place), ".".join(place), self._path.parent, inside
-        )
+            below = (at for at in self._lines if at[: len(place)] == place and at != place)
+            inside = {at[len(place) :]: self._where(at) for at in below}
+        self.layer[(*parent, place[-1])] = self._given(place, value, inside)
 
-    def _below(self, place: Place) -> Iterable[Place]:
-        return [at for at in self._lines if at[: len(place)] == place and len(at) > len(place)]
+    def _given(self, place: tuple[str, ...], value: object, inside: Mapping[Place, str]) -> Given:
+        origin = f"file:{self._lines[place]}"
+        return Given(value, origin, self._where(place), ".".join(place), self._path.parent, inside)
 
-    def _origin(self, place: Place) -> str:
-        return f"file:{self._lines[place]}"
+    def _error(self, place: tuple[str, ...], message: str, hint: str) -> ConfigError:
+        return ConfigError(message, hint=hint, where=self._where(place), key=".".join(place))
 
     def _where(self, place: Place) -> str:
         return f"{self._path}:{self._lines[place]}"

@@ -13,11 +13,12 @@ _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SCALAR = re.compile(r"[^,\]}#\r\n]*")
 _STRINGS = (
-    re.compile(r'"""(?:[^"\\]|\\.|"(?!"")|"(?="""))*"""', re.DOTALL),
-    re.compile(r"'''(?:[^']|'(?!'')|'(?='''))*'''"),
-    re.compile(r'"(?:[^"\\\n]|\\.)*"'),
-    re.compile(r"'[^'\n]*'"),
+    r'"""(?:[^"\\]|\\.|"(?!"")|"(?="""))*"""',
+    r"'''(?:[^']|'(?!'')|'(?='''))*'''",
+    r'"(?:[^"\\\n]|\\.)*"',
+    r"'[^'\n]*'",
 )
+_STRING = re.compile("|".join(_STRINGS), re.DOTALL)
 
 
 def key_lines(text: str) -> dict[Place, int]:
@@ -115,7 +116,7 @@ class _Lines:
             while not self._take("}"):
                 self._pair(place)
                 self._take(",")
-        elif not self._string():
+        elif not self._match(_STRING):
             self._match(_SCALAR)
         self._skip_space()
 
@@ -126,16 +127,9 @@ class _Lines:
         return keys
 
     def _key(self) -> str:
-        literal = self._string() or self._match(_BARE_KEY)
+        literal = self._match(_STRING) or self._match(_BARE_KEY)
         self._skip_space()
         return str(tomllib.loads(f"key = {literal}")["key"]) if literal[0] in "\"'" else literal
-
-    def _string(self) -> str:
-        for pattern in _STRINGS:
-            literal = self._match(pattern)
-            if literal:
-                return literal
-        return ""
 
     def _match(self, pattern: re.Pattern[str]) -> str:
         found = pattern.match(self._text, self._at)

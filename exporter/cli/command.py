@@ -1,15 +1,59 @@
-"""One command: what every one of them has (global options, examples in its help), and how a module declares one."""
+"""One command: what it gets, what all have (global options, examples in the help), and how a module declares one."""
 
-from collections.abc import Callable, Mapping
+import inspect
+import os
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from exporter.cli.output.output import Output
+from exporter.cli.output.progress import ProgressBar
+from exporter.cli.output.table import TerminalView
 from exporter.cli.output.text import listing
 from exporter.cli.values import DIRECTORY, FILE, SessionId
 
+if TYPE_CHECKING:
+    from config.load import Loaded
+
 EXAMPLE_WIDTH_MAX: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class CommandContext:
+    """One run of one command. `options` are the global ones that were given with a value, by name."""
+
+    out: Output
+    verbose: bool = False
+    options: dict[str, str] = field(default_factory=dict)
+
+    def load(self, *, fallbacks: bool = True, file: str | None = None) -> "Loaded":
+        """The settings in force; raises ConfigError that names the place, the key and what was expected."""
+        from config.load import load
+
+        flags: dict[str, object] = dict(self.options)
+        given = flags.pop("config", None)
+        chosen = file or given
+        return load(file=Path(str(chosen)) if chosen else None, environ=os.environ, flags=flags, fallbacks=fallbacks)
+
+    def ask(self, request: dict[str, object]) -> dict[str, Any]:
+        """The answer of the daemon if one runs, else of this process; progress is shown meanwhile."""
+        settings = self.load().settings
+        import asyncio
+
+        from exporter import app
+
+        with closing(ProgressBar(self.out)) as progress:
+            return asyncio.run(app.ask(settings, request, progress.update))
+
+    def report(self, answer: dict[str, Any], render: Callable[[TerminalView], str]) -> int:
+        """Writes the answer for whoever reads it and returns the exit code that it holds."""
+        self.out.result(answer, render)
+        return int(answer.get("exit", 0))
 
 
 class Option(click.Option):
@@ -81,11 +125,16 @@ GLOBAL_OPTIONS: Final = (
 
 
 class Command(click.Command):
-    """A command that takes the global options too, and shows examples in its help."""
+    """A command that takes the global options too, and shows examples in its help.
 
-    def __init__(self, *args: Any, examples: Mapping[str, str], **more: Any) -> None:
+    `examples` are command lines that people can copy, each with what it does; they stand at the end of the help, below
+    a line `Examples:`, as in `exporter up --demo  # a demo session, played live`.
+    """
+
+    def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **{**more, "add_help_option": False})
-        self.examples = examples
+        self.help, _, listed = inspect.cleandoc(self.help or "").partition("\n\nExamples:\n")
+        self.examples = dict(line.split("  # ") for line in listed.splitlines())
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return [*super().get_params(ctx), *GLOBAL_OPTIONS]
@@ -109,15 +158,14 @@ class Command(click.Command):
             formatter.write_dl(self.examples.items(), col_max=EXAMPLE_WIDTH_MAX)
 
 
-def command(*, examples: Mapping[str, str], usage: str = "[OPTIONS]") -> Callable[[Callable[..., int]], Command]:
-    """Makes a command of a function: its docstring is the help, its result the exit code.
+def command(usage: str = "[OPTIONS]") -> Callable[[Callable[..., int]], Command]:
+    """Makes a command of a function: its docstring is the help and ends with examples, its result the exit code.
 
-    The function gets the CommandContext, then its options and arguments by name. `examples` are command lines that
-    people can copy, each with what it does.
+    The function gets the CommandContext, then its options and arguments by name.
     """
 
     def declare(run: Callable[..., int]) -> Command:
-        return click.command(cls=Command, examples=examples, options_metavar=usage)(click.pass_obj(run))
+        return click.command(cls=Command, options_metavar=usage)(click.pass_obj(run))
 
     return declare
 

@@ -47,7 +47,6 @@ class Group(Command, click.Group):
     def __init__(self, words: str = "", **more: Any) -> None:
         super().__init__(
             words or "exporter",
-            examples={},
             callback=self.alone,
             invoke_without_command=True,
             subcommand_metavar="COMMAND",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from config.errors import ConfigError
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext
 from exporter.cli.groups import EXIT_MEANINGS, Group, Root
 from exporter.cli.output.output import Output, ReaderGone, let_go_of_stdout
 from exporter.cli.output.text import listing

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext
 from exporter.cli.output.table import TerminalView
 from exporter.errors import UsageError
 

@@ -36,16 +36,8 @@ def last_error_name(sink_id: int) -> str:
 
 
 _KNOWN: Final = (
-    (
-        "/api/v1/otlp",
-        "metrics",
-        "Prometheus takes old points only within storage.tsdb.out_of_order_time_window",
-    ),
-    (
-        "/insert/opentelemetry",
-        "",
-        "Victoria answers 200 and drops what is older than its -retentionPeriod",
-    ),
+    ("/api/v1/otlp", "metrics", "Prometheus takes old points only within storage.tsdb.out_of_order_time_window"),
+    ("/insert/opentelemetry", "", "Victoria answers 200 and drops what is older than its -retentionPeriod"),
     (":3100", "logs", "Loki refuses what is older than limits_config.reject_old_samples_max_age, 7 days by default"),
     (".grafana.net/otlp", "", "Grafana Cloud refuses points older than some hours, and logs older than a week"),
     (":9009", "metrics", "Mimir takes old points only within out_of_order_time_window"),

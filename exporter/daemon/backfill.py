@@ -1,10 +1,24 @@
-"""Delivering history: the sessions that were asked for get a turn at the sinks that were asked for, in their order."""
+"""Delivering history: the sessions that were asked for get a turn at the sinks that were asked for, in their order.
 
+`Helpers` are processes that deliver history beside this one, so that much of it takes the time of one core's share.
+They are made by forking before anything is open here, share the redactor's memory and the state directory's lock, and
+wait. Each builds parts of its own when it is given its first session. Like the exporter, a helper can be killed at any
+instant: its marks show from where this process goes on with its sessions.
+"""
+
+import asyncio
+import os
+import signal
+import sys
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -14,57 +28,28 @@ from exporter.core.names import drops_history
 from exporter.daemon.daemon import Daemon
 from exporter.errors import Exit
 from exporter.pipeline.lane import Lane
+from exporter.pipeline.sink_state import LaneProgress
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sinks.otlp import Otlp
 from exporter.sources.files.session_file import SessionFile
 from exporter.status import BackfillRow
 
 if TYPE_CHECKING:
-    from exporter.daemon.backfill_helpers import Helpers
+    from exporter.daemon.running import RunningExporter
 
 _OLD_SECONDS: Final = 3_600.0
+_PROGRESS_SECONDS: Final = 0.2
 _AT_ONCE: Final = 3
 """How many sessions are on their way to a sink. Each takes memory."""
+_HELPERS_MAX: Final = 3
+_SESSIONS_EACH: Final = 3
+_END_SECONDS: Final = 10.0
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
+Chosen: TypeAlias = tuple[SinkWorkers, SessionFile]
 
 
-async def backfill(
-    daemon: Daemon,
-    chosen: Sequence[tuple[SinkWorkers, SessionFile]],
-    progress: Progress,
-    *,
-    from_start: bool,
-    run: str | None = None,
-    helpers: "Helpers | None" = None,
-) -> tuple[list[BackfillRow], Exit]:
-    """Deliver what these sinks lack of these sessions; return what was done for each, and how it ended.
-
-    Telemetry goes out under the name of a run of its own, `run` if it has one already. With `helpers` telemetry of
-    some sessions is delivered by them.
-    """
-    run = run or f"backfill-{uuid.uuid4()}"
-    for streams in {one.sink_state.sink.streams for one, _ in chosen if isinstance(one.sink_state.sink, Otlp)}:
-        streams.begin_run((file.session for _, file in chosen), run)
-    history = _History(daemon, chosen, from_start=from_start)
-    if helpers is not None:
-        history.share(helpers, {"do": "backfill", "from_start": from_start, "run": run})
-    ticker = _Ticker(history, progress)
-
-    def watched() -> list[tuple[SinkWorkers, Lane]]:
-        history.feed()
-        ticker.tell()
-        return [(one.run, one.lane) for one in history.ways.values() if one.lane is not None]
-
-    ended = await daemon.until_idle(watched, runs={one for one, _ in chosen}, more=lambda: history.waits)
-    if ended == Exit.DONE and any(daemon.quarantine.count(session=file.session) for _, file in chosen):
-        ended = Exit.PARTIAL
-    kept = daemon.quarantine.count
-    ways = history.ways.values()
-    return [one.row(kept(session=one.file.session, sink=one.run.name)) for one in ways], ended
-
-
-def history_notes(chosen: Sequence[tuple[SinkWorkers, SessionFile]]) -> list[str]:
+def history_notes(chosen: Sequence[Chosen]) -> list[str]:
     """Return what a person should know before history goes to sinks of which some are known to drop it."""
     now = time.time()
     telemetry = [(run, file) for run, file in chosen if not run.sink_state.feed.holds_events]
@@ -103,7 +88,7 @@ class _Way:
     def begin(self, daemon: Daemon, *, from_start: bool) -> None:
         """Ask for a turn for our own lane."""
         lane = self.lane = daemon.lane(self.run, self.file)
-        self.before = (lane.progress.events, lane.progress.bytes, lane.progress.masked)
+        self.before = _counts(lane.progress)
         self.end = (self.file.generation, self.file.size)
         if from_start:
             lane.start_over()
@@ -118,28 +103,22 @@ class _Way:
         return lane is not None and not lane.settled and lane.progress.troubled_since is None
 
     @property
-    def is_live(self) -> bool:
-        """Whether somebody may still write the session."""
-        return self.lane is not None and self.lane.live
-
-    def forget(self) -> None:
-        """Let go of what is needed for nothing but further events."""
-        self.run.sink_state.feed.forget(self.file)
-
-    @property
     def over(self) -> bool:
         """Whether it is where the file ended at first: what was added since is not asked for."""
         return self.lane.reached(*self.end) if self.lane is not None else self.helped is not None
 
     def done(self) -> tuple[int, int, int]:
-        """Return the events, bytes and masked secrets that are through, by a helper and here."""
-        lane, helped = self.lane, self.helped
-        events, size, masked = (helped.events, helped.bytes, helped.masked) if helped is not None else (0, 0, 0)
-        if lane is not None:
-            events += lane.progress.events - self.before[0]
-            size += lane.progress.bytes - self.before[1]
-            masked += lane.progress.masked - self.before[2]
-        return events, size, masked
+        """Return the events, bytes and masked secrets that were delivered, by a helper and here."""
+        lane, helped, (events, size, masked) = self.lane, self.helped, self.before
+        here = _counts(lane.progress) if lane is not None else self.before
+        there = _counts(helped) if helped is not None else (0, 0, 0)
+        return here[0] - events + there[0], here[1] - size + there[1], here[2] - masked + there[2]
+
+    def bytes_done(self) -> int:
+        """Return how much of the file was delivered."""
+        if self.lane is not None:
+            return min(self.lane.position.offset, self.file.size)
+        return self.file.size if self.helped is not None else 0
 
     def row(self, quarantined: int) -> BackfillRow:
         """Return what was done when so many are in quarantine; sums that nobody has been sent yet are not done."""
@@ -159,41 +138,66 @@ class _Way:
         return "refused" if run.sink_state.gate.closed else "waiting", run.sink_state.last_error
 
 
-class _History:
-    """Everything that was asked for. `ways` are in the order of the answer, by sink and session."""
+def _counts(done: LaneProgress | BackfillRow) -> tuple[int, int, int]:
+    return done.events, done.bytes, done.masked
 
-    def __init__(self, daemon: Daemon, chosen: Sequence[tuple[SinkWorkers, SessionFile]], *, from_start: bool) -> None:
-        self.ways = {(run.name, file.session): _Way(run, file) for run, file in chosen}
-        self.shown: dict[str, Mapping[str, int]] = {}
+
+class Backfill:
+    """Delivers what sinks lack of sessions, all that was `chosen`.
+
+    Telemetry goes out under the name of a run of its own, that of the `request` if it has one already. With `helpers`
+    telemetry of some sessions is delivered by them.
+    """
+
+    def __init__(
+        self, daemon: Daemon, chosen: Sequence[Chosen], request: Mapping[str, Any], helpers: "Helpers | None"
+    ) -> None:
         self._daemon = daemon
-        self._from_start = from_start
-        self._helpers: Helpers | None = None
-        self._request: dict[str, Any] = {}
+        self._chosen = chosen
+        self._helpers = helpers
+        self._from_start = bool(request.get("from_start"))
+        self._run = request.get("run") or f"backfill-{uuid.uuid4()}"
+        self._next_progress = 0.0
+        # In the order of the answer, by sink and session.
+        self._ways = {(run.name, file.session): _Way(run, file) for run, file in chosen}
         # The signals of telemetry of a session are made together, so they begin together.
         by_group: dict[str, dict[str, list[_Way]]] = {}
-        for way in self.ways.values():
+        for way in self._ways.values():
             group = way.run.name if way.run.sink_state.feed.holds_events else "telemetry"
             by_group.setdefault(group, {}).setdefault(way.file.session, []).append(way)
         self._queues = {group: deque(sessions.values()) for group, sessions in by_group.items()}
         self._begun: dict[str, list[list[_Way]]] = {group: [] for group in by_group}
         self._given: dict[str, list[_Way]] = {}
+        self._helped: dict[str, Mapping[str, int]] = {}
 
-    @property
-    def waits(self) -> bool:
+    async def deliver(self, progress: Progress) -> tuple[list[BackfillRow], Exit]:
+        """Return what was done for each session and sink, and how it ended."""
+        daemon, sinks = self._daemon, {run for run, _ in self._chosen}
+        for streams in {run.sink_state.sink.streams for run in sinks if isinstance(run.sink_state.sink, Otlp)}:
+            streams.begin_run((file.session for _, file in self._chosen), self._run)
+
+        def watched() -> list[tuple[SinkWorkers, Lane]]:
+            self._feed()
+            self._tell(progress)
+            return [(way.run, way.lane) for way in self._ways.values() if way.lane is not None]
+
+        ended = await daemon.until_idle(watched, runs=sinks, more=self._waits)
+        count = daemon.quarantine.count
+        if ended == Exit.DONE and any(count(session=file.session) for _, file in self._chosen):
+            ended = Exit.PARTIAL
+        return [way.row(count(session=way.file.session, sink=way.run.name)) for way in self._ways.values()], ended
+
+    def _waits(self) -> bool:
         """Whether there is something that has not begun, or that a helper is about."""
         return bool(self._given) or any(self._queues.values())
 
-    def share(self, helpers: "Helpers", request: dict[str, Any]) -> None:
-        """Let helpers take sessions from now on, each with such a request."""
-        self._helpers, self._request = helpers, request
-
-    def feed(self) -> None:
+    def _feed(self) -> None:
         """Let sessions begin in place of those that have come to an end, or get no further."""
         for group, queue in self._queues.items():
             begun = [ways for ways in self._begun[group] if any(way.goes_on for way in ways)]
             for ways in self._begun[group]:
-                if all(way.over and not way.is_live for way in ways):
-                    ways[0].forget()
+                if all(way.over and not (way.lane is not None and way.lane.live) for way in ways):
+                    ways[0].run.sink_state.feed.forget(ways[0].file)
             while queue and len(begun) < _AT_ONCE:
                 begun.append(queue.popleft())
                 for way in begun[-1]:
@@ -205,15 +209,16 @@ class _History:
     def _feed_helpers(self, helpers: "Helpers") -> None:
         for session, answer in helpers.heard():
             if answer is None or "sessions" in answer:
-                self.shown.pop(session, None)
+                self._helped.pop(session, None)
                 self._settle(self._given.pop(session), answer)
             else:
-                self.shown[session] = answer["progress"]
+                self._helped[session] = answer["progress"]
         queue = self._queues.get("telemetry", ())
-        while queue and helpers.give(
-            session := queue[0][0].file.session,
-            {**self._request, "sessions": [session], "sinks": [way.run.name for way in queue[0]]},
-        ):
+        request = {"do": "backfill", "from_start": self._from_start, "run": self._run}
+        while queue:
+            session, sinks = queue[0][0].file.session, [way.run.name for way in queue[0]]
+            if not helpers.give(session, {**request, "sessions": [session], "sinks": sinks}):
+                break
             self._given[session] = queue.popleft()
 
     def _settle(self, ways: list[_Way], answer: Mapping[str, Any] | None) -> None:
@@ -226,48 +231,147 @@ class _History:
             if way.helped is None or way.helped.state != "delivered":
                 way.begin(self._daemon, from_start=self._from_start and way.helped is None)
 
-
-class _Ticker:
-    """Tells progress a few times a second."""
-
-    def __init__(self, history: _History, progress: Progress) -> None:
-        self._history = history
-        self._progress = progress
-        self._next = 0.0
-
-    def tell(self) -> None:
+    def _tell(self, progress: Progress) -> None:
+        """Report the progress a few times a second."""
         now = time.monotonic()
-        if now < self._next:
+        if now < self._next_progress:
             return
-        self._next = now + 0.2
+        self._next_progress = now + _PROGRESS_SECONDS
         by_session: dict[str, list[_Way]] = {}
-        for way in self._history.ways.values():
+        for way in self._ways.values():
             by_session.setdefault(way.file.session, []).append(way)
-        told = [self._told(session, ways) for session, ways in by_session.items()]
-        self._progress(
+        reached = [self._reached(session, ways) for session, ways in by_session.items()]
+        progress(
             {
-                "sessions": len(told),
-                "sessions_done": sum(1 for one in told if one["done"]),
-                **{name: sum(one[name] for one in told) for name in ("events", "bytes", "masked")},
+                "sessions": len(reached),
+                "sessions_done": sum(1 for one in reached if one["done"]),
+                **{name: sum(one[name] for one in reached) for name in ("events", "bytes", "masked")},
                 "bytes_total": sum(ways[0].file.size for ways in by_session.values()),
             }
         )
 
-    def _told(self, session: str, ways: Sequence[_Way]) -> Mapping[str, int]:
-        """Return how far a session is: what every sink has of it that is to have it."""
-        shown = self._history.shown.get(session)
-        if shown is not None:
-            return {"done": 0, **shown}
-        through = [way.done() for way in ways]
+    def _reached(self, session: str, ways: Sequence[_Way]) -> Mapping[str, int]:
+        """Return how far a session is: what all the sinks that are to have it have of it."""
+        if session in self._helped:
+            return {"done": 0, **self._helped[session]}
+        done = [way.done() for way in ways]
         return {
             "done": all(way.over for way in ways),
-            "events": min(events for events, _, _ in through),
-            "bytes": min(_bytes_passed(way) for way in ways),
-            "masked": max(masked for _, _, masked in through),
+            "events": min(events for events, _, _ in done),
+            "bytes": min(way.bytes_done() for way in ways),
+            "masked": max(masked for _, _, masked in done),
         }
 
 
-def _bytes_passed(way: _Way) -> int:
-    if way.lane is not None:
-        return min(way.lane.position.offset, way.file.size)
-    return way.file.size if way.helped is not None else 0
+def helpers_possible() -> int:
+    """Return how many helpers are of use on this machine: one for every core but ours."""
+    if not sys.platform.startswith("linux"):  # elsewhere a fork is not safe
+        return 0
+    return min(_HELPERS_MAX, len(os.sched_getaffinity(0)) - 1)
+
+
+@dataclass(slots=True)
+class _Helper:
+    process: BaseProcess
+    connection: Connection
+    given: set[str] = field(default_factory=set)
+
+
+class Helpers:
+    """The helpers of one backfill. Start them before there are threads, files or an open database."""
+
+    def __init__(self, count: int, make: "Callable[[], RunningExporter]") -> None:
+        self._helpers: list[_Helper] = []
+        context = get_context("fork")
+        for _ in range(count):
+            ours, theirs = context.Pipe()
+            inherited = [ours, *(helper.connection for helper in self._helpers)]
+            process = context.Process(target=_help, args=(theirs, inherited, make), daemon=True)
+            process.start()
+            theirs.close()
+            self._helpers.append(_Helper(process, ours))
+
+    def give(self, session: str, request: dict[str, Any]) -> bool:
+        """Give a session to a helper that has room for one; return whether there was such a helper."""
+        for helper in sorted(self._helpers, key=lambda one: len(one.given)):
+            if len(helper.given) < _SESSIONS_EACH:
+                try:
+                    helper.connection.send((session, request))
+                except OSError:
+                    continue
+                helper.given.add(session)
+                return True
+        return False
+
+    def heard(self) -> list[tuple[str, dict[str, Any] | None]]:
+        """Return what came since: for a session its progress, its rows when it is done, or None when it failed."""
+        found: list[tuple[str, dict[str, Any] | None]] = []
+        for helper in tuple(self._helpers):
+            try:
+                while helper.connection.poll():
+                    session, answer = helper.connection.recv()
+                    found.append((session, answer))
+                    if answer is None or "sessions" in answer:
+                        helper.given.discard(session)
+            except (EOFError, OSError):
+                found.extend((session, None) for session in helper.given)
+                self._helpers.remove(helper)
+        return found
+
+    def close(self) -> None:
+        """Let them finish the requests that are under way, and end."""
+        for helper in self._helpers:
+            helper.connection.close()
+        for helper in self._helpers:
+            helper.process.join(_END_SECONDS)
+            if helper.process.is_alive():
+                helper.process.kill()
+        self._helpers.clear()
+
+
+def _help(connection: Connection, inherited: Sequence[Connection], make: "Callable[[], RunningExporter]") -> None:
+    """Be a helper until the other end of the connection is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a person means the process that was started
+    for one in inherited:
+        one.close()
+    try:
+        asyncio.run(_answer_all(connection, make))
+    finally:
+        connection.close()
+
+
+async def _answer_all(connection: Connection, make: "Callable[[], RunningExporter]") -> None:
+    requests: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
+
+    def read() -> None:
+        try:
+            requests.put_nowait(connection.recv())
+        except (EOFError, OSError):
+            asyncio.get_running_loop().remove_reader(connection.fileno())
+            requests.put_nowait(None)
+
+    asyncio.get_running_loop().add_reader(connection.fileno(), read)
+    first = await requests.get()
+    if first is None:
+        return
+    running = make()
+    try:
+        running.daemon.start(deliver=False, sum_up=False)
+        answering = {asyncio.create_task(_answer(running, connection, *first))}
+        while (request := await requests.get()) is not None:
+            answering = {task for task in answering if not task.done()}
+            answering.add(asyncio.create_task(_answer(running, connection, *request)))
+        for task in answering:
+            task.cancel()
+    finally:
+        await running.close()
+
+
+async def _answer(running: "RunningExporter", connection: Connection, session: str, request: dict[str, Any]) -> None:
+    def tell(progress: dict[str, Any]) -> None:
+        connection.send((session, {"progress": progress}))
+
+    answer: dict[str, Any] | None = None
+    with suppress(Exception):  # who gave us the session goes on with it, and finds the error there
+        answer = await running.answers().answer(request, tell)
+    connection.send((session, answer))

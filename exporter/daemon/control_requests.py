@@ -1,8 +1,10 @@
 """What a daemon answers to a request of the command line, over the control socket or in the same process."""
 
-from collections.abc import Callable, Iterable, Mapping
+import mmap
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -11,44 +13,32 @@ from exporter.core.delivery.position import DELETED_THERE
 from exporter.core.delivery.segment import Unsendable
 from exporter.core.delivery.verdict import Later, Verdict
 from exporter.core.events.envelope import Envelope, decode, is_utf8
-from exporter.core.events.redaction import Masked, RedactEvent, Refused
+from exporter.core.events.redaction import Masked, Refused
 from exporter.core.names import leaving, names_of
-from exporter.daemon.backfill import Progress, backfill, history_notes, would_send
-from exporter.daemon.daemon import Daemon
-from exporter.daemon.quarantine_replay import replay_event, replay_records
-from exporter.daemon.session_list import iso, session_object
-from exporter.daemon.status_report import events_between, status_of
+from exporter.daemon.backfill import Backfill, Progress, history_notes, would_send
+from exporter.daemon.status_report import described, events_after, iso, status_of
 from exporter.daemon.verify import ended, verify
 from exporter.errors import Exit, UsageError
+from exporter.pipeline.lane import Lane
+from exporter.pipeline.sink_session import refusal
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sources.files.session_file import SessionFile
 from exporter.state.quarantine import Quarantined
 from exporter.status import DELETED, DIFFERENT
 
 if TYPE_CHECKING:
-    from exporter.daemon.backfill_helpers import Helpers
+    from exporter.daemon.backfill import Helpers
+    from exporter.daemon.running import RunningExporter
+
+_ENTRY_NAMES: Final = ("session", "event", "offset", "size", "sink", "reason", "detail")
 
 
 class ControlRequests:
     """Answers requests; each is a mapping with `do`, as the control socket carries it."""
 
-    def __init__(
-        self,
-        daemon: Daemon,
-        redact: RedactEvent,
-        redact_text: Callable[[str], str],
-        *,
-        line_bytes_max: int,
-        host: str | None,
-        url: Callable[[], str | None],
-        helpers: "Helpers | None" = None,
-    ) -> None:
-        self._daemon = daemon
-        self._redact = redact
-        self._redact_text = redact_text
-        self._line_bytes_max = line_bytes_max
-        self._host = host
-        self._url = url
+    def __init__(self, running: "RunningExporter", helpers: "Helpers | None" = None) -> None:
+        self._running = running
+        self._daemon = running.daemon
         self._helpers = helpers
 
     async def answer(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
@@ -57,7 +47,7 @@ class ControlRequests:
             case "status":
                 return dict(msgspec.to_builtins(status_of(self._daemon)))
             case "sessions":
-                return {"sessions": [self._described(file) for file in self._files()], "next": None}
+                return {"sessions": [self._described(file) for file in self._files().values()], "next": None}
             case "session":
                 return self._session(str(request.get("session")))
             case "backfill":
@@ -68,7 +58,7 @@ class ControlRequests:
                 return await self._forget(str(request["session"]), request.get("sinks"))
             case "quarantine_list":
                 entries = self._daemon.quarantine.entries()
-                return {"quarantined": [self._entry(entry) for entry in entries], "next": None}
+                return {"quarantined": [_entry(entry) for entry in entries], "next": None}
             case "quarantine_show":
                 return self._show(int(request["number"]))
             case "quarantine_replay":
@@ -76,63 +66,54 @@ class ControlRequests:
             case "quarantine_drop":
                 return self._drop([int(number) for number in request["numbers"]])
             case "url":
-                return {"url": self._url(), **self._ready()}
+                return self._url()
             case unknown:
                 raise UsageError(f"this exporter cannot do {unknown!r}", hint="are both of the same version?")
 
-    def _ready(self) -> dict[str, Any]:
-        """Return what `up` tells of an exporter that runs already, the fields of `ready` among the notices."""
+    def _url(self) -> dict[str, Any]:
+        """Return the page's address and what `up` tells of an exporter that runs already, the fields of `ready`."""
         daemon = self._daemon
-        return {
-            **daemon.counts(),
-            "days": None if daemon.scope.sessions else daemon.scope.history_days,
-            "leaves": leaving({run.name: run.sink_state.sink.url for run in daemon.runs}),
-        }
+        days = None if daemon.scope.sessions else daemon.scope.history_days
+        leaves = leaving({run.name: run.sink_state.sink.url for run in daemon.runs})
+        return {"url": self._running.address(), **daemon.counts(), "days": days, "leaves": leaves}
 
     # ---- sessions -------------------------------------------------------------------------------------------
 
-    def _files(self) -> list[SessionFile]:
-        return [file for file in self._daemon.files.values() if file.identity is not None]
+    def _files(self) -> dict[str, SessionFile]:
+        return {session: file for session, file in self._daemon.files.items() if file.identity is not None}
 
     def _described(self, file: SessionFile) -> dict[str, Any]:
-        described = session_object(
-            file.directory, self._redact_text, self._line_bytes_max, self._host, file.begins
-        ) or {"id": file.session, "events": 0}
-        if file.is_journal:
-            described["source"] = "journal"
+        running = self._running
+        session = described(file, running.redaction.text, running.line_bytes_max, running.host)
         sinks = []
         for run in self._daemon.runs:
             lane = run.lanes.get(file.session)
             mark = lane.mark if lane else run.sink_state.store.mark(file.session, run.sink_state.sink_id)
             masked = run.sink_state.store.masked_in_all(file.session, run.sink_state.sink_id)
-            described["masked"] = max(int(described.get("masked") or 0), masked)
+            session["masked"] = max(int(session.get("masked") or 0), masked)
             delivered = mark.delivered if mark else 0
             kept = len(run.sink_state.quarantine.ids(file.session, run.name))
-            lag = max(0, int(described["events"]) - delivered - kept)
+            lag = max(0, int(session["events"]) - delivered - kept)
             if not run.sink_state.feed.holds_events or file.is_journal:  # whose front may be cut off
-                lag = events_between(file, lane.position.offset if lane else mark.position.offset if mark else 0)
-            if mark is not None and mark.state == DELETED_THERE:
-                sinks.append({"name": run.name, "delivered": delivered, "lag_events": 0, "state": DELETED})
-                continue
-            sinks.append({"name": run.name, "delivered": delivered, "lag_events": lag})
-        return {**described, "sinks": sinks}
+                lag = events_after(file, lane.position.offset if lane else mark.position.offset if mark else 0)
+            deleted = mark is not None and mark.state == DELETED_THERE
+            sink = {"name": run.name, "delivered": delivered, "lag_events": 0 if deleted else lag}
+            sinks.append({**sink, "state": DELETED} if deleted else sink)
+        return {**session, "sinks": sinks}
 
     def _session(self, session: str) -> dict[str, Any]:
-        file = self._daemon.files.get(session)
-        if file is None or file.identity is None:
+        file = self._files().get(session)
+        if file is None:
             raise UsageError(f"there is no session {session}", hint="see `exporter sessions list`")
         return self._described(file)
 
     # ---- backfill and verify --------------------------------------------------------------------------------
 
     def _chosen(self, request: Mapping[str, Any]) -> list[SessionFile]:
-        files = {file.session: file for file in self._files()}
-        since = request.get("since")
-        plan = chosen(
-            {session: file.modified for session, file in files.items()},
-            named=request.get("sessions"),
-            since=datetime.fromisoformat(str(since)).timestamp() if since else None,
-        )
+        files, since = self._files(), request.get("since")
+        modified = {session: file.modified for session, file in files.items()}
+        after = datetime.fromisoformat(str(since)).timestamp() if since else None
+        plan = chosen(modified, named=request.get("sessions"), since=after)
         if isinstance(plan, Unknown):
             raise UsageError(f"there is no session {plan.session}", hint="see `exporter sessions list`")
         return [files[session] for session in plan]
@@ -143,22 +124,18 @@ class ControlRequests:
         named = {run: names_of(run.name) for run in self._daemon.runs}
         known = {name for some in named.values() for name in some}
         if wanted - known:
-            raise UsageError(
-                f"there is no sink {sorted(wanted - known)[0]}", hint=f"known sinks: {', '.join(sorted(known))}"
-            )
+            hint = f"known sinks: {', '.join(sorted(known))}"
+            raise UsageError(f"there is no sink {sorted(wanted - known)[0]}", hint=hint)
         return [run for run in self._daemon.runs if not wanted or named[run] & wanted]
 
     async def _backfill(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         chosen = [(run, file) for run in self._runs(request.get("sinks")) for file in self._chosen(request)]
-        from_start = bool(request.get("from_start"))
         notes = history_notes(chosen)
         if request.get("dry_run"):
-            rows, end = [await would_send(run, file, from_start=from_start) for run, file in chosen], Exit.DONE
+            from_start, end = bool(request.get("from_start")), Exit.DONE
+            rows = [await would_send(run, file, from_start=from_start) for run, file in chosen]
         else:
-            run = request.get("run")
-            rows, end = await backfill(
-                self._daemon, chosen, progress, from_start=from_start, run=run, helpers=self._helpers
-            )
+            rows, end = await Backfill(self._daemon, chosen, request, self._helpers).deliver(progress)
         return {"sessions": msgspec.to_builtins(rows), "exit": int(end), **({"notes": notes} if notes else {})}
 
     async def _verify(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
@@ -208,28 +185,15 @@ class ControlRequests:
 
     # ---- quarantine -----------------------------------------------------------------------------------------
 
-    def _entry(self, entry: Quarantined) -> dict[str, Any]:
-        return {
-            "n": entry.number,
-            "session": entry.session,
-            "event": entry.event,
-            "offset": entry.offset,
-            "size": entry.size,
-            "sink": entry.sink,
-            "reason": entry.reason,
-            "detail": entry.detail,
-            "since": iso(entry.since),
-        }
-
     def _show(self, number: int) -> dict[str, Any]:
         [entry] = self._entries([number])
         text = self._presentable(entry.raw)
         readable = text is not None and is_utf8(text)  # a record of a telemetry sink is no text
-        return {**self._entry(entry), "text": text.decode() if text is not None and readable else None}
+        return {**_entry(entry), "text": text.decode() if text is not None and readable else None}
 
     def _presentable(self, raw: bytes) -> bytes | None:
         """Return the event as it may be shown, None unless the redactor vouches for it."""
-        shown = self._redact(raw)
+        shown = self._running.redaction.event(raw)
         if isinstance(shown, Refused):
             return None
         return shown.line if isinstance(shown, Masked) else shown
@@ -259,20 +223,86 @@ class ControlRequests:
             return "only its beginning was kept"
         file = self._daemon.files.get(entry.session)
         run = self._runs([entry.sink])[0] if entry.sink else None
-        lane = self._daemon.lane(run, file) if run is not None and file is not None else None
         if run is not None and not run.sink_state.feed.holds_events:  # what is kept is a record, not the event
-            return await replay_records(run, lane, entry)
+            return await _replay_records(run, self._daemon.lane(run, file) if file is not None else None, entry)
         envelope, shown = decode(entry.raw), self._presentable(entry.raw)
         if not isinstance(envelope, Envelope):
             return envelope.reason
         if shown is None:
             return "the redactor refuses it still"
+        if file is None:
+            return "its session is gone"
         event = Unsendable(entry.offset, shown, len(shown), entry.reason, envelope.id)
-        if run is None:
-            return await replay_event(self._daemon, entry, event)
-        return await lane.send_one(event) if lane is not None else "its session is gone"
+        if run is not None:
+            return await self._daemon.lane(run, file).send_one(event)
+        return await self._replay_for_all(file, entry, event)
+
+    async def _replay_for_all(self, file: SessionFile, entry: Quarantined, event: Unsendable) -> str | None:
+        """Give an event that no sink has to all of them; return why one lacks it, None when all have it.
+
+        A sink of events is sent the event. To telemetry an event is worth what comes before and after it, so an OTLP
+        endpoint gets its session read once more, with the event in its place, and is sent what it lacks.
+        """
+        mapped = []
+        for run in self._daemon.runs:
+            if run.sink_state.feed.holds_events:
+                refused = await self._daemon.lane(run, file).send_one(event)
+                if refused is not None:
+                    return refused
+            elif run.lanes.get(file.session) or run.sink_state.store.mark(file.session, run.sink_state.sink_id):
+                mapped.append((run, self._daemon.lane(run, file)))
+        if not mapped:
+            return None
+        if not _holds(file.path, entry.raw, event.raw):
+            return f"its session's {'journal' if file.is_journal else 'file'} does not hold it"
+        return await self._read_again(mapped, event)
+
+    async def _read_again(self, lanes: Sequence[tuple[SinkWorkers, Lane]], event: Unsendable) -> str | None:
+        """Let sinks have what they lack of a session now that the redactor passes an event of it."""
+        assert event.id is not None
+        lanes[0][1].file.rewritten(self._daemon.reader.files)  # what is kept in memory was made without the event
+        try:
+            for run, lane in lanes:
+                run.sink_state.released.add(event.id)
+                await lane.repair([])
+                run.ask(lane)
+            end = await self._daemon.until_idle(lambda: lanes)
+        finally:
+            for run, _ in lanes:
+                run.sink_state.released.discard(event.id)
+        if end in (Exit.DONE, Exit.PARTIAL):  # in part, because the entry is in quarantine still
+            troubles = (lane.progress.problem for _, lane in lanes)
+        else:
+            troubles = (run.sink_state.last_error for run, _ in lanes)
+        return next((one for one in troubles if one), None)
 
     def _drop(self, numbers: list[int]) -> dict[str, Any]:
         self._entries(numbers)
         self._daemon.quarantine.drop(numbers)
         return {"done": numbers, "left": [], "exit": int(Exit.DONE)}
+
+
+def _entry(entry: Quarantined) -> dict[str, Any]:
+    facts = {name: getattr(entry, name) for name in _ENTRY_NAMES}
+    return {"n": entry.number, **facts, "since": iso(entry.since)}
+
+
+async def _replay_records(run: SinkWorkers, lane: Lane | None, entry: Quarantined) -> str | None:
+    """Send what was made of events to the endpoint that refused it; return why it has it not, None when it has."""
+    if lane is not None and entry.event is not None:
+        return await lane.send_one(Unsendable(entry.offset, entry.raw, len(entry.raw), entry.reason, entry.event))
+    sink_state = run.sink_state
+    mark = sink_state.store.mark(entry.session, sink_state.sink_id)
+    stream = sink_state.feed.stream(entry.session, mark)
+    if stream is None:
+        return "its session is gone"
+    return refusal(await sink_state.sink.send(stream, [entry.event or ""], [entry.raw]))
+
+
+def _holds(path: Path, *forms: bytes) -> bool:
+    """Tell whether a file holds an event in one of these forms: a journal has it as it was redacted."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:
+            return any(held.find(form) >= 0 for form in forms)
+    except (OSError, ValueError):  # ValueError: it is empty
+        return False

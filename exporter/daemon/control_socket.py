@@ -1,13 +1,14 @@
 """The control socket of a daemon: one JSON line in, JSON lines out, for this user only."""
 
 import asyncio
-import contextlib
 import os
 import socket
 import struct
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,51 +34,46 @@ def socket_path(state_dir: Path) -> Path:
     return runtime / f"exporter-{facts.st_dev:x}-{facts.st_ino:x}.sock"
 
 
-class ControlServer:
-    """Answers requests while the daemon runs."""
+@asynccontextmanager
+async def control_socket(state_dir: Path, answer: Answer) -> AsyncIterator[None]:
+    """Answer requests while in the block. A socket that a killed daemon left is replaced: the state lock allows it."""
+    path = socket_path(state_dir)
+    path.unlink(missing_ok=True)
+    before = os.umask(0o177)
+    try:
+        server = await asyncio.start_unix_server(partial(_serve, answer), str(path), limit=_REQUEST_BYTES_MAX)
+    finally:
+        os.umask(before)
+    try:
+        yield
+    finally:
+        server.close()
+        path.unlink(missing_ok=True)
 
-    def __init__(self, state_dir: Path, answer: Answer) -> None:
-        self._path = socket_path(state_dir)
-        self._answer = answer
-        self._server: asyncio.Server | None = None
 
-    async def start(self) -> None:
-        """Listen; a socket that a killed daemon left behind is replaced, which the state lock makes safe."""
-        self._path.unlink(missing_ok=True)
-        before = os.umask(0o177)
-        try:
-            self._server = await asyncio.start_unix_server(self._serve, str(self._path), limit=_REQUEST_BYTES_MAX)
-        finally:
-            os.umask(before)
+async def _serve(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    # A request that is under way when the daemon ends is cancelled; the client sees the closed connection.
+    with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+        if _is_same_user(writer.get_extra_info("socket")):
+            await _answer_one(answer, reader, writer)
+    with suppress(ConnectionError, OSError):
+        writer.close()
 
-    async def close(self) -> None:
-        """Stop listening and remove the socket."""
-        if self._server is not None:
-            self._server.close()
-            self._path.unlink(missing_ok=True)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Cancelled is a request that is under way when the daemon ends; who asked sees that in the closed connection.
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            if _is_same_user(writer.get_extra_info("socket")):
-                await self._one(reader, writer)
-        with contextlib.suppress(ConnectionError, OSError):
-            writer.close()
+async def _answer_one(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def say(kind: str, what: object) -> None:
+        if not writer.is_closing():
+            writer.write(msgspec.json.encode({kind: what}) + b"\n")
 
-    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        def say(kind: str, what: object) -> None:
-            if not writer.is_closing():
-                writer.write(msgspec.json.encode({kind: what}) + b"\n")
-
-        try:
-            request = msgspec.json.decode(await reader.readline(), type=dict[str, Any])
-            say("result", await self._answer(request, lambda report: say("progress", report)))
-        except ExporterError as error:
-            say("error", {"kind": error.kind, "message": error.message, "hint": error.hint, "exit": int(error.exit)})
-        except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
-            text = f"the request cannot be read: {type(error).__name__}"
-            say("error", {"kind": "usage", "message": text, "hint": "", "exit": int(Exit.USAGE)})
-        await writer.drain()
+    try:
+        request = msgspec.json.decode(await reader.readline(), type=dict[str, Any])
+        say("result", await answer(request, lambda report: say("progress", report)))
+    except ExporterError as error:
+        say("error", {"kind": error.kind, "message": error.message, "hint": error.hint, "exit": int(error.exit)})
+    except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
+        text = f"the request cannot be read: {type(error).__name__}"
+        say("error", {"kind": "usage", "message": text, "hint": "", "exit": int(Exit.USAGE)})
+    await writer.drain()
 
 
 def _is_same_user(connection: socket.socket) -> bool:

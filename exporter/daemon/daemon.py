@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from exporter.core.names import LOCAL
 from exporter.core.notice import Level, Notice
-from exporter.daemon.read_rates import NOTED_SECONDS, Rates
 from exporter.errors import Exit
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.segment_reader import SegmentReader
@@ -28,6 +28,9 @@ LIVE_SECONDS: Final = 600.0
 _TICK_SECONDS: Final = 0.02
 _LOOK_SECONDS: Final = 0.1
 _HOUSEKEEPING_SECONDS: Final = 3_600.0
+_RATE_SECONDS: Final = 2.0
+_RATE_SECONDS_MIN: Final = 1.0
+_RATE_NOTES: Final = 5
 _DAY_SECONDS: Final = 86_400.0
 
 
@@ -83,7 +86,7 @@ class Daemon:
         self.source = make_source(self)
         self.observing = make_observing(self) if make_observing is not None else None
         self._housekeeping: asyncio.Task[None] | None = None
-        self.rates = Rates(self._events_read)
+        self._events_noted = deque[tuple[float, dict[str, int]]]([(time.monotonic(), {})], maxlen=_RATE_NOTES)
 
     # ---- what the source reports ----------------------------------------------------------------------------
 
@@ -151,6 +154,13 @@ class Daemon:
         others = self.observing.events_read() if self.observing is not None else {}
         return {"files": self.reader.events_read, **others}
 
+    def rates(self) -> dict[str, float]:
+        """Return how many events a second every source has read in the last ten seconds, by its name."""
+        since, before = self._events_noted[0]
+        seconds = max(_RATE_SECONDS_MIN, time.monotonic() - since)
+        read = {name: max(0, count - before.get(name, 0)) for name, count in self._events_read().items()}
+        return {name: round(count / seconds, 1) for name, count in read.items()}
+
     async def _keep_house(self) -> None:
         expires, told = 0.0, set[str]()
         while True:
@@ -161,8 +171,8 @@ class Daemon:
                 expires = time.monotonic() + _HOUSEKEEPING_SECONDS
                 with contextlib.suppress(sqlite3.Error):  # a disk that is full is the lanes' to report
                     self.quarantine.expire()
-            await asyncio.sleep(NOTED_SECONDS)
-            self.rates.note()
+            await asyncio.sleep(_RATE_SECONDS)
+            self._events_noted.append((time.monotonic(), self._events_read()))
             for run in self.runs:
                 run.check_endings()
 
@@ -268,22 +278,14 @@ class Daemon:
 
     def _hopeless(self, runs: "set[SinkWorkers]", lanes: list[Lane], begun: float) -> Exit | None:
         """Return how a wait ends that cannot end well: nothing is taken, or all that is left is troubled."""
+        end = time.monotonic() - self._give_up_seconds
         for run in runs:
             if run.sink_state.gate.closed:
                 return Exit.REFUSED
-            if self._gave_up(run, begun):
+            if run.sink_state.gate.failures and max(begun, run.sink_state.last_success_monotonic or begun) <= end:
                 return Exit.UNREACHABLE
         since = [lane.progress.troubled_since for lane in lanes]
-        end = time.monotonic() - self._give_up_seconds
         return Exit.PARTIAL if since and all(one is not None and one <= end for one in since) else None
-
-    def _gave_up(self, run: SinkWorkers, begun: float) -> bool:
-        gate = run.sink_state.gate
-        if gate.failures == 0:
-            return False
-        since = run.sink_state.last_success_monotonic
-        quiet = time.monotonic() - max(begun, since or begun)
-        return quiet >= self._give_up_seconds
 
     def incomplete(self, file: SessionFile) -> int | None:
         """Return where an unfinished last line begins that nobody has continued for long, None when there is none."""

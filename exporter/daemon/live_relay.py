@@ -39,7 +39,6 @@ class LiveRelay:
     """
 
     def __init__(self, runs: Sequence[SinkWorkers], redaction: "Redactors", tell: Tell | None = None) -> None:
-        self.shown = 0
         self.dropped = 0
         self._runs = [run for run in runs if run.sink_state.feed.keep_live]
         self._redact = redaction.event
@@ -136,7 +135,6 @@ class LiveRelay:
             if time.monotonic() - self._since[key] > HELD_SECONDS_MAX:
                 self._drop(key)
             return False
-        self.shown += len(batch)
         rest = self._held[key][BATCH_MAX:]
         self._held_bytes -= sum(map(len, batch))
         if rest:

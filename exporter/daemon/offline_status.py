@@ -9,13 +9,13 @@ from exporter.core.delivery.position import FOLLOWING, Identity, Mark
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE, last_error_name
 from exporter.state.marks import MarkStore
-from exporter.state.pending_metrics import waiting
 from exporter.state.quarantine import Quarantine
 from exporter.status import DaemonStatus, SinkStatus, SourceStatus, StatusReport
 
 GUESSED_EVENT_BYTES: Final = 1_800
 """What an event is taken to measure where counting would cost too much."""
-_COUNT_BYTES_MAX: Final = 1 << 20
+COUNT_BYTES_MAX: Final = 1 << 20
+"""How much is read to count events; of more their number is an estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def status_asleep(
         sources.append(SourceStatus("journals", len(journals), 0.0, [], bytes=used))
     if not marks.exists() or not quarantine.exists():
         owed = _owed(files, {})
-        never = [SinkStatus(name, "never used", *owed[:2], 0.0, None, None, 0, 0, owed[2]) for name in sinks]
+        never = [SinkStatus(name, "never used", *owed[:2], is_estimate=owed[2]) for name in sinks]
         return StatusReport(DaemonStatus(False), sources, never)
     store, kept = MarkStore(marks), Quarantine(quarantine, bytes_max=1, days_max=36_500)
     try:
@@ -87,22 +87,11 @@ def _sink(
 ) -> SinkStatus:
     sink_id = store.sink_id(name, url)
     events, size, is_estimate = _owed(files, store.marks(sink_id))
-    sums_wait = any(one.bodies or (one.state is not None and waits(one.state)) for one in waiting(store, sink_id, 1))
-    quarantined = kept.count(sink=name)
-    error = store.fact(last_error_name(sink_id)) or None
-    return SinkStatus(
-        name,
-        "not running",
-        events,
-        size,
-        0.0,
-        None,
-        error,
-        0,
-        quarantined,
-        is_estimate=is_estimate,
-        sums_wait=sums_wait,
+    sums_wait = any(
+        one.bodies or (one.state is not None and waits(one.state)) for one in store.pending_metrics(sink_id, 1)
     )
+    error, quarantined = store.fact(last_error_name(sink_id)) or None, kept.count(sink=name)
+    return SinkStatus(name, "not running", events, size, 0.0, None, error, 0, quarantined, is_estimate, sums_wait)
 
 
 def _owed(files: Mapping[str, _File], marks: Mapping[str, Mark]) -> tuple[int, int, bool]:
@@ -122,7 +111,7 @@ def _owed(files: Mapping[str, _File], marks: Mapping[str, Mark]) -> tuple[int, i
             is_estimate = is_estimate or not same
             rests.append((file, max(file.begins, mark.position.offset) if same else file.begins))
     size = sum(file.size - offset for file, offset in rests)
-    if size > _COUNT_BYTES_MAX:
+    if size > COUNT_BYTES_MAX:
         return -(-size // GUESSED_EVENT_BYTES), size, True
     counts = [
         (durable_between(file.path, offset, file.size), file.size - offset)

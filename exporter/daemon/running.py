@@ -1,6 +1,8 @@
 """The joined parts of one exporter, from when they are built until they are closed."""
 
-from collections.abc import Awaitable, Callable, Coroutine
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from exporter.core.events.live_text import TextStream
 from exporter.core.events.redaction import RedactEvent
 from exporter.daemon.control_requests import ControlRequests
+from exporter.daemon.control_socket import control_socket
 from exporter.daemon.daemon import Daemon
-from exporter.daemon.reports import Reports
-from exporter.daemon.serving import ServedPage, Serving
+from exporter.daemon.status_report import Reports
 
 if TYPE_CHECKING:
-    from exporter.daemon.backfill_helpers import Helpers
+    from exporter.daemon.backfill import Helpers
+    from exporter.missioncontrol.http.server import ServerHandle
     from exporter.missioncontrol.store.port import Store as ReceiverStore
 
 
@@ -47,36 +50,37 @@ class RunningExporter:
     line_bytes_max: int
     receiver: Any = None
     receiver_store: "ReceiverStore | None" = None
-    page: ServedPage | None = None
+    page: "ServerHandle | None" = None
     beside: list[Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=list)
 
     def answers(self, helpers: "Helpers | None" = None) -> ControlRequests:
-        """Return what answers the requests of commands; `helpers` take part in what is much."""
-        redaction = self.redaction
-        return ControlRequests(
-            self.daemon,
-            redaction.event,
-            redaction.text,
-            line_bytes_max=self.line_bytes_max,
-            host=self.host,
-            url=self.address,
-            helpers=helpers,
-        )
+        """Return what answers the requests of commands; `helpers` take part in a long backfill."""
+        return ControlRequests(self, helpers)
 
     def address(self) -> str | None:
         """Return what a person opens to see the page, None while there is none. It may be good for one use only."""
         return self.page.address() if self.page is not None else None
 
-    def serving(self, state_dir: Path, open_page: Callable[[Any], Awaitable[ServedPage]]) -> Serving:
-        """Return what goes on around the daemon, as a block to be in."""
-
-        async def open_ours() -> ServedPage:
-            self.page = await open_page(self.receiver)
-            return self.page
-
+    @asynccontextmanager
+    async def serving(
+        self, state_dir: Path, open_page: "Callable[[Any], Awaitable[ServerHandle]]"
+    ) -> AsyncIterator[None]:
+        """While in the block: the page is there, the control socket answers, and what runs beside the daemon runs."""
         reports = Reports(self.daemon, self.redaction.text, self.host)
-        beside = [reports.run, *self.beside]
-        return Serving(state_dir, self.answers().answer, beside, open_ours if self.receiver is not None else None)
+        if self.receiver is not None:
+            self.page = await open_page(self.receiver)
+        try:
+            async with control_socket(state_dir, self.answers().answer):
+                tasks = [asyncio.create_task(work()) for work in (reports.run, *self.beside)]
+                try:
+                    yield
+                finally:
+                    for task in tasks:
+                        task.cancel()
+                    await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            if self.page is not None:
+                await self.page.stop()
 
     async def close(self) -> None:
         """Stop the daemon, then the embedded receiver."""

@@ -1,4 +1,4 @@
-"""What goes on around a running daemon: signals, the control socket, reports, and the page if there is one."""
+"""The process of a daemon or receiver: the signals that end it, no core dumps, and the browser of its page."""
 
 import asyncio
 import os
@@ -6,11 +6,8 @@ import signal
 import sys
 import threading
 import webbrowser
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from pathlib import Path
-from typing import Any, Protocol
-
-from exporter.daemon.control_socket import Answer, ControlServer
+from collections.abc import Coroutine
+from typing import Any
 
 if sys.platform != "win32":
     import resource
@@ -23,14 +20,6 @@ def leave_no_core() -> None:
     """
     if sys.platform != "win32":
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-
-
-class ServedPage(Protocol):
-    """A page that is being served."""
-
-    def address(self) -> str: ...
-
-    async def stop(self) -> None: ...
 
 
 def stop_on_signals() -> asyncio.Event:
@@ -59,37 +48,6 @@ async def first_of(stop: asyncio.Event, work: Coroutine[Any, Any, int]) -> int |
         return working.result()
     working.cancel()
     return None
-
-
-class Serving:
-    """While in the block: the page is there, the control socket answers, and what goes on beside it runs."""
-
-    def __init__(
-        self,
-        state_dir: Path,
-        answer: Answer,
-        beside: Sequence[Callable[[], Coroutine[Any, Any, None]]],
-        open_page: Callable[[], Awaitable[ServedPage]] | None,
-    ) -> None:
-        self._control = ControlServer(state_dir, answer)
-        self._beside = beside
-        self._open_page = open_page
-        self._page: ServedPage | None = None
-        self._tasks: list[asyncio.Task[None]] = []
-
-    async def __aenter__(self) -> None:
-        if self._open_page is not None:
-            self._page = await self._open_page()
-        await self._control.start()
-        self._tasks = [asyncio.create_task(work()) for work in self._beside]
-
-    async def __aexit__(self, *_: object) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._control.close()
-        if self._page is not None:
-            await self._page.stop()
 
 
 def open_in_browser(url: str | None) -> None:

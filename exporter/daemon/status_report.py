@@ -1,51 +1,67 @@
-"""The status of a running daemon, and of one that does not run."""
+"""The state of a daemon's sessions, sources and sinks, for `status`, `sessions` and the reports to receivers."""
 
+import asyncio
 import os
+import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
-from exporter.core.events.envelope import Envelope, decode
+import msgspec
+
+from exporter.core.events.summary import Summary
 from exporter.daemon.daemon import Daemon
-from exporter.daemon.offline_status import GUESSED_EVENT_BYTES
-from exporter.daemon.session_list import iso
+from exporter.daemon.offline_status import COUNT_BYTES_MAX, GUESSED_EVENT_BYTES, durable_between
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_workers import SinkWorkers
+from exporter.sources.files.cli_process import has_crashed, is_locked
+from exporter.sources.files.history import durable_events
 from exporter.sources.files.session_file import SessionFile
+from exporter.sources.files.source import WORKSPACE_NAME
+from exporter.sources.files.workspace import read_workspace
+from exporter.state.marks import exporter_id
 from exporter.status import DaemonStatus, Problem, SinkStatus, SourceStatus, StatusReport
 from exporter.version import VERSION
 
 if TYPE_CHECKING:
     from exporter.daemon.remote_sources import RemoteSources
 
-_COUNT_BYTES_MAX: Final = 1 << 20
+_SESSION_SECONDS: Final = 1.0
+_EXPORTER_SECONDS: Final = 10.0
+_ASK_AGAIN_SECONDS: Final = 600.0
+_BEHIND_MAX: Final = 200
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_FIRST_DAY: Final = "1970-01-01"
+_REPORTED_NAMES: Final = ("title", "repository", "branch")
+_REPORTED_OF_SINKS: Final = ("name", "lag_events", "lag_seconds", "last_error", "retries")
+_WORKSPACE_NAMES: Final = ("title", "repository", "branch", "cwd", "mc_task_id", "mc_session_id", "mc_last_event_id")
 
 
 def status_of(daemon: Daemon) -> StatusReport:
     """Return what the daemon is doing and how far every sink is behind."""
-    rates = daemon.rates.per_second()
-    files = daemon.source.sessions.values()
-    source = SourceStatus(
-        "files",
-        sum(1 for file in files if file.identity is not None),
-        rates.get("files", 0.0),
-        _problems(daemon),
-    )
+    rates, files = daemon.rates(), daemon.source.sessions.values()
+    followed = sum(1 for file in files if file.identity is not None)
     return StatusReport(
         DaemonStatus(True, os.getpid(), VERSION, iso(daemon.started), dict(daemon.defects)),
-        [source, *(observed(daemon.observing, rates) if daemon.observing is not None else ())],
+        [
+            SourceStatus("files", followed, rates.get("files", 0.0), list(_problems(daemon))),
+            *(_remote(daemon.observing, rates) if daemon.observing is not None else ()),
+        ],
         [sink_status(run) for run in daemon.runs],
     )
 
 
-def observed(observing: "RemoteSources", rates: Mapping[str, float]) -> Iterator[SourceStatus]:
+def _remote(observing: "RemoteSources", rates: Mapping[str, float]) -> Iterator[SourceStatus]:
     """Yield the sources without files, and at last the journals that they fill."""
     for name, source in observing.servers.items():
-        told = source.observed()
-        troubles = [Problem(session, trouble, 0, 1) for session, trouble in told.troubles.items()]
-        state = observing.journaling.problem if observing.journaling.problem and told.is_connected else told.state
-        rate, dropped, unknown = rates.get(name, 0.0), told.counts.dropped, told.counts.unknown()
-        yield SourceStatus(name, told.sessions, rate, troubles, state, dropped=dropped, unknown=unknown)
+        seen = source.observed()
+        problems = [Problem(session, trouble, 0, 1) for session, trouble in seen.troubles.items()]
+        state = observing.journaling.problem if observing.journaling.problem and seen.is_connected else seen.state
+        rate, dropped, unknown = rates.get(name, 0.0), seen.counts.dropped, seen.counts.unknown()
+        yield SourceStatus(name, seen.sessions, rate, problems, state, dropped=dropped, unknown=unknown)
     if observing.tap is not None:
         tap = observing.tap.status
         state = observing.tap_problem or f"{tap.taps} connected"
@@ -58,65 +74,245 @@ def observed(observing: "RemoteSources", rates: Mapping[str, float]) -> Iterator
     yield SourceStatus("journals", sessions, 0.0, [], state, used, observing.showing.dropped, unattributed)
 
 
+def _problems(daemon: Daemon) -> Iterator[Problem]:
+    malformed: dict[str, list[int]] = {}
+    for entry in daemon.quarantine.entries_without_sink():
+        malformed.setdefault(entry.session, []).append(entry.offset)
+    for session, offsets in malformed.items():
+        yield Problem(session, "malformed_line", offsets[0], len(offsets))
+    for file in daemon.files.values():
+        if file.problem is not None:
+            yield Problem(file.session, file.problem, 0, 1)
+        elif (offset := daemon.incomplete(file)) is not None:
+            yield Problem(file.session, "incomplete_line", offset, 1)
+
+
 def sink_status(run: SinkWorkers) -> SinkStatus:
     """Return how one sink is."""
     sink_state, now = run.sink_state, time.monotonic()
     behind = [lane for lane in run.lanes.values() if lane.lag_bytes() > 0]
+    lag_bytes = sum(lane.lag_bytes() for lane in behind)
     state = "refused" if sink_state.gate.closed else "waiting" if sink_state.gate.failures else "ok"
     troubles = [lane.progress.why for lane in run.lanes.values() if lane.progress.problem]
-    if troubles:
-        state = "stopped" if state == "ok" else state
     since = [now - lane.behind_since for lane in behind if lane.behind_since is not None]
     return SinkStatus(
         run.name,
-        state,
-        events_behind(behind),
-        sum(lane.lag_bytes() for lane in behind),
-        round(max(since, default=0.0), 3),
-        iso(sink_state.last_success),
-        sink_state.last_error or next(iter(troubles), None),
-        sink_state.retries,
-        sink_state.quarantine.count(sink=run.name),
-        is_estimate=sum(lane.lag_bytes() for lane in behind) > _COUNT_BYTES_MAX,
+        state="stopped" if troubles and state == "ok" else state,
+        lag_events=sum(lag_events(behind)),
+        lag_bytes=lag_bytes,
+        lag_seconds=round(max(since, default=0.0), 3),
+        last_success=iso(sink_state.last_success),
+        last_error=sink_state.last_error or next(iter(troubles), None),
+        retries=sink_state.retries,
+        quarantined=sink_state.quarantine.count(sink=run.name),
+        is_estimate=lag_bytes > COUNT_BYTES_MAX,
         sums_wait=not run.summed_up,
     )
 
 
-def events_behind(lanes: Iterable[Lane]) -> int:
-    """Count the durable events that are not delivered yet; of a backlog of more than a megabyte it is an estimate."""
-    found, left = 0, _COUNT_BYTES_MAX
+def lag_events(lanes: Iterable[Lane]) -> Iterator[int]:
+    """Yield how many durable events every lane is behind, counted up to a megabyte in all; beyond that estimated."""
+    left = COUNT_BYTES_MAX
     for lane in lanes:
         lag = lane.lag_bytes()
-        found += events_between(lane.file, lane.file.size - lag) if lag <= left else lag // GUESSED_EVENT_BYTES
+        yield events_after(lane.file, lane.file.size - lag) if lag <= left else lag // GUESSED_EVENT_BYTES
         left -= lag
+
+
+def events_after(file: SessionFile, offset: int) -> int:
+    """Count the durable events after an offset; beyond a megabyte it is an estimate from the sizes."""
+    size = file.size - offset
+    return size // GUESSED_EVENT_BYTES if size > COUNT_BYTES_MAX else durable_between(file.path, offset, file.size)
+
+
+def described(
+    file: SessionFile, redact_text: Callable[[str], str], line_bytes_max: int, host: str | None
+) -> dict[str, Any]:
+    """Describe one session from its files, titles and names redacted.
+
+    A line that repeats an id counts as a duplicate and as nothing else.
+    """
+    summary, ids = Summary(), dict[str, None]()
+    now, written, duplicates = time.time(), _modified(file.path), 0
+    times = str(iso(now)), iso(min(now, written or now))
+    for envelope, _ in durable_events(file.path, line_bytes_max, file.begins):
+        if envelope.id in ids:
+            duplicates += 1
+            continue
+        ids[envelope.id] = None
+        summary.add(envelope, *times)
+    if not ids:
+        return {"id": file.session, "events": 0, **({"source": "journal"} if file.is_journal else {})}
+    session = summary.as_session(file.directory.name, masked=0, host=host, last_event_id=next(reversed(ids)))
+    session |= workspace_facts(file.directory)
+    session |= {"file": str(file.path), "source": "journal" if file.is_journal else "files"}
+    if duplicates:
+        session["duplicates"] = duplicates
+    if session["state"] != "ended" and has_crashed(file.directory):
+        session["state"] = "crashed"
+    for name in ("title", "repository", "branch", "cwd", "model"):
+        if session.get(name):
+            session[name] = redact_text(str(session[name]))
+    return session
+
+
+def workspace_facts(directory: Path) -> dict[str, str]:
+    """Return what workspace.yaml knows better than the events, not redacted."""
+    workspace = read_workspace(str(directory / WORKSPACE_NAME))
+    return {name: value for name in _WORKSPACE_NAMES if (value := getattr(workspace, name, None))}
+
+
+def iso(moment: float | None) -> str | None:
+    """Return a time of the wall clock as text, in UTC."""
+    if moment is None:
+        return None
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _modified(path: Path) -> float | None:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return None
+
+
+class Reports:
+    """Sends reports in the background: of a session until it arrives, of this exporter one after the other."""
+
+    def __init__(self, daemon: Daemon, redact_text: Callable[[str], str], host: str | None) -> None:
+        self._daemon = daemon
+        self._redact_text = redact_text
+        self._host = host
+        self._sent: dict[tuple[str, str], tuple[dict[str, Any], int | None]] = {}
+        """By sink and session the last report, and of a crashed session how much of it the sink had by then."""
+        self._again: set[str] = set()
+        self._to_tell: dict[str, set[str]] = {run.name: set() for run in daemon.runs}
+        self._rest_until: dict[str, float] = {}
+        self._held: set[str] = set()
+        self._crashed: set[str] = set()
+        self._exporter_id = exporter_id(daemon.store)
+
+    async def run(self) -> None:
+        """Report until cancelled."""
+        last_exporter = 0.0
+        while True:
+            await asyncio.sleep(_SESSION_SECONDS)
+            await self._look()
+            now = time.monotonic()
+            for run in self._daemon.runs:
+                if run.sink_state.gate.failures or self._rest_until.get(run.name, 0.0) > now:
+                    continue
+                await self._sessions(run)
+                if run.sink_state.sink.capabilities.reports and now - last_exporter >= _EXPORTER_SECONDS:
+                    await self._exporter(run)
+                    run.sink_state.check_store()
+            if now - last_exporter >= _EXPORTER_SECONDS:
+                last_exporter = now
+
+    async def _look(self) -> None:
+        """Note which sessions are to be told of: what has changed, and whose process ended, which changes no file."""
+        if not (self._held or self._daemon.changed or self._again):
+            return
+        files = self._daemon.files
+        ended = {one for one in self._held if one not in files or not is_locked(files[one].directory)}
+        # Looked at twice: what a change leads to (a registration, a masked secret) is known a moment later.
+        changed, self._again = self._daemon.changed | self._again | ended, set(self._daemon.changed)
+        self._daemon.changed.clear()
+        for session in changed:
+            file = files.get(session)
+            for known, tells in ((self._held, is_locked), (self._crashed, has_crashed)):
+                (known.add if file is not None and tells(file.directory) else known.discard)(session)
+            await asyncio.sleep(0)
+        for waiting in self._to_tell.values():
+            waiting.update(changed)
+
+    async def _sessions(self, run: SinkWorkers) -> None:
+        waiting = self._to_tell[run.name]
+        if not run.sink_state.sink.capabilities.reports and not await self._asked(run, waiting & self._crashed):
+            return
+        for session in list(waiting):
+            lane = run.lanes.get(session)
+            if lane is not None and not await self._session(run, lane):
+                self._rest_until[run.name] = time.monotonic() + _EXPORTER_SECONDS
+                return
+            # Events take the state back that was told before them.
+            if lane is None or (lane.mark.remote_id is not None and (lane.settled or session not in self._crashed)):
+                waiting.discard(session)
+
+    async def _asked(self, run: SinkWorkers, crashed: set[str]) -> bool:
+        """Ask what a sink offers that was sent nothing since the start, when there is a crash to tell it of."""
+        lanes = [run.lanes[session] for session in crashed if session in run.lanes]
+        lane = next((lane for lane in lanes if lane.settled and not lane.stopped and lane.mark.remote_id), None)
+        if lane is None:
+            return False
+        await run.sink_state.sink.register(lane.file.session, lane.mark.remote_id)
+        offers = run.sink_state.sink.capabilities.reports
+        if not offers:
+            self._rest_until[run.name] = time.monotonic() + _ASK_AGAIN_SECONDS
+        return offers
+
+    async def _session(self, run: SinkWorkers, lane: Lane) -> bool:
+        """Tell of one session if there is something new; return False when the receiver cannot be told now."""
+        if lane.mark.remote_id is None:
+            return True
+        session, facts = lane.file.session, workspace_facts(lane.file.directory)
+        report: dict[str, Any] = {name: self._redact_text(facts[name]) for name in _REPORTED_NAMES if name in facts}
+        if self._host is not None:
+            report["host"] = self._redact_text(self._host)
+        report["redactions"] = _dated(run.sink_state.store.masked(session, run.sink_state.sink_id))
+        key = (run.name, session)
+        crashed, before = session in self._crashed, self._sent.get(key)
+        if crashed:
+            report["state"] = "crashed"
+        now = (report, lane.mark.delivered if crashed else None)
+        if before == now:
+            return True
+        if not crashed and before is not None and before[1] is not None:
+            report = {**report, "state": None}  # the session was resumed
+        path = f"/sessions/{quote(lane.mark.remote_id, safe='')}"
+        if not await run.sink_state.sink.report(path, "PUT", report):
+            return False
+        self._sent[key] = now
+        return True
+
+    async def _exporter(self, run: SinkWorkers) -> None:
+        sinks = [msgspec.to_builtins(sink_status(one)) for one in self._daemon.runs]
+        reasons = self._daemon.quarantine.by_reason()
+        report = {
+            "version": VERSION,
+            "host": self._host,
+            "sinks": [{name: one[name] for name in _REPORTED_OF_SINKS} for one in sinks],
+            "quarantined": sum(reasons.values()),
+            "quarantine": reasons,
+            "behind": _behind(run),
+        }
+        await run.sink_state.sink.report(f"/exporters/{self._exporter_id}", "POST", report)
+
+
+def _dated(days: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """Return counts by day for a receiver, which takes days only; what is of events without one is of the first."""
+    found: dict[str, dict[str, int]] = {}
+    for day, rules in days.items():
+        counts = found.setdefault(day if _DAY.fullmatch(day) else _FIRST_DAY, {})
+        for rule, count in rules.items():
+            counts[rule] = counts.get(rule, 0) + count
     return found
 
 
-def events_between(file: SessionFile, offset: int) -> int:
-    """Count the durable events after an offset; beyond a megabyte it is an estimate from the sizes."""
-    size = file.size - offset
-    if size > _COUNT_BYTES_MAX:
-        return size // GUESSED_EVENT_BYTES
-    try:
-        with file.path.open("rb") as opened:
-            opened.seek(offset)
-            lines = opened.read(size).split(b"\n")[:-1]
-    except OSError:
-        return 0
-    return sum(1 for line in lines if isinstance(found := decode(line), Envelope) and not found.ephemeral)
+def _behind(run: SinkWorkers) -> dict[str, dict[str, float]]:
+    """Return by its id there how far the receiver is behind each session, the longest first; none that is level.
 
-
-def _problems(daemon: Daemon) -> list[Problem]:
-    found: dict[tuple[str, str], Problem] = {}
-    for entry in daemon.quarantine.entries_without_sink():
-        key = (entry.session, "malformed_line")
-        before = found.get(key)
-        found[key] = Problem(
-            entry.session, key[1], before.offset if before else entry.offset, before.count + 1 if before else 1
-        )
-    for file in daemon.files.values():
-        if file.problem is not None:
-            found[file.session, file.problem] = Problem(file.session, file.problem, 0, 1)
-        elif (held := daemon.incomplete(file)) is not None:
-            found[file.session, "incomplete_line"] = Problem(file.session, "incomplete_line", held, 1)
-    return list(found.values())
+    Events of a backlog are counted in the file up to a megabyte in all; of the rest their number is an estimate.
+    """
+    now = time.monotonic()
+    behind = [
+        (0.0 if lane.behind_since is None else now - lane.behind_since, str(lane.mark.remote_id), lane)
+        for lane in run.lanes.values()
+        if lane.mark.remote_id is not None and lane.lag_bytes() > 0
+    ]
+    waiting = sorted(behind, key=lambda one: (-one[0], one[1]))[:_BEHIND_MAX]
+    counted = lag_events(lane for _, _, lane in waiting)
+    return {
+        remote_id: {"lag_events": events, "lag_seconds": round(seconds, 3)}
+        for (seconds, remote_id, _), events in zip(waiting, counted, strict=True)
+    }

@@ -48,9 +48,13 @@ def _differ(at_receiver: bytes, remembered: bytes) -> bool:
 
 
 @dataclass(slots=True)
-class _Found:
-    """What a comparison has come to."""
+class _Comparison:
+    """One session at one sink: the ids in the file, those of them that it should hold, and what is remembered of it."""
 
+    lane: Lane
+    in_file: set[str]
+    wanted: set[str]
+    delivered: dict[str, bytes]
     missing: list[str] = field(default_factory=list)
     extra: list[str] = field(default_factory=list)
     different: list[str] = field(default_factory=list)
@@ -79,6 +83,48 @@ class _Found:
         differs = self.missing or self.extra or self.different or self.is_damaged
         return self.unasked or (DIFFERENT if differs else EQUAL)
 
+    async def ask(self, *, mend: bool) -> Registration | None:
+        """Ask the receiver what it holds of the session, and note what differs; return its answer."""
+        sink_state, session = self.lane.sink_state, self.lane.file.session
+        mark = sink_state.store.mark(session, sink_state.sink_id) or Mark()
+        if self.lane.stopped:
+            self.cannot(Deleted())
+            return None
+        if mark.remote_id is None and not self.wanted:
+            return None
+        answer = await sink_state.sink.register(session, mark.remote_id or session)
+        if mark.remote_id is None and isinstance(answer, Registered | Missing):
+            self.details.append("never delivered")
+        elif isinstance(answer, Missing):
+            self.missing, self.receiver = sorted(self.wanted), 0
+            self.details += [LOST] if self.wanted else []
+        elif not isinstance(answer, Registered):
+            self.cannot(answer)
+        elif answer.ack is None:
+            self.details.append(FLOOR)
+        elif isinstance(inspected := await sink_state.sink.inspect(answer.remote_id, mend=mend), Inspection):
+            faults = inspected.faults if self.delivered or inspected.items else ()
+            self.is_damaged, self.receiver = bool(faults), len(inspected.items)
+            self.details += [*faults, *inspected.notes]
+            self._compare(inspected.items)
+        elif inspected is not None:
+            self.cannot(inspected)
+        else:
+            self.receiver = answer.ack.count
+            if answer.ack.digest != total(self.delivered.items()) or answer.ack.count != len(self.delivered):
+                self._compare(await sink_state.sink.items(answer.remote_id))
+        return answer
+
+    def _compare(self, items: dict[str, bytes] | Verdict) -> None:
+        if not isinstance(items, dict):
+            self.cannot(items)
+            return
+        both = items.keys() & self.delivered.keys()
+        self.missing, self.extra = sorted(self.wanted - items.keys()), sorted(items.keys() - self.in_file)
+        self.different = sorted(one for one in both if _differ(items[one], self.delivered[one]))
+        if not self.missing and not self.extra and self.different and not self.delivered.keys() - items.keys():
+            self.details.append("same ids, other bytes")
+
 
 def ended(rows: Iterable[VerifyRow]) -> Exit:
     """Return how a comparison ends: a difference that is known weighs more than what is not known."""
@@ -97,11 +143,12 @@ async def verify(lane: Lane, silent: dict[str, Verdict], *, repair: bool) -> Ver
     in_file, duplicates = await ids_in_file(lane)
     delivered = sink_state.store.delivered(session, sink_state.sink_id)
     wanted = in_file - sink_state.quarantine.ids(session, sink_state.sink.name)
-    found = _Found(sorted(wanted - delivered.keys()), sorted(delivered.keys() - in_file))
+    found = _Comparison(lane, in_file, wanted, delivered, sorted(wanted - delivered.keys()))
+    found.extra = sorted(delivered.keys() - in_file)
     if sink_state.sink.name in silent and not lane.stopped:
         found.cannot(silent[sink_state.sink.name])
     else:
-        answer = await _ask(lane, found, in_file, wanted, delivered, mend=repair)
+        answer = await found.ask(mend=repair)
         if isinstance(answer, Later | Unauthorized):
             silent[sink_state.sink.name] = answer
     if repair and found.verdict == DIFFERENT:
@@ -116,51 +163,3 @@ async def verify(lane: Lane, silent: dict[str, Verdict], *, repair: bool) -> Ver
         found.missing, found.extra, found.different, quarantined, "; ".join(found.details) or None, found.verdict,
         duplicates,
     )  # fmt: skip
-
-
-async def _ask(
-    lane: Lane, found: _Found, in_file: set[str], wanted: set[str], delivered: dict[str, bytes], *, mend: bool
-) -> Registration | None:
-    """Ask the receiver what it holds of the session, and note what differs; return its answer."""
-    sink_state, session = lane.sink_state, lane.file.session
-    mark = sink_state.store.mark(session, sink_state.sink_id) or Mark()
-    if lane.stopped:
-        found.cannot(Deleted())
-        return None
-    if mark.remote_id is None and not wanted:
-        return None
-    answer = await sink_state.sink.register(session, mark.remote_id or session)
-    if mark.remote_id is None and isinstance(answer, Registered | Missing):
-        found.details.append("never delivered")
-    elif isinstance(answer, Missing):
-        found.missing, found.receiver = sorted(wanted), 0
-        found.details += [LOST] if wanted else []
-    elif not isinstance(answer, Registered):
-        found.cannot(answer)
-    elif answer.ack is None:
-        found.details.append(FLOOR)
-    elif isinstance(inspected := await sink_state.sink.inspect(answer.remote_id, mend=mend), Inspection):
-        faults = inspected.faults if delivered or inspected.items else ()
-        found.is_damaged, found.receiver = bool(faults), len(inspected.items)
-        found.details += [*faults, *inspected.notes]
-        _compare(found, inspected.items, in_file, wanted, delivered)
-    elif inspected is not None:
-        found.cannot(inspected)
-    else:
-        found.receiver = answer.ack.count
-        if answer.ack.digest != total(delivered.items()) or answer.ack.count != len(delivered):
-            items = await sink_state.sink.items(answer.remote_id)
-            if isinstance(items, dict):
-                _compare(found, items, in_file, wanted, delivered)
-            else:
-                found.cannot(items)
-    return answer
-
-
-def _compare(
-    found: _Found, items: dict[str, bytes], in_file: set[str], wanted: set[str], delivered: dict[str, bytes]
-) -> None:
-    found.missing, found.extra = sorted(wanted - items.keys()), sorted(items.keys() - in_file)
-    found.different = sorted(one for one in items.keys() & delivered.keys() if _differ(items[one], delivered[one]))
-    if not found.missing and not found.extra and found.different and not delivered.keys() - items.keys():
-        found.details.append("same ids, other bytes")

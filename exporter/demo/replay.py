@@ -6,7 +6,7 @@ import os
 import re
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -41,19 +41,15 @@ async def replay(into_copilot_home: Path, *, speed: float) -> str:
     return script.session_id
 
 
-@dataclass(slots=True)
 class _Script:
     """The bundled session, moved to the present, at a given speed, with new ids."""
 
-    now: datetime
-    speed: float
-    ids: dict[str, str] = field(default_factory=dict)
-    began: datetime = field(init=False)
-    events: list[dict[str, Any]] = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, now: datetime, speed: float) -> None:
+        self.now = now
+        self.speed = speed
+        self.ids: dict[str, str] = {}
         text = files("exporter.demo").joinpath("session.jsonl").read_text(encoding="utf-8")
-        self.events = [json.loads(line) for line in text.splitlines()]
+        self.events: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
         self.began = _moment(self.events[0]["data"]["startTime"])
 
     @property

@@ -1,4 +1,4 @@
-"""What the doctor is told: settings, secrets and variables, because it reads neither configuration nor environment."""
+"""What the doctor starts from: settings, secrets and variables; it reads neither configuration nor environment."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class SourceFacts:
 class Facts:
     """Everything the doctor starts from.
 
-    `cli_telemetry` holds the variables named in `telemetry.VARIABLES` that are set. `rows` are the settings in force,
+    `cli_telemetry` holds the variables named in `sinks.VARIABLES` that are set. `rows` are the settings in force,
     secrets masked already (path, value, origin). `status` is the running daemon's answer to `status`, None without
     one. `mask` is applied to every text of a report.
     """

@@ -26,8 +26,7 @@ def versions() -> Iterator[Check]:
 def configuration(facts: Facts) -> Iterator[Check]:
     """Say which file is in force, and what in it or in the environment has no effect."""
     read = f"read from {facts.config_file}" if facts.config_file else "no file, so defaults and variables"
-    unused = [f"{name} is set and not used" for name in facts.found_not_used]
-    remarks = [*facts.notes, *unused]
+    remarks = [*facts.notes, *(f"{name} is set and not used" for name in facts.found_not_used)]
     if remarks:
         remedy = "see `exporter config show --origin`; correct or remove what was not meant"
         yield Check("configuration", "note", f"{read}; {'; '.join(remarks)}", remedy)

@@ -1,9 +1,14 @@
-"""Checks of where events go: reachable, authorised, private on the way, and of the same time as we are."""
+"""Checks of where events go: reachable, authorised, private on the way, and of the same time as we are.
+
+And of the CLI's own telemetry: what goes to the same place twice is counted twice.
+"""
 
 import asyncio
+import shutil
 import ssl
 import stat
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,10 +17,18 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from exporter.doctor.check import Check, Probe, described, shown_url
+from exporter.doctor.check import Check, Probe, described, existing, shown_size, shown_url
+from exporter.doctor.facts import Facts
 from exporter.sinks.trust import distrusted, trust
 from exporter.version import VERSION
 
+ENABLED: Final = "COPILOT_OTEL_ENABLED"
+ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
+FILE: Final = "COPILOT_OTEL_FILE_EXPORTER_PATH"
+VARIABLES: Final = (ENABLED, ENDPOINT, FILE)
+_DEFAULT_ENDPOINT: Final = "http://localhost:4318"
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_FREE_BYTES_MIN: Final = 256 << 20
 _TIMEOUT_SECONDS: Final = 3.0
 _TOTAL_SECONDS: Final = 8.0
 _CLOCK_SECONDS_MAX: Final = 60.0
@@ -222,3 +235,67 @@ def _unexpected(name: str, where: str, status: int) -> Check:
     if status == 429 or status >= 500:
         return Check(name, "warning", f"{where} has trouble of its own ({status})", "try again later; nothing is lost")
     return Check(name, "warning", f"{where} answers with {status}", "check the address")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveProbe:
+    """A configured archive."""
+
+    name: str
+    path: Path
+
+    async def probe(self) -> Probe:
+        """Write a file and take it away again: only that shows that a file system takes one."""
+        return Probe(tuple(self._checks()))
+
+    def _checks(self) -> Iterator[Check]:
+        there = existing(self.path)
+        try:
+            with tempfile.TemporaryFile(dir=there) as file:
+                file.write(b"written by exporter doctor")
+            free = shutil.disk_usage(there).free
+        except OSError as error:
+            remedy = "make it writable, or name another directory; the events stay in their files until then"
+            yield Check(self.name, "failed", f"{there} cannot be written: {described(error)}", remedy)
+            return
+        detail = f"{self.path}, {shown_size(free)} free" + ("" if there == self.path else "; made when it is needed")
+        mode = stat.S_IMODE(there.stat().st_mode)
+        if free < _FREE_BYTES_MIN:
+            yield Check(self.name, "warning", detail, "free some space; what does not fit waits in the session files")
+        elif there == self.path and sys.platform != "win32" and mode & 0o077:
+            remedy = f"what is in it is private all the same; to hide even that it is there: chmod 700 {self.path}"
+            yield Check(self.name, "note", f"{detail}; open to other users (mode {mode:o})", remedy)
+        else:
+            yield Check(self.name, "ok", detail)
+
+
+def cli_telemetry(facts: Facts) -> Iterator[Check]:
+    """Compare where the CLI sends its own telemetry, as far as this environment tells, with our endpoints."""
+    name, given = "CLI telemetry", {key: value for key, value in facts.cli_telemetry.items() if value}
+    enabled = given.get(ENABLED, "").strip().lower() in ("true", "1")
+    if not (enabled or given.keys() & {ENDPOINT, FILE}):
+        yield Check(name, "ok", "off in this environment")
+        return
+    if FILE in given and ENDPOINT not in given:
+        yield Check(name, "ok", "written to a file, so nothing is counted twice")
+        return
+    endpoint = given.get(ENDPOINT, _DEFAULT_ENDPOINT)
+    ours = [one for one in facts.sinks if isinstance(one, OtlpProbe)]
+    same = [one.name for one in ours if _place(one.endpoint) == _place(endpoint)]
+    detail = f"sent to {shown_url(endpoint)}"
+    if same:
+        detail += f", where {', '.join(same)} delivers too: tokens are counted twice there"
+        remedy = f"start the CLI without {ENDPOINT} and {ENABLED}, or take {', '.join(same)} out of the configuration"
+        yield Check(name, "warning", detail, remedy)
+    else:
+        yield Check(name, "ok", f"{detail}, which is none of our endpoints")
+
+
+def _place(url: str) -> tuple[str, int]:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return url, 0
+    host = "localhost" if host in _LOOPBACK else host
+    return host, port or (443 if parts.scheme == "https" else 80)

@@ -163,7 +163,14 @@ def quarantine(facts: Facts) -> Iterator[Check]:
         return
     with closing(_opened(path)) as connection:
         number, size = connection.execute("SELECT count(*), coalesce(sum(length(raw)), 0) FROM quarantine").fetchone()
-    yield _quarantine(int(number), int(size), facts.quarantine_bytes)
+    detail = f"{counted(number, 'event')}, {shown_size(size)} of {shown_size(facts.quarantine_bytes)}"
+    remedy = "see why with `exporter quarantine list`, then replay or drop them"
+    if size >= facts.quarantine_bytes * _NEARLY:
+        yield Check("quarantine", "warning", f"{detail}; when it is full, sessions stop", remedy)
+    elif number:
+        yield Check("quarantine", "note", detail, remedy)
+    else:
+        yield Check("quarantine", "ok", "empty")
 
 
 def set_aside(facts: Facts) -> Iterator[Check]:
@@ -173,14 +180,6 @@ def set_aside(facts: Facts) -> Iterator[Check]:
         named = ", ".join(f"{path} ({shown_size(path.stat().st_size)})" for path in found)
         remedy = "delete them once you need nothing of them: they also hold sessions that were forgotten since"
         yield Check("damaged stores", "note", f"set aside: {named}", remedy)
-
-
-def _quarantine(number: int, size: int, size_max: int) -> Check:
-    detail = f"{counted(number, 'event')}, {shown_size(size)} of {shown_size(size_max)}"
-    remedy = "see why with `exporter quarantine list`, then replay or drop them"
-    if size >= size_max * _NEARLY:
-        return Check("quarantine", "warning", f"{detail}; when it is full, sessions stop", remedy)
-    return Check("quarantine", "note" if number else "ok", detail if number else "empty", remedy if number else "")
 
 
 def _sound(name: str, path: Path) -> Check:

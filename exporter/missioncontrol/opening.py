@@ -11,7 +11,7 @@ from exporter.core.events.redaction import Redacted, RedactEvent
 from exporter.core.names import RECEIVER
 from exporter.errors import UsageError
 from exporter.missioncontrol.http.app import create_app
-from exporter.missioncontrol.http.server import Certificate, ServerHandle, serve_http
+from exporter.missioncontrol.http.server import Certificate, serve_http
 from exporter.missioncontrol.receiver import ReceiverOptions
 from exporter.missioncontrol.store.port import Store
 from exporter.missioncontrol.store.sqlite.store import SqliteStore
@@ -35,11 +35,6 @@ def open_embedded(
 
     store = SqliteStore(state_dir / RECEIVER)
     return store, create_app(store, redactor=redact, **options)
-
-
-async def open_page(receiver: Starlette, port: int, *, explicit_port: bool) -> ServerHandle:
-    """Serve an embedded receiver on loopback; see `serve_http` for a port that is taken."""
-    return await serve_http(receiver, "127.0.0.1", port, explicit_port=explicit_port)
 
 
 async def serve_alone(

@@ -1,17 +1,24 @@
-"""What a lane asks of its feed: the next segment, and what it means to the sink. One feed serves a sink's sessions."""
+"""What a lane asks of its feed: the next segment, and what it means to the sink. One feed serves a sink's sessions.
+
+`EventFeed` is the feed of a sink that takes the events themselves: segments as the reader makes them.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from exporter.core.delivery.batches import BatchLimits
 from exporter.core.delivery.position import Mark
 from exporter.core.delivery.reconcile import Walk
-from exporter.core.delivery.segment import Segment
+from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Segment
+from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sources.files.session_file import SessionFile
 
 if TYPE_CHECKING:
     from exporter.pipeline.sink_state import SinkState
+
+# A body is a little longer than its events.
+_BODY_SPARE_BYTES: Final = 4_096
 
 
 class FeedSums:
@@ -41,21 +48,23 @@ class FeedSums:
         """Send what was counted until cancelled."""
 
 
-class Feed(ABC):
-    """Makes segments for a sink.
+class FileReading(Protocol):
+    """Reads session files for one feed or several. `shared` says that others read the same sessions."""
 
-    `shared` says that other feeds read the same sessions; `reads_with` is the same object in feeds that read together.
+    shared: bool
+
+
+class Feed(ABC):
+    """Makes segments for a sink. `reads_with` is the same object in feeds that read together.
+
+    What a feed does not define is as a sink of events needs it.
     """
 
     holds_events: ClassVar[bool]
     """Whether the sink holds the events themselves, so that it can be asked for them by their ids."""
     keep_live = False
     sums = FeedSums()
-    reads_with: object
-
-    @abstractmethod
-    def share(self, shared: bool) -> None:
-        """Note whether other feeds read the same sessions."""
+    reads_with: FileReading
 
     @abstractmethod
     async def next(self, file: SessionFile, walk: Walk, after: Segment | None, limits: BatchLimits) -> Segment | None:
@@ -69,24 +78,56 @@ class Feed(ABC):
         """Tell whether a session has begun something that its process, which has ended, will not finish."""
         return False
 
-    @abstractmethod
-    def forget(self, file: SessionFile) -> None:
-        """Let go of what is needed for nothing but further events of a session."""
+    def forget(self, file: SessionFile) -> None:  # noqa: B027  most feeds keep nothing of a session
+        """Release what only further events of a session need."""
 
-    @abstractmethod
     def skip(self, delivered: Callable[[], Container[str]]) -> Container[str] | None:
-        """Return what a walk from the mark on does not send; `delivered` is what the sink has."""
+        """Return what a walk from the mark on does not send; `delivered` is what the sink has.
 
-    @abstractmethod
+        Nothing is skipped by most feeds: what is behind the mark was not delivered.
+        """
+        return None
+
     def known(self, delivered: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """Return what a sink is taken to have that cannot say it; `delivered` is what it was sent."""
+        """Return what a sink is taken to have that cannot say it; `delivered` is what it was sent.
 
-    @abstractmethod
+        A sink of events is taken to have nothing: it is sent everything again, and its ids make that harmless.
+        """
+        return {}
+
     def taken(self, segment: Segment, ids: Sequence[str]) -> tuple[int, str | None]:
         """Return how many events a sink has taken with these ids of a segment, and the id of the last one."""
+        return len(ids), ids[-1] if ids else None
 
     def stream(self, session: str, mark: Mark | None) -> str | None:
         """Return under which name at the sink something out of quarantine is sent, None where there is none."""
         if self.sums.counts:
             return session  # points are kept in quarantine under the name of their stream
         return mark.remote_id if mark is not None else None
+
+
+class EventFeed(Feed):
+    """See the module. `keep_live` asks for redacted ephemeral events as well."""
+
+    holds_events = True
+
+    def __init__(self, reader: SegmentReader, *, keep_live: bool = False) -> None:
+        self.keep_live = keep_live
+        self.shared = False
+        self.reads_with = self
+        self._reader = reader
+
+    async def next(self, file: SessionFile, walk: Walk, after: Segment | None, limits: BatchLimits) -> Segment | None:
+        """Read as many events and bytes at once as the sink takes, or the wire's floor when sinks share them."""
+        position, last_id = (after.end, after.last_id) if after else (walk.position, walk.last_id)
+        seen = set[str]() if walk.reconciliation is not None else None
+        bounds = limits.events_max, limits.bytes_max - _BODY_SPARE_BYTES
+        if self.shared:
+            bounds = EVENTS_MAX, BYTES_MAX
+        shared, keep_live = self.shared and seen is None, self.keep_live
+        segment = await self._reader.segment(
+            file, position, last_id, shared=shared, keep_live=keep_live, skip=walk.skip, seen=seen, limits=bounds
+        )
+        if segment is not None and seen is not None:
+            segment.seen = seen
+        return segment

@@ -8,21 +8,25 @@ and what it has but the file lacks is reported as rewound). `core/delivery/sessi
 import asyncio
 import sqlite3
 import time
+import traceback
+from pathlib import Path
 from typing import Final
 
+from exporter.core.delivery.gathering import Gathering
 from exporter.core.delivery.position import Identity, Mark, Position
 from exporter.core.delivery.segment import Segment, Unsendable
 from exporter.core.delivery.session_state import Agreement, SessionEvent
+from exporter.core.events.envelope import Envelope, decode
 from exporter.core.notice import Level
-from exporter.pipeline.gather import Gather
-from exporter.pipeline.progress import UNWRITABLE, LaneProgress, place_of
 from exporter.pipeline.sink_session import STORE_RETRY_SECONDS, Delivered, SinkSession
-from exporter.pipeline.sink_state import SinkState
+from exporter.pipeline.sink_state import UNWRITABLE, LaneProgress, SinkState
 from exporter.sources.files.session_file import SessionFile
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 from exporter.state.quarantine import QuarantineFullError
 
 EMPTY_SECONDS: Final = 1.0
+_LAST_LINE_BYTES_MAX: Final = 64 << 10
+_END: Final = "session.shutdown"
 
 
 class Lane:
@@ -96,7 +100,9 @@ class Lane:
 
     def start_over(self) -> None:
         """Forget what this sink has of the session and send it again from its first event."""
-        self._request(SessionEvent.START_OVER)
+        self._session.requests.append(SessionEvent.START_OVER)
+        if not self._turning.locked():  # else it is taken in at the end of the turn that is under way
+            self._take_requests()
 
     @property
     def in_doubt(self) -> bool:
@@ -110,12 +116,6 @@ class Lane:
             return False
         self._session.requests.append(SessionEvent.DOUBT)  # taken at the next turn: of many, none may fail here
         return True
-
-    def _request(self, event: SessionEvent) -> None:
-        """Take in what somebody wants, now or at the end of the turn that is under way."""
-        self._session.requests.append(event)
-        if not self._turning.locked():
-            self._take_requests()
 
     async def send_one(self, event: Unsendable) -> str | None:
         """Send one event out of quarantine; return why the sink has it not, None when it has."""
@@ -133,38 +133,35 @@ class Lane:
 
     def failed(self, error: Exception) -> None:
         """Note a defect of ours; the text of the error may hold content and is not repeated."""
-        self._trouble(
-            "defect", "a defect stopped this session; it is tried again", error=type(error).__name__, at=place_of(error)
-        )
+        name, place = type(error).__name__, _place_of(error)
+        self._trouble("defect", "a defect stopped this session; it is tried again", error=name, at=place)
 
     # ---- a turn ---------------------------------------------------------------------------------------------
 
     async def turn(self) -> bool:
         """Do the next step; return whether there is more to do at once. Errors of the sink wait at its gate."""
         async with self._turning:
-            return await self._turn()
-
-    async def _turn(self) -> bool:
-        self.settled = False
-        try:
-            self._take_requests()
-            if self.stopped or self.file.identity is None or self._gone():
-                return self._settle()
-            if self._session.rest_until > time.monotonic():
+            self.settled = False
+            try:
+                self._take_requests()
+                if self.stopped or self.file.identity is None or self._gone():
+                    return self._settle()
+                if self._session.rest_until > time.monotonic():
+                    return False
+                more = await self._step()
+                self._take_requests()
+                return self._settle() if self.stopped else more
+            except StoreDamagedError as error:
+                message = "the store is damaged and set aside; the receiver is asked"
+                self._say(Level.ERROR, message, aside=str(error.path))
+                return True
+            except QuarantineFullError:
+                self._trouble("quarantine_full", "the quarantine is full; the session waits for room")
                 return False
-            more = await self._step()
-            self._take_requests()
-            return self._settle() if self.stopped else more
-        except StoreDamagedError as error:
-            self._say(Level.ERROR, "the store is damaged and set aside; the receiver is asked", aside=str(error.path))
-            return True
-        except QuarantineFullError:
-            self._trouble("quarantine_full", "the quarantine is full; the session waits for room")
-            return False
-        except (StoreUnwritableError, sqlite3.Error) as error:
-            self._trouble(UNWRITABLE, "the state directory cannot be written; waiting", why=str(error))
-            await asyncio.sleep(STORE_RETRY_SECONDS)
-            return True
+            except (StoreUnwritableError, sqlite3.Error) as error:
+                self._trouble(UNWRITABLE, "the state directory cannot be written; waiting", why=str(error))
+                await asyncio.sleep(STORE_RETRY_SECONDS)
+                return True
 
     def _take_requests(self) -> None:
         """Take in what has happened since the last turn without it."""
@@ -290,3 +287,67 @@ class Lane:
 
     def _say(self, level: Level, message: str, **fields: object) -> None:
         self.sink_state.say(level, message, self.file.session, **fields)
+
+
+class Gather:
+    """Whether a session's events go to a sink now, or gather first, as the sink asks for (`policy`).
+
+    It follows how the session's file grows, for one lane. Without a `policy` nothing is waited for.
+    """
+
+    def __init__(self, file: SessionFile, policy: Gathering | None) -> None:
+        self.until = 0.0
+        """When to look again, of the monotonic clock; in the past where nothing is waited for."""
+        self._file = file
+        self._policy = policy
+        self._hurried = False
+        self._seen: tuple[int, int] | None = None
+        self._quiet_since = 0.0
+        self._ended = False
+
+    def waits(self, offset: int) -> bool:
+        """Tell whether what stands after the offset is to gather on; `until` says how long."""
+        self.until = 0.0
+        pending = self._file.size - offset
+        if self._policy is None or self._hurried or self._file.gone or pending <= 0:
+            return False
+        self._look()
+        now = time.monotonic()
+        wait = self._policy.wait_seconds(pending, now - self._quiet_since, ended=self._ended)
+        self.until = now + wait if wait else 0.0
+        return wait > 0
+
+    def hurry(self) -> bool:
+        """Wait for no more until the end of the file is reached; return whether something was waited for."""
+        waited, self.until = self.until > time.monotonic(), 0.0
+        self._hurried = self._policy is not None
+        return waited
+
+    def settled(self) -> None:
+        """Note that the end of the file was reached: what comes now gathers again."""
+        self.until, self._hurried = 0.0, False
+
+    def _look(self) -> None:
+        """Note when the file grew last: by the monotonic clock once it is watched, by the file's own time before."""
+        seen = (self._file.generation, self._file.size)
+        if seen == self._seen:
+            return
+        age = max(0.0, time.time() - self._file.modified)
+        self._seen, self._quiet_since, self._ended = seen, time.monotonic() - age, self._last_type() == _END
+
+    def _last_type(self) -> str:
+        """Return the type of the last event, if the file ends with a whole line that is not very long."""
+        try:
+            with self._file.path.open("rb") as file:
+                file.seek(max(0, self._file.size - _LAST_LINE_BYTES_MAX))
+                lines = file.read(_LAST_LINE_BYTES_MAX).split(b"\n")
+        except OSError:
+            return ""
+        last = decode(lines[-2]) if len(lines) > 1 and not lines[-1] else None
+        return last.type if isinstance(last, Envelope) else ""
+
+
+def _place_of(error: Exception) -> str:
+    """Return where in our code an error came from, without its text."""
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    return f"{Path(frame.f_code.co_filename).name}:{line}"

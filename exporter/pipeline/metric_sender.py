@@ -6,20 +6,17 @@ same points.
 """
 
 import asyncio
-import contextlib
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, assert_never
 
-from exporter.core.delivery.batches import Again, Delivery, Done, Leave, QuarantineEvent, Send, Settled
-from exporter.core.delivery.gate import Closed, Go, Hold
+from exporter.core.delivery.batches import Again, Delivery, Done, Leave, Outcome, QuarantineEvent, Send, Settled
 from exporter.core.delivery.segment import Segment
 from exporter.core.delivery.verdict import Later, Unauthorized
 from exporter.pipeline.feed import FeedSums
 from exporter.pipeline.sink_state import SinkState
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
-from exporter.state.pending_metrics import sum_up, waiting
 from exporter.state.quarantine import QuarantineFullError
 
 _SEGMENTS_MAX: Final = 64
@@ -116,12 +113,12 @@ class MetricSender(FeedSums):
         for stream, sums in list(self._sums.items()):
             while points := sums.points(until_ns):
                 # Before anything is added, and before it is sent: a crash repeats exactly these points.
-                sum_up(sink_state.store, sink_state.sink_id, stream, sums.state(), 0)
+                sink_state.store.sum_up(sink_state.sink_id, stream, sums.state(), 0)
                 if not await self._send(sink_state, stream, points) or self._lost_store(sink_state):
                     self._counted.set()
                     return False
                 sums.accepted()
-                sum_up(sink_state.store, sink_state.sink_id, stream, sums.state(), 0)
+                sink_state.store.sum_up(sink_state.sink_id, stream, sums.state(), 0)
             if sums.waits:
                 self._counted.set()
         return True
@@ -137,56 +134,51 @@ class MetricSender(FeedSums):
     def _add_up(self, sink_state: SinkState) -> bool:
         """Add up some of what was counted, not all at once for the memory's sake; return whether there was any."""
         some = False
-        for one in waiting(sink_state.store, sink_state.sink_id, _SEGMENTS_MAX):
+        for one in sink_state.store.pending_metrics(sink_state.sink_id, _SEGMENTS_MAX):
             sums = self._sums.get(one.stream)
             if sums is None:
                 sums = self._sums[one.stream] = self._make(one.state)
             if one.bodies:
                 some = True
                 sums.add(one.bodies)
-                sum_up(sink_state.store, sink_state.sink_id, one.stream, sums.state(), one.until)
+                sink_state.store.sum_up(sink_state.sink_id, one.stream, sums.state(), one.until)
         return some
 
     async def _send(self, sink_state: SinkState, stream: str, points: list[bytes]) -> bool:
         """Send points, in halves when they are refused; return False when the sink cannot take them now."""
         delivery = Delivery(list(map(len, points)))
         while True:
-            match delivery.ready(sink_state.sink.limits()):
+            step: Send | Done | Outcome = delivery.ready(sink_state.sink.limits())
+            if isinstance(step, Send):
+                await _open_gate(sink_state)
+                ids, some = [str(number) for number in range(step.first, step.end)], points[step.first : step.end]
+                sent = await sink_state.sink.send(stream, ids, some)
+                step = delivery.answered(sent.verdict)
+            match step:
                 case Done():
                     return True
                 case QuarantineEvent(index, reason):
                     sink_state.refuse(stream, None, 0, points[index], reason)
-                case Send(first, end):
-                    await _open_gate(sink_state)
-                    some = points[first:end]
-                    sent = await sink_state.sink.send(stream, [str(number) for number in range(first, end)], some)
-                    match delivery.answered(sent.verdict):
-                        case Settled():
-                            sink_state.succeeded()
-                            sink_state.note_remarks(stream, 0, some, sent)
-                            for number in sent.rejected:
-                                sink_state.refuse(stream, None, 0, points[int(number)], sent.refusal, sent.told)
-                        case Again():
-                            sink_state.retries += 1
-                        case QuarantineEvent(index, reason):
-                            sink_state.refuse(stream, None, 0, points[index], reason)
-                        case Leave(verdict):
-                            about_sink = isinstance(verdict, Later | Unauthorized)
-                            sink_state.note(verdict if about_sink else Later(type(verdict).__name__.lower()), stream)
-                            return False
-                        case unknown:
-                            assert_never(unknown)
+                case Settled():
+                    sink_state.succeeded()
+                    sink_state.note_remarks(stream, 0, some, sent)
+                    for number in sent.rejected:
+                        sink_state.refuse(stream, None, 0, points[int(number)], sent.refusal, sent.told)
+                case Again():
+                    sink_state.retries += 1
+                case Leave(verdict):
+                    about_sink = isinstance(verdict, Later | Unauthorized)
+                    sink_state.note(verdict if about_sink else Later(type(verdict).__name__.lower()), stream)
+                    return False
+                case unknown:
+                    assert_never(unknown)
 
 
 async def _open_gate(sink_state: SinkState) -> None:
     """Wait until the sink may be sent to."""
-    while True:
-        match sink_state.gate.ready(time.monotonic()):
-            case Go():
-                return
-            case Hold(until):
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.sleep(min(_RETRY_SECONDS, max(0.05, until - time.monotonic())))
-            case Closed():
-                await asyncio.sleep(_RETRY_SECONDS)
-                sink_state.gate.token_is(sink_state.sink.token())
+    while (until := sink_state.gate.ready(time.monotonic())) is not None:
+        if sink_state.gate.closed:
+            await asyncio.sleep(_RETRY_SECONDS)
+            sink_state.gate.token_is(sink_state.sink.token())
+        else:
+            await asyncio.sleep(min(_RETRY_SECONDS, max(0.05, until - time.monotonic())))

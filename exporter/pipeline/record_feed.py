@@ -9,15 +9,14 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import replace
-from typing import Final, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol, TypeAlias
 
 from exporter.core.delivery.batches import BatchLimits
 from exporter.core.delivery.position import START, Position
 from exporter.core.delivery.reconcile import Walk
 from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Segment
 from exporter.pipeline.feed import Feed, FeedSums
-from exporter.pipeline.record_cache import Pack, Place, Record, RecordCache, SegmentRecords
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sources.files.cli_process import has_crashed, is_locked
 from exporter.sources.files.session_file import SessionFile
@@ -28,6 +27,114 @@ _EVENTS_MAX: Final = 1_500
 _SLICE_EVENTS: Final = 256
 _CRASHED_SECONDS: Final = 5.0
 _LEFT_SECONDS: Final = 60.0
+_CACHE_BYTES_MAX: Final = 12 << 20
+_RECORD_BYTES: Final = 300
+_PENDING_BYTES_MAX: Final = 8 << 20
+_WAIT_SECONDS: Final = 2.0
+_POLL_SECONDS: Final = 0.005
+
+Record: TypeAlias = tuple[int, str, Any]
+"""The number of the event that led to it, its id, and its bytes as they will be sent, or what a `Pack` takes."""
+Pack: TypeAlias = Callable[[Sequence[Any]], bytes]
+"""Makes the contents of many records into bytes, where that is better than bytes for each."""
+Place: TypeAlias = tuple[SessionFile, int, int]
+"""A file, its generation and an offset in it."""
+
+
+@dataclass(slots=True)
+class SegmentRecords:
+    """The records of one segment, by signal. `size` is about the memory that they take, `pending` who lacks them."""
+
+    source: Segment
+    records: dict[str, list[Record]] = field(default_factory=dict)
+    size: int = 0
+    pending: set[str] = field(default_factory=set)
+
+    def add(self, some: Mapping[str, list[Record]]) -> None:
+        """Add records."""
+        for signal, records in some.items():
+            self.records.setdefault(signal, []).extend(records)
+            self.size += sum([_RECORD_BYTES + len(data) for _, _, data in records])
+
+    def segment(self, signal: str, skip: Container[str], pack: Pack | None) -> Segment:
+        """Return the records of one signal.
+
+        Records whose ids are in `skip` are left out, but named in the segment's `seen`. What `pack` makes of them all
+        stands in the place of the first one, and nothing in the others'.
+        """
+        source, records = self.source, self.records.get(signal, [])
+        seen = {name for _, name, _ in records}
+        chosen = [record for record in records if record[1] not in skip] if skip else records
+        numbers, ids, contents = zip(*chosen, strict=True) if chosen else ((), (), ())
+        lines = list(contents) if pack is None or not chosen else [pack(contents), *[b""] * (len(chosen) - 1)]
+        places = [source.offsets[index] if source.offsets else source.start.offset for index in numbers]
+        return replace(source, ids=list(ids), lines=lines, offsets=places, seen=seen)
+
+
+class RecordCache:
+    """The records of the latest segments, for the other signals that want them too.
+
+    A signal that is far ahead of another waits, so that they last until they are needed: to make them again, the
+    session is mapped from its first event. One that gets no further is not waited for until it has caught up.
+    """
+
+    def __init__(self) -> None:
+        self._segments: OrderedDict[Place, SegmentRecords] = OrderedDict()
+        self._size = 0
+        self._pending_bytes: dict[str, int] = {}
+        self._not_awaited: set[str] = set()
+
+    def join(self, signal: str) -> None:
+        """Note that there is a signal."""
+        self._pending_bytes[signal] = 0
+
+    def holds(self, place: Place) -> bool:
+        """Tell whether the records of the segment at a place are here."""
+        return place in self._segments
+
+    def get(self, place: Place, signal: str) -> SegmentRecords | None:
+        """Return what is kept, which the signal then has."""
+        mapped = self._segments.get(place)
+        if mapped is not None:
+            self._segments.move_to_end(place)
+            self._settle(signal, mapped)
+        return mapped
+
+    def put(self, place: Place, mapped: SegmentRecords) -> None:
+        """Keep records that no signal has yet; the oldest ones make room."""
+        mapped.pending = set(self._pending_bytes)
+        for signal in mapped.pending:
+            self._pending_bytes[signal] += mapped.size
+        self._segments[place] = mapped
+        self._size += mapped.size
+        while self._size > _CACHE_BYTES_MAX and len(self._segments) > 1:
+            oldest = next(
+                (place for place, one in self._segments.items() if not one.pending), next(iter(self._segments))
+            )
+            dropped = self._segments.pop(oldest)
+            self._size -= dropped.size
+            for signal in tuple(dropped.pending):
+                self._settle(signal, dropped)
+
+    async def wait(self, signal: str) -> None:
+        """Wait until the other signals have caught up, or for so long that they hold this one up no more."""
+        end = time.monotonic() + _WAIT_SECONDS
+        while behind := [
+            other
+            for other, pending in self._pending_bytes.items()
+            if pending > _PENDING_BYTES_MAX and other not in {signal, *self._not_awaited}
+        ]:
+            if time.monotonic() >= end:
+                self._not_awaited.update(behind)
+                return
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _settle(self, signal: str, mapped: SegmentRecords) -> None:
+        if signal in mapped.pending:
+            mapped.pending.discard(signal)
+            self._pending_bytes[signal] -= mapped.size
+            if self._pending_bytes[signal] <= _PENDING_BYTES_MAX:
+                self._not_awaited.discard(signal)
 
 
 class Machine(Protocol):
@@ -54,42 +161,26 @@ class Mapper:
         self._reader = reader
         self._make = make
         self._machines: OrderedDict[Place, Machine] = OrderedDict()
-        self._cache = RecordCache()
+        self.cache = RecordCache()
         self._ended: dict[Place, SegmentRecords] = {}
         self._closed: dict[SessionFile, Place] = {}
         self._locks: dict[SessionFile, asyncio.Lock] = {}
 
-    def join(self, signal: str) -> None:
-        """Note that somebody will want the records of a signal."""
-        self._cache.join(signal)
-
-    async def segment(
-        self,
-        signal: str,
-        file: SessionFile,
-        position: Position,
-        last_id: str | None,
-        skip: Container[str],
-        pack: Pack | None = None,
-    ) -> Segment | None:
-        """Return the records of the next events from `position`, like `SegmentReader.segment`; some segments hold none.
-
-        Records whose ids are in `skip` are left out, but named in the segment's `seen`. What `pack` makes of them all
-        stands in the place of the first one, and nothing in the others'.
-        """
+    async def records(
+        self, signal: str, file: SessionFile, position: Position, last_id: str | None
+    ) -> SegmentRecords | None:
+        """Return the records of the next events from `position`, which the signal then has; None at the end."""
         place = (file, file.generation, position.offset)
-        if not self._cache.holds(place):
-            await self._cache.wait(signal)
+        if not self.cache.holds(place):
+            await self.cache.wait(signal)
         async with self._locks.setdefault(file, asyncio.Lock()):
-            mapped = self._cache.get(place, signal)
-            if mapped is None and await self._map(place, position, last_id):
-                mapped = self._cache.get(place, signal)
-        return mapped.segment(signal, skip, pack) if mapped is not None else None
+            made = self.cache.get(place, signal)
+            if made is None and await self._map(place, position, last_id):
+                made = self.cache.get(place, signal)
+        return made
 
-    async def ending(
-        self, signal: str, file: SessionFile, position: Position, skip: Container[str], pack: Pack | None = None
-    ) -> Segment | None:
-        """Return the records of what is still open at the end of a file that `has_ended`, if there are any."""
+    async def ending(self, file: SessionFile, position: Position) -> SegmentRecords | None:
+        """Return the records of what is still open at the end of a file that `has_ended`."""
         place = (file, file.generation, position.offset)
         if place not in self._ended:
             if self._closed.get(file) == place:
@@ -105,11 +196,10 @@ class Mapper:
                         mapped.add(machine.process_died(time.time_ns()))
                     self._ended = {other: one for other, one in self._ended.items() if other[0] is not file}
                     self._ended[place] = mapped
-        segment = self._ended[place].segment(signal, skip, pack)
-        return segment if segment.ids else None
+        return self._ended[place]
 
     def forget(self, file: SessionFile) -> None:
-        """Let go of what is kept for a session that will hardly go on; if it does, it is read from its first event."""
+        """Release what is kept for a session that will hardly go on; if it does, it is read from its first event."""
         for place in [place for place, one in self._machines.items() if place[0] is file and not one.open]:
             del self._machines[place]
             self._closed[file] = place
@@ -121,7 +211,9 @@ class Mapper:
     async def _map(self, place: Place, position: Position, last_id: str | None) -> bool:
         """Map the segment at a place and keep its records; return whether there is one."""
         file, generation, _ = place
-        source = await self._reader.segment(file, position, last_id, shared=self.shared, limits=self._limits())
+        # More is mapped at once than is read for others: of many events only some become records.
+        bounds = (EVENTS_MAX if self.shared else _EVENTS_MAX, BYTES_MAX)
+        source = await self._reader.segment(file, position, last_id, shared=self.shared, limits=bounds)
         machine = await self._machine(place) if source is not None else None
         if source is None or machine is None:
             return False
@@ -134,12 +226,8 @@ class Mapper:
                 await asyncio.sleep(0)
             mapped.add(machine.take(source.lines[first : first + _SLICE_EVENTS], time.time_ns(), first))
         self._put_back((file, generation, source.end.offset), machine)
-        self._cache.put(place, mapped)
+        self.cache.put(place, mapped)
         return True
-
-    def _limits(self) -> tuple[int, int]:
-        """Return how much to map at once: more than is read for others, as of many events only some become records."""
-        return (EVENTS_MAX, BYTES_MAX) if self.shared else (_EVENTS_MAX, BYTES_MAX)
 
     async def _machine(self, place: Place) -> Machine | None:
         """Return the machine that stands at a place, and take it away from there; None when the file has changed."""
@@ -189,30 +277,30 @@ class RecordFeed(Feed):
         *,
         repeats: bool = True,
         pack: Pack | None = None,
-        sums: FeedSums | None = None,
+        sums: FeedSums = Feed.sums,
     ) -> None:
-        self.sums = sums or FeedSums()
+        self.sums = sums
         self.reads_with = self._mapper = mapper
         self._signal = signal
         self._repeats = repeats
         self._pack = pack
-        mapper.join(signal)
-
-    def share(self, shared: bool) -> None:
-        """See `Feed`."""
-        self._mapper.shared = shared
+        mapper.cache.join(signal)
 
     async def next(self, file: SessionFile, walk: Walk, after: Segment | None, limits: BatchLimits) -> Segment | None:
-        """See `Mapper.segment`."""
+        """Return the records of as many events as are mapped at once; some segments hold none."""
         position, last_id = (after.end, after.last_id) if after else (walk.position, walk.last_id)
-        return await self._mapper.segment(self._signal, file, position, last_id, walk.skip or (), self._pack)
+        return self._segment(await self._mapper.records(self._signal, file, position, last_id), walk)
 
     async def ending(self, file: SessionFile, walk: Walk) -> Segment | None:
-        """See `Mapper.ending`."""
+        """Return the records of what was left open, if there are any."""
         if walk.ended == walk.position.offset or not has_ended(file):
             return None
         walk.ended = walk.position.offset
-        return await self._mapper.ending(self._signal, file, walk.position, walk.skip or (), self._pack)
+        segment = self._segment(await self._mapper.ending(file, walk.position), walk)
+        return segment if segment is not None and segment.ids else None
+
+    def _segment(self, made: SegmentRecords | None, walk: Walk) -> Segment | None:
+        return made.segment(self._signal, walk.skip or (), self._pack) if made is not None else None
 
     def is_left_open(self, file: SessionFile) -> bool:
         """See `Feed`."""

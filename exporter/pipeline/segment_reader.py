@@ -40,8 +40,7 @@ class SegmentReader:
 
     def check(self, file: SessionFile, position: Position) -> bool:
         """Tell whether the bytes before a position are still the same; False also notes that the file changed."""
-        reader = Reader(file, self.files, position, self._line_bytes_max)
-        if reader.past_is_same():
+        if Reader(file, self.files, position, self._line_bytes_max).past_is_same():
             return True
         file.rewritten(self.files)
         return False
@@ -91,14 +90,11 @@ class SegmentReader:
             del self._making[key]
             making.set()
         if made is not None:
-            self._keep(key, made)
+            self._cache[key] = made
+            self._cache_bytes += made.size
+            while self._cache_bytes > self._cache_bytes_max and len(self._cache) > 1:
+                self._cache_bytes -= self._cache.popitem(last=False)[1].size
         return made
-
-    def _keep(self, key: tuple[SessionFile, int, int], segment: Segment) -> None:
-        self._cache[key] = segment
-        self._cache_bytes += segment.size
-        while self._cache_bytes > self._cache_bytes_max and len(self._cache) > 1:
-            self._cache_bytes -= self._cache.popitem(last=False)[1].size
 
     async def _make(
         self, file: SessionFile, position: Position, build: Callable[[Position], SegmentBuilder]

@@ -20,8 +20,7 @@ from exporter.core.delivery.segment import Segment, Unsendable
 from exporter.core.delivery.session_state import SETBACKS, Due, Effect, SessionEvent, SessionState, event_of
 from exporter.core.delivery.verdict import Accepted, Later, LessCompression, Verdict
 from exporter.core.notice import Level
-from exporter.pipeline.progress import UNWRITABLE, LaneProgress
-from exporter.pipeline.sink_state import SinkState
+from exporter.pipeline.sink_state import UNWRITABLE, LaneProgress, SinkState
 from exporter.sinks.retry import retry_delay_seconds
 from exporter.sinks.sink import Registered, Sent
 from exporter.sources.files.session_file import SessionFile
@@ -32,6 +31,8 @@ GATHER_SECONDS: Final = 0.005
 _GATHER_BYTES_MAX: Final = 65_536
 _SETBACKS_HEAD_START: Final = 4
 _REWOUND_MAX: Final = 10_000  # ids in one request; a receiver takes a limited number
+_NO_IDS: Final[Mapping[str, bytes]] = {}
+_ACCEPTED: Final = Accepted()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +66,14 @@ class SinkSession:
         self._last_sent = 0.0
         self._showing: asyncio.Task[None] | None = None
 
-    def take(
-        self, event: SessionEvent, known: Mapping[str, bytes] | None = None, verdict: Verdict | None = None
-    ) -> None:
+    def take(self, event: SessionEvent, known: Mapping[str, bytes] = _NO_IDS, verdict: Verdict = _ACCEPTED) -> None:
         """Carry out what an event leads to. `known` are the ids that the sink has, `verdict` is its answer."""
         transition = self.state.on(event)
         reads_from_start = Effect.READ_FROM_START in transition.effects
         # Read before the first effect: what is recorded must not stand without the walk that belongs to it.
         quarantined = self._sink_state.quarantined_ids(self._session) if reads_from_start else set[str]()
         for effect in transition.effects:
-            self._carry_out(effect, event, known or {}, verdict or Accepted(), quarantined)
+            self._carry_out(effect, event, known, verdict, quarantined)
         self.state.enter(transition)
 
     def take_requests(self) -> None:
@@ -304,7 +303,8 @@ class SinkSession:
                 case QuarantineEvent(index, reason):
                     self._refuse(segment, index, reason)
                 case Send(first, end):
-                    sending = asyncio.ensure_future(self._send(segment, first, end))
+                    ids, lines = segment.ids[first:end], segment.lines[first:end]
+                    sending = asyncio.ensure_future(self._sink_state.sink.send(self.remote_id, ids, lines))
                     try:
                         if is_first:
                             is_first = False
@@ -316,12 +316,6 @@ class SinkSession:
                     if not self._answered(segment, delivery, sent, first, end):
                         return None
                     count = sent.count if isinstance(sent.verdict, Accepted) else count
-
-    async def _send(self, segment: Segment, first: int, end: int) -> Sent:
-        whole = end - first == len(segment.ids)
-        ids = segment.ids if whole else segment.ids[first:end]
-        lines = segment.lines if whole else segment.lines[first:end]
-        return await self._sink_state.sink.send(self.remote_id, ids, lines)
 
     def _answered(self, segment: Segment, delivery: Delivery, sent: Sent, first: int, end: int) -> bool:
         """Follow the answer to one batch; return whether to go on with the segment."""

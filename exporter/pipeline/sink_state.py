@@ -1,22 +1,47 @@
-"""What all sessions on their way to one sink share."""
+"""What all sessions on their way to one sink share, and what each of them has done (`LaneProgress`)."""
 
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from exporter.core.delivery.gate import Gate
-from exporter.core.delivery.segment import Unsendable
+from exporter.core.delivery.segment import Segment, Unsendable
 from exporter.core.delivery.verdict import Later, Unauthorized, Verdict
 from exporter.core.names import last_error_name
 from exporter.core.notice import Level, Notice
 from exporter.pipeline.feed import Feed
-from exporter.pipeline.progress import LaneProgress
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sinks.retry import retry_delay_seconds
 from exporter.sinks.sink import Sent, Sink
 from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine, QuarantineFullError
+
+UNWRITABLE: Final = "store_unwritable"
+"""The problem of a lane whose mark cannot be written."""
+
+
+@dataclass(slots=True)
+class LaneProgress:
+    """What one lane has done since the daemon started, and what troubles it."""
+
+    events: int = 0
+    bytes: int = 0
+    masked: int = 0
+    bytes_gone: int = 0
+    problem: str | None = None
+    why: str | None = None
+    troubled_since: float | None = None
+    rules: Counter[str] = field(default_factory=Counter)
+
+    def add(self, segment: Segment, events: int) -> None:
+        """Count a segment of which the sink took so many events."""
+        self.events += events
+        self.bytes += segment.size
+        for (_, rule), count in segment.masked.items():
+            self.masked += count
+            self.rules[rule] += count
 
 
 @dataclass(slots=True)
@@ -44,12 +69,22 @@ class SinkState:
     _remark: str = ""
 
     def note(self, verdict: Verdict, session: str) -> None:
-        """Note what an answer about a session shows of the sink: all but two show that it is well."""
+        """Note what an answer about a session shows of the sink: it fails, it refuses the token, or else it is well."""
         match verdict:
-            case Later():
-                self.failed(verdict, session)
+            case Later(reason=why, alarm=alarm):
+                self.retries += 1
+                self.last_error = why
+                delay = retry_delay_seconds(self.gate.failures + 1, verdict)
+                self.gate.failed(time.monotonic(), delay, alarm=alarm)
+                if alarm:
+                    self.say(Level.ERROR, "the sink needs a person", session, why=why)
+                elif self.gate.failures == 1:
+                    self.say(Level.WARNING, "the sink does not take events now; trying again", session, why=why)
             case Unauthorized(status):
-                self.refused(status, session)
+                self.last_error = f"answered {status}"
+                self.gate.unauthorized(self.sink.token_refused)
+                text = "the sink refuses the token; nothing is sent until it changes"
+                self.say(Level.ERROR, text, session, status=status)
             case _:
                 self.succeeded()
 
@@ -61,23 +96,6 @@ class SinkState:
         self.last_success = time.time()
         self.last_success_monotonic = time.monotonic()
         self.last_error = None
-
-    def failed(self, later: Later, session: str) -> None:
-        """Note that the sink could not take something now, and for how long it is left alone."""
-        self.retries += 1
-        self.last_error = later.reason
-        delay = retry_delay_seconds(self.gate.failures + 1, later)
-        self.gate.failed(time.monotonic(), delay, alarm=later.alarm)
-        if later.alarm:
-            self.say(Level.ERROR, "the sink needs a person", session, why=later.reason)
-        elif self.gate.failures == 1:
-            self.say(Level.WARNING, "the sink does not take events now; trying again", session, why=later.reason)
-
-    def refused(self, status: int, session: str) -> None:
-        """Note that the sink does not take our token."""
-        self.last_error = f"answered {status}"
-        self.gate.unauthorized(self.sink.token_refused)
-        self.say(Level.ERROR, "the sink refuses the token; nothing is sent until it changes", session, status=status)
 
     def remember(self) -> None:
         """Keep how it ended, for `status` when nothing runs; what tried nothing leaves it as it was."""

@@ -6,7 +6,6 @@ import sqlite3
 import time
 from typing import Final
 
-from exporter.core.delivery.gate import Closed, Go, Hold
 from exporter.core.delivery.schedule import Schedule
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_state import SinkState
@@ -156,14 +155,14 @@ class SinkWorkers:
         while not self._stopping:
             if not len(self._schedule) and gate.failures == 0 and not gate.closed:
                 return True
-            match gate.ready(time.monotonic()):
-                case Go():
-                    return True
-                case Hold(until):
-                    await self._wait_for_gate(until - time.monotonic())
-                case Closed():
-                    await self._wait_for_gate(TOKEN_POLL_SECONDS)
-                    gate.token_is(self.sink_state.sink.token())
+            until = gate.ready(time.monotonic())
+            if gate.closed:
+                await self._wait_for_gate(TOKEN_POLL_SECONDS)
+                gate.token_is(self.sink_state.sink.token())
+            elif until is None:
+                return True
+            else:
+                await self._wait_for_gate(until - time.monotonic())
         return False
 
     async def _wait_for_gate(self, seconds: float) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import unquote
 
 from exporter.core.names import LOCAL
-from exporter.sinks.mission_control import MissionControlSink, acknowledged
+from exporter.sinks.mission_control import MissionControlSink, acknowledged, judge
 from exporter.sinks.sink import Ack, Sent, no_token
 from exporter.sinks.transport import ANSWER_BYTES_MAX, HttpAnswer, Transport
 
@@ -40,7 +40,7 @@ class Embedded(MissionControlSink):
     ) -> Sent:
         """Hand over one batch in file order; `rewound` are ids that are gone from the file."""
         taken = await self._hand_over(remote_id, lines, rewound)
-        return acknowledged(taken, ids) if isinstance(taken, Ack) else Sent(self._judge(taken))
+        return acknowledged(taken, ids) if isinstance(taken, Ack) else Sent(judge(taken))
 
 
 class InProcessTransport:

@@ -1,4 +1,4 @@
-"""The Mission Control sink: its wire, and what it negotiates."""
+"""The Mission Control sink: its HTTP requests, and the capabilities that it negotiates."""
 
 import asyncio
 import hashlib
@@ -26,7 +26,7 @@ from exporter.version import VERSION
 
 FLOOR_EVENTS_MAX: Final = 500
 FLOOR_BODY_BYTES: Final = 1_004_096
-# Above the floor a receiver may offer more; larger bodies than this save nothing and cost memory.
+# A receiver may offer more than the floor; bodies larger than this save nothing and cost memory.
 EVENTS_MAX: Final = 2_000
 BODY_BYTES_MAX: Final = 2 << 20
 FLOOR_EVENT_BYTES_MAX: Final = 8 << 20
@@ -61,7 +61,7 @@ class _ErrorAnswer(msgspec.Struct):
 
 
 class MissionControlSink(Sink):
-    """One Mission Control. `token` is asked before every request, so that a changed token file is noticed."""
+    """One Mission Control. `token` is called before every request, so that a changed token file is noticed."""
 
     def __init__(
         self,
@@ -82,25 +82,18 @@ class MissionControlSink(Sink):
         self._event_bytes_max = event_bytes_max
         self._owner_and_repo = owner_and_repo
         self._encodings_refused: set[str] = set()
-        self._body_bytes_max: int | None = None
 
     def limits(self) -> BatchLimits:
-        """Return what one request may hold, by the floor, the capabilities and what a 413 has taught."""
+        """Return what one request may hold: the floor, or the capabilities, less what a 413 has refused."""
         offer = self.capabilities
-        body = min(BODY_BYTES_MAX, offer.max_body or FLOOR_BODY_BYTES)
-        if self._body_bytes_max is not None:
-            body = min(body, self._body_bytes_max)
+        body = min(BODY_BYTES_MAX, offer.max_body or FLOOR_BODY_BYTES, self.body_bytes_max)
         event = offer.max_event_bytes or self._event_bytes_max
         return BatchLimits(min(EVENTS_MAX, offer.max_events or FLOOR_EVENTS_MAX), body, event)
-
-    def body_refused(self, size: int) -> None:
-        """Remember that a body of this size was too large."""
-        self._body_bytes_max = max(8_192, min(size // 2, self._body_bytes_max or size))
 
     async def register(self, session: str, remote_id: str | None, *, restore: bool = False) -> Registration:
         """Make the session known, or find it again under the id it has there; `restore` undoes a deletion there."""
         if remote_id is not None:
-            answer = await self._ask("GET", f"/sessions/{quote(remote_id, safe='')}", b"")
+            answer, judged = await self._ask("GET", f"/sessions/{quote(remote_id, safe='')}")
         else:
             body: dict[str, object] = {"id": session, "agent_task_id": session}
             if restore:
@@ -109,10 +102,7 @@ class MissionControlSink(Sink):
                 body["owner_id"], body["repo_id"] = (
                     int(part) if part.isdigit() else part for part in self._owner_and_repo
                 )
-            answer = await self._ask("POST", "/sessions", msgspec.json.encode(body))
-        if not isinstance(answer, HttpAnswer):
-            return answer
-        judged = self._judge(answer)
+            answer, judged = await self._ask("POST", "/sessions", msgspec.json.encode(body))
         if not isinstance(judged, Accepted):
             return judged
         try:
@@ -138,10 +128,8 @@ class MissionControlSink(Sink):
             key = f"{remote_id}:{ids[0]}:{ids[-1]}:{len(ids)}"
             headers["Idempotency-Key"] = key if key.isascii() else hashlib.sha256(key.encode()).hexdigest()
         encoding = self._encoding(len(body))
-        answer = await self._ask("POST", f"/sessions/{quote(remote_id, safe='')}/events", body, headers, encoding)
-        if not isinstance(answer, HttpAnswer):
-            return Sent(answer)
-        judged = self._judge(answer)
+        path = f"/sessions/{quote(remote_id, safe='')}/events"
+        answer, judged = await self._ask("POST", path, body, headers, encoding)
         if isinstance(judged, LessCompression):
             if encoding is None:
                 return Sent(Later("answered 415 to an uncompressed body", 60.0, alarm=True))
@@ -154,12 +142,9 @@ class MissionControlSink(Sink):
             return Sent(Accepted(), trusted=False)
 
     async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
-        """Return the ids the receiver holds, not hidden, in its order, with the SHA-256 of each."""
+        """Return the ids that the receiver holds, not hidden, in its order, with the SHA-256 of each."""
         path = f"/sessions/{quote(remote_id, safe='')}?ids=1"
-        answer = await self._ask("GET", path, b"", answer_bytes_max=ITEMS_BYTES_MAX)
-        if not isinstance(answer, HttpAnswer):
-            return answer
-        judged = self._judge(answer)
+        answer, judged = await self._ask("GET", path, answer_bytes_max=ITEMS_BYTES_MAX)
         if not isinstance(judged, Accepted):
             return judged
         try:
@@ -169,20 +154,20 @@ class MissionControlSink(Sink):
             return Later("the answer to GET sessions?ids=1 cannot be read", 60.0, alarm=True)
 
     async def report(self, path: str, method: str, body: Mapping[str, object]) -> bool:
-        """Tell a receiver that takes reports how things are; return False when telling it again may help."""
+        """Send a report to a receiver that takes reports; return False if sending it again may help."""
         if not self.capabilities.reports:
             return True
-        answer = await self._ask(method, path, msgspec.json.encode(body))
-        return isinstance(answer, HttpAnswer) and answer.status < 500 and answer.status not in WORTH_REPEATING
+        answer, _ = await self._ask(method, path, msgspec.json.encode(body))
+        return 0 < answer.status < 500 and answer.status not in WORTH_REPEATING
 
     async def live(self, remote_id: str, lines: Sequence[bytes]) -> None:
-        """Show ephemeral events to a receiver that has a live view; nothing waits for them."""
+        """Send ephemeral events to a receiver that has a live view; an error is ignored."""
         if self.capabilities.live and lines:
             body = b'{"events":[' + b",".join(lines) + b"]}"
             await self._ask("POST", f"/sessions/{quote(remote_id, safe='')}/live", body)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         await self._transport.close()
 
     def _encoding(self, size: int) -> str | None:
@@ -197,18 +182,18 @@ class MissionControlSink(Sink):
         self,
         method: str,
         path: str,
-        body: bytes,
+        body: bytes = b"",
         extra: Mapping[str, str] | None = None,
         encoding: str | None = None,
         answer_bytes_max: int = ANSWER_BYTES_MAX,
-    ) -> HttpAnswer | Later:
+    ) -> tuple[HttpAnswer, Verdict]:
+        """Send a request; return the answer, with status 0 if there is none, and what it means."""
         headers = {"User-Agent": f"session-exporter/{VERSION}", "Session-Exporter": VERSION, **(extra or {})}
         if body:
             headers["Content-Type"] = "application/json"
         if encoding is not None:
-            body = (
-                await asyncio.to_thread(_compress, body, encoding) if len(body) > 65_536 else _compress(body, encoding)
-            )
+            large = len(body) > 65_536
+            body = await asyncio.to_thread(_compress, body, encoding) if large else _compress(body, encoding)
             headers["Content-Encoding"] = encoding
         token = self.token()
         if token is not None:
@@ -216,19 +201,21 @@ class MissionControlSink(Sink):
         try:
             answer = await self._transport.request(method, path, headers, body, answer_bytes_max=answer_bytes_max)
         except NoAnswerError as error:
-            return Later(str(error))
+            return HttpAnswer(0, {}, b""), Later(str(error))
         if answer.status in (401, 403):
             if token != self.token():
-                return Later("the token has changed meanwhile", 0.0)
+                return answer, Later("the token has changed meanwhile", 0.0)
             self.token_refused = token
         self.store = answer.headers.get(STORE_HEADER, self.store)
-        return answer
+        return answer, judge(answer, deletes=self.capabilities.deletes)
 
-    def _judge(self, answer: HttpAnswer) -> Verdict:
-        status, headers = answer.status, answer.headers
-        fault = acceptance_fault(status, headers.get("content-type", ""), answer.body, whole=answer.whole)
-        deletes = self.capabilities.deletes or (status == 410 and _error_kind(answer.body) in _DELETED)
-        return verdict(status, headers.get("retry-after"), datetime.now(UTC), fault=fault, deletes=deletes)
+
+def judge(answer: HttpAnswer, *, deletes: bool = False) -> Verdict:
+    """Return what an answer means for the batch; `deletes` is a capability of the receiver."""
+    status, headers = answer.status, answer.headers
+    fault = acceptance_fault(status, headers.get("content-type", ""), answer.body, whole=answer.whole)
+    deletes = deletes or (status == 410 and _error_kind(answer.body) in _DELETED)
+    return verdict(status, headers.get("retry-after"), datetime.now(UTC), fault=fault, deletes=deletes)
 
 
 def _error_kind(body: bytes) -> str:
@@ -239,7 +226,7 @@ def _error_kind(body: bytes) -> str:
 
 
 def _body(lines: Sequence[bytes], rewound: Sequence[str]) -> bytes:
-    """Join a batch, copying its megabytes once: the frame goes onto the first and the last line."""
+    """Join a batch and copy its bytes only once: the frame is added to the first and the last line."""
     end = b'],"rewound":' + msgspec.json.encode(list(rewound)) + b"}" if rewound else b"]}"
     parts = list(lines) or [b""]
     parts[0] = b'{"events":[' + parts[0]

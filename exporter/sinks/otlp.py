@@ -1,9 +1,9 @@
-"""One signal of an OTLP endpoint as a sink: its records are sent as they are, and the answer is read to its end."""
+"""One signal of an OTLP endpoint as a sink: sends encoded records, and reads partial rejections in the answers."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 from exporter.core.delivery.batches import BatchLimits
 from exporter.core.delivery.verdict import (
@@ -23,15 +23,11 @@ from exporter.sinks.transport import NoAnswerError
 
 RECORDS_MAX: Final = 512
 BODY_BYTES_MAX: Final = 3_000_000
-_REFUSED_BODY_BYTES_MIN: Final = 8_192
 
 
 @dataclass(frozen=True, slots=True)
 class OtlpAnswer:
-    """An answer in the terms of HTTP; `rejected` is how many records a receiver says it did not take.
-
-    `fault` is why a 2xx is no acceptance.
-    """
+    """An answer in the terms of HTTP; `rejected` is how many records a receiver says it did not take."""
 
     status: int
     retry_after: str | None = None
@@ -40,17 +36,15 @@ class OtlpAnswer:
     fault: str | None = None
 
 
-class Post(Protocol):
-    """Sends one body and waits for the answer; raises `NoAnswerError`. Called on threads."""
-
-    def __call__(self, body: bytes, /) -> OtlpAnswer: ...
+Post: TypeAlias = Callable[[bytes], OtlpAnswer]
+"""Sends one body and waits for the answer; raises `NoAnswerError`. Called on threads."""
 
 
 class Streams:
-    """Which service.instance.id a session's records carry: this exporter's own, or that of the run that sends history.
+    """The service.instance.id of a session's records: this exporter's id, or that of the run that sends history.
 
-    A backend that wants the records of one stream in the order of time gets a stream of its own per run, and, where
-    `per_session` says so, per session.
+    A backend needs the records of one stream in the order of time, so each run has a stream of its own and, with
+    `per_session`, each session of it.
     """
 
     def __init__(self, exporter_id: str) -> None:
@@ -58,7 +52,7 @@ class Streams:
         self._run_of: dict[str, str] = {}
 
     def begin_run(self, sessions: Iterable[str], run: str) -> None:
-        """Let these sessions go out under the name of a run, unless they have a name already."""
+        """Send these sessions under the name of a run, unless they have a stream already."""
         self._run_of.update(dict.fromkeys(sessions, run))
 
     def of(self, session: str, *, per_session: bool) -> str:
@@ -71,10 +65,10 @@ class Streams:
 
 @dataclass(eq=False, kw_only=True)
 class Otlp(Sink):
-    """One signal. `assemble` makes a body of records and the stream they belong to; `weight` says how many they are.
+    """One signal. `assemble` makes a body of a stream's records; `weight` says how many one of these counts as.
 
-    `rejected` counts what the endpoint did not take of requests that it accepted otherwise: spans, log records, and
-    of metrics their points. `repeated` counts records that were sent again because no answer came to the first time.
+    `rejected` counts the spans, log records and points that the endpoint rejected in requests that it accepted.
+    `repeated` counts records that were sent again because there was no answer the first time.
     """
 
     unproved = "an OTLP endpoint cannot be asked what it holds"
@@ -94,26 +88,21 @@ class Otlp(Sink):
 
     def __post_init__(self) -> None:
         self._unanswered: set[tuple[str, str]] = set()
-        self._body_bytes_max = BODY_BYTES_MAX
         self._threads = CallThreads(self.connections, "otlp")
 
     def limits(self) -> BatchLimits:
         """Return what one request may hold."""
-        return BatchLimits(self.records_max, self._body_bytes_max, BODY_BYTES_MAX)
-
-    def body_refused(self, size: int) -> None:
-        """Remember that a body of this size was too large."""
-        self._body_bytes_max = max(_REFUSED_BODY_BYTES_MIN, min(size // 2, self._body_bytes_max))
+        return BatchLimits(self.records_max, min(self.body_bytes_max, BODY_BYTES_MAX), BODY_BYTES_MAX)
 
     async def register(self, session: str, remote_id: str | None, *, restore: bool = False) -> Registration:
-        """Give the session its stream, which it keeps; nobody is asked."""
+        """Choose the session's stream, which it keeps; sends no request."""
         stream = remote_id or self.streams.of(session, per_session=self.stream_per_session)
         return Registered(stream, None, asked=False)
 
     async def send(
         self, remote_id: str, ids: Sequence[str], lines: Sequence[bytes], rewound: Sequence[str] = ()
     ) -> Sent:
-        """Send records of one stream; what a receiver does not take of a request that it accepts is not sent again."""
+        """Send records of one stream; records rejected in an accepted request are not sent again."""
         token = self.token()
         body = self.assemble(remote_id, lines)
         if self._unanswered:
@@ -133,7 +122,7 @@ class Otlp(Sink):
         return self._accepted(answer, ids, lines) if isinstance(judged, Accepted) else Sent(judged)
 
     def _accepted(self, answer: OtlpAnswer, ids: Sequence[str], lines: Sequence[bytes]) -> Sent:
-        """Read what an accepted request was told besides. Nobody says which records were rejected, unless all were."""
+        """Read the rejections in an accepted request. Which records they are is known only if all are rejected."""
         sent = sum(map(self.weight, lines)) if answer.rejected else 0
         rejected = min(answer.rejected, sent)
         self.rejected += rejected
@@ -142,13 +131,13 @@ class Otlp(Sink):
         return Sent(Accepted(), unnamed=rejected, told=answer.message)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self._threads.close()
         self.on_close()
 
 
 def _judge(answer: OtlpAnswer) -> Verdict:
-    """Judge an answer; what means something about a session elsewhere is a wrong address or a wrong program here."""
+    """Judge an answer; statuses about a session mean a wrong address or a wrong program here."""
     judged = verdict(answer.status, answer.retry_after, datetime.now(UTC), fault=answer.fault)
     if isinstance(judged, Missing | Deleted | Conflict | LessCompression):
         return Later(

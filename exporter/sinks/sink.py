@@ -1,9 +1,9 @@
-"""What a lane asks of a sink, whatever is spoken on the wire. `tests/sinks/contract.py` holds every sink to it."""
+"""The interface of a sink, whatever its protocol. `tests/sinks/contract.py` checks every sink against it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -13,7 +13,7 @@ from exporter.core.delivery.verdict import Verdict
 
 
 class Capabilities(msgspec.Struct, frozen=True):
-    """What a receiver offers above the floor; everything is absent unless it says so."""
+    """What a receiver offers above the floor; nothing unless it says so."""
 
     encodings: list[str] = []
     max_body: int = 0
@@ -40,7 +40,7 @@ class Ack(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The receiver knows the session under `remote_id`. `asked` is False when nobody had to be asked for it."""
+    """The receiver knows the session as `remote_id`. `asked` is False if no request was necessary."""
 
     remote_id: str
     ack: Ack | None
@@ -49,10 +49,10 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The answer to a batch. `trusted` is False when a receiver that acknowledges gave no sound acknowledgement.
+    """The answer to a batch. `trusted` is False if a receiver that acknowledges gave no valid acknowledgement.
 
-    `count` is how many events of the session such a receiver says it holds now. `refusal` is why it has not what it
-    rejected; `unnamed` is how many it did not take besides, without saying which, and `told` is what it said in words.
+    `count` is how many events of the session such a receiver says it holds now. `refusal` is the reason for the
+    rejected ids; `unnamed` is how many more were rejected without their ids, and `told` is the receiver's message.
     """
 
     verdict: Verdict
@@ -69,9 +69,9 @@ Registration: TypeAlias = Registered | Verdict
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What a sink proves to hold of a session, less what is hidden: the ids with the SHA-256 of each.
+    """What a sink was found to hold of a session, without hidden events: the ids with the SHA-256 of each.
 
-    `faults` name what is damaged or missing there, and what was damaged does not count as held. `notes` are no faults.
+    `faults` name what is damaged or missing; damaged events do not count as held. `notes` are not faults.
     """
 
     items: dict[str, bytes]
@@ -84,12 +84,15 @@ def no_token() -> str | None:
     return None
 
 
-class Sink(ABC):
-    """One place that takes events. `token` is what it is authorised by now; a refused one closes the sink's gate.
+_REFUSED_BODY_BYTES_MIN: Final = 8_192
 
-    `store` is which store answered last, where the receiver says so: another one than before has lost what it had.
-    `gathering` is what it waits for before it is sent anything of a session. `unproved` says why `verify` cannot ask
-    what it holds; it is empty where `verify` can.
+
+class Sink(ABC):
+    """A destination of events. `token` returns the present authorisation; a refused one closes the sink's gate.
+
+    `store` is the store that answered last, if the receiver names it: a store with another name has lost the events.
+    `gathering` says how many events are gathered before a batch is sent. `unproved` says why `verify` cannot ask what
+    it holds; it is empty if `verify` can. `body_bytes_max` bounds a request; it falls when a body is refused.
     """
 
     name: str
@@ -100,46 +103,47 @@ class Sink(ABC):
     capabilities: Capabilities = Capabilities()
     gathering: Gathering | None = None
     unproved: str = ""
+    body_bytes_max: int = 1 << 62
 
     @abstractmethod
     def limits(self) -> BatchLimits:
         """Return what one request may hold."""
 
-    @abstractmethod
     def body_refused(self, size: int) -> None:
         """Remember that a body of this size was too large."""
+        self.body_bytes_max = max(_REFUSED_BODY_BYTES_MIN, min(size // 2, self.body_bytes_max))
 
     @abstractmethod
     async def register(self, session: str, remote_id: str | None, *, restore: bool = False) -> Registration:
-        """Make the session known, or find it again under the id it has there; `restore` undoes a deletion there."""
+        """Register the session, or find it by the id it has there; `restore` undoes a deletion there."""
 
     @abstractmethod
     async def send(
         self, remote_id: str, ids: Sequence[str], lines: Sequence[bytes], rewound: Sequence[str] = ()
     ) -> Sent:
-        """Send one batch in file order; `rewound` are ids that are gone from the file."""
+        """Send one batch in file order; `rewound` are ids that are no longer in the file."""
 
     async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
-        """Return the ids that it says it holds, not hidden, in its order, with the SHA-256 of each."""
+        """Return the ids that it says it holds, not hidden, in its order, with the SHA-256 of each event."""
         return {}
 
     async def inspect(self, remote_id: str, *, mend: bool = False) -> Inspection | Verdict | None:
-        """Look at everything it holds of a session, where that is possible from here; None where it is not.
+        """Check everything it holds of a session; None if that is not possible from here.
 
-        With `mend` what is damaged there is held for missing from then on, so that it is sent again.
+        With `mend`, damaged events count as missing from then on, so that they are sent again.
         """
         return None
 
     async def forget(self, remote_id: str) -> int | Verdict | None:
-        """Delete what it holds of a session for good; return how many pieces, None where that is not ours to do."""
+        """Delete what it holds of a session; return how many objects, None if a sink of this kind cannot do that."""
         return None
 
     async def report(self, path: str, method: str, body: Mapping[str, object]) -> bool:
-        """Tell a receiver that takes reports how things are; return False when telling it again may help."""
+        """Send a report to a receiver that takes reports; return False if sending it again may help."""
         return True
 
-    async def live(self, remote_id: str, lines: Sequence[bytes]) -> None:  # noqa: B027  most sinks show nothing
-        """Show ephemeral events to a receiver that has a live view; nothing waits for them."""
+    async def live(self, remote_id: str, lines: Sequence[bytes]) -> None:  # noqa: B027  most sinks have no live view
+        """Send ephemeral events to a receiver that has a live view; an error is ignored."""
 
-    async def close(self) -> None:  # noqa: B027  not every sink holds something
-        """Let go of connections."""
+    async def close(self) -> None:  # noqa: B027  not every sink has connections
+        """Close the connections."""

@@ -30,13 +30,11 @@ _KEEP_SIZE, _PUNCH_HOLE = 0x01, 0x02
 def begins_of(path: Path) -> int:
     """Return the offset of the first event that a journal still holds, 0 where there is none."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        file = path.open("rb", buffering=0)
     except OSError:
         return 0
-    try:
-        return after_hole(descriptor, os.fstat(descriptor).st_size)
-    finally:
-        os.close(descriptor)
+    with file:
+        return after_hole(file.fileno(), os.fstat(file.fileno()).st_size)
 
 
 def write(descriptor: int, content: bytes, offset: int) -> None:
@@ -72,14 +70,12 @@ def punch(descriptor: int, end: int) -> bool:
 def used_of(path: Path) -> int:
     """Return how many bytes of a file are not in the hole at its front."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        file = path.open("rb", buffering=0)
     except OSError:
         return 0
-    try:
-        size = os.fstat(descriptor).st_size
-        return size - _data_begins(descriptor, size)
-    finally:
-        os.close(descriptor)
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        return size - _data_begins(file.fileno(), size)
 
 
 def _data_begins(descriptor: int, size: int) -> int:
@@ -142,7 +138,8 @@ class _Open:
 class Journals:
     """All journals below a directory of ours; for one thread at a time.
 
-    `problem` says why events are refused at present, None if they are accepted. `bytes_max` bounds the sum of all.
+    `problem` says why events are refused at present, None if they are accepted. `bytes_max` bounds `used_bytes`,
+    the sum of all.
     """
 
     def __init__(self, root: Path, bytes_max: int) -> None:
@@ -152,17 +149,12 @@ class Journals:
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._large_last: dict[str, int] = {}
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._used = sum(used_of(path) for path in root.glob(f"*/{EVENTS_NAME}"))
-
-    @property
-    def used_bytes(self) -> int:
-        """Return how much all journals hold."""
-        return self._used
+        self.used_bytes = sum(used_of(path) for path in root.glob(f"*/{EVENTS_NAME}"))
 
     @property
     def needs_cleanup(self) -> bool:
         """Tell whether space must be freed."""
-        return self._used > self._bytes_max // 2 or self.problem is not None
+        return self.used_bytes > self._bytes_max // 2 or self.problem is not None
 
     @property
     def batch_bytes(self) -> int:
@@ -175,7 +167,7 @@ class Journals:
         An event larger than half of the limit is accepted if at most half is used. It does not count while it is the
         last of its session, because the last event is never removed.
         """
-        used = self._used - (sum(self._large_last.values()) if self._used > self._bytes_max else 0)
+        used = self.used_bytes - (sum(self._large_last.values()) if self.used_bytes > self._bytes_max else 0)
         if used + size_bytes <= self._bytes_max or size_bytes > self._bytes_max // 2 >= used:
             return True
         self.problem = f"the journals are full ({self._bytes_max >> 20} MiB): a sink has not accepted their events"
@@ -204,7 +196,7 @@ class Journals:
             return False
         self.problem = None
         journal.size += len(content)
-        self._used += len(content)
+        self.used_bytes += len(content)
         journal.ids |= seen
         if new:
             self._record_last(session, len(new[-1]))
@@ -241,14 +233,14 @@ class Journals:
         # What is left of the block must not be taken for an event; its newline stays, to end what is none.
         os.pwrite(journal.descriptor, b"\0" * (begins - 1 - end), end)
         freed, journal.begins = begins - journal.begins, begins
-        self._used -= freed
+        self.used_bytes -= freed
         return freed
 
     def remove(self, session: str) -> None:
         """Remove a journal whose session is over and whose events every sink has."""
         path = self._path(session)
         self._large_last.pop(session, None)
-        self._used -= used_of(path)
+        self.used_bytes -= used_of(path)
         self._close(session)
         path.unlink(missing_ok=True)
         with suppress(OSError):  # the directory has other files
@@ -286,7 +278,7 @@ class Journals:
         whole = last_newline(descriptor, size) + 1
         if whole < size:  # a crash during a write; the source was not acknowledged
             os.ftruncate(descriptor, whole)
-            self._used -= size - whole
+            self.used_bytes -= size - whole
         journal = _Open(descriptor, after_hole(descriptor, whole), whole)
         for line in lines(descriptor, journal.begins, whole):
             self._record_last(session, len(line))

@@ -1,15 +1,18 @@
 """What sources without a file share: their events, callbacks, counts and state."""
 
+import asyncio
 import random
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
-from exporter.core.events.types import KNOWN, method_name, type_name
+from exporter.sources.event_types import KNOWN, method_name, type_name
 
 TYPES_MAX: Final = 256
+PAUSE_SECONDS: Final = (0.5, 60.0)
 
 
 class LostError(Exception):
@@ -61,6 +64,12 @@ class Counts:
     unknown_types: Counter[str] = field(default_factory=Counter)
     unknown_methods: Counter[str] = field(default_factory=Counter)
 
+    def count_stored(self, page: Sequence[SourceEvent]) -> None:
+        """Count the events of a page that was stored."""
+        ephemeral = sum(event.is_ephemeral for event in page)
+        self.ephemeral += ephemeral
+        self.durable += len(page) - ephemeral
+
     def count_method(self, name: str) -> None:
         """Count an unknown method that a server used."""
         _count(self.unknown_methods, method_name(name))
@@ -73,13 +82,6 @@ class Counts:
         """Count an event if its type is unknown."""
         if type not in KNOWN:
             _count(self.unknown_types, type_name(type))
-
-
-def reconnect_pause(bounds_seconds: tuple[float, float], failures: int) -> float:
-    """Return how long to wait before the next connection: random between a floor and a growing ceiling."""
-    shortest, longest = bounds_seconds
-    ceiling = min(longest, shortest * 2.0 ** min(failures, 16))
-    return shortest + (ceiling - shortest) * random.random()  # noqa: S311  no secret
 
 
 def _count(counter: Counter[str], name: str) -> None:
@@ -99,11 +101,52 @@ class Observed:
     counts: Counts
 
 
-class Observer(Protocol):
-    """A source that observes one server until its task is cancelled, over as many connections as it takes."""
+class ServerSource(ABC):
+    """A source that observes one server until its task is cancelled, over as many connections as it takes.
+
+    `state` is a sentence, with the remedy where there is one; it contains no secret. The pause before the next
+    connection is random, between a floor and a ceiling that grows with every failure.
+    """
+
+    def __init__(self, server: str, callbacks: Callbacks, pause_seconds: tuple[float, float] | None) -> None:
+        self.state = "not started"
+        self.is_connected = False
+        self.connections = 0
+        self.counts = Counts()
+        self._server = server
+        self._callbacks = callbacks
+        self._pause_seconds = pause_seconds or PAUSE_SECONDS
+
+    @abstractmethod
+    def observed(self) -> Observed:
+        """Return the present state."""
+
+    def _report(self, sessions: int, troubles: dict[str, str], *, is_reading: bool, notice: str = "") -> Observed:
+        state = f"{self.state}; {notice}" if self.is_connected and notice else self.state
+        is_catching_up = self.state in ("not started", "connecting") or (self.is_connected and is_reading)
+        return Observed(state, self.is_connected, is_catching_up, sessions, troubles, self.counts)
+
+    @abstractmethod
+    async def _observe(self) -> None:
+        """Observe over one connection; when it has ended, raise `LostError` or `OSError`, or what a callback raised."""
 
     async def run(self) -> None:
-        """Observe; raises only what a callback raised."""
+        """Connect, observe, and connect again, until cancelled. Raises only what a callback raised."""
+        failures = 0
+        while True:
+            self.state = "connecting"
+            try:
+                await self._observe()
+            except LostError as error:
+                failures = 0 if self.is_connected else failures + 1
+                self.state = str(error)
+            except OSError as error:
+                failures += 1
+                self.state = f"the {self._server} cannot be reached: {error.strerror or 'no connection'}"
+            self.is_connected = False
+            await asyncio.sleep(self._pause(failures))
 
-    def observed(self) -> Observed:
-        """Return the present state; it contains no secret."""
+    def _pause(self, failures: int) -> float:
+        shortest, longest = self._pause_seconds
+        ceiling = min(longest, shortest * 2.0 ** min(failures, 16))
+        return shortest + (ceiling - shortest) * random.random()  # noqa: S311  no secret

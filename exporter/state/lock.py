@@ -1,4 +1,4 @@
-"""One exporter owns a state directory: a lock that the kernel drops when its holder dies."""
+"""One exporter owns a state directory: a lock that the kernel releases when its holder dies."""
 
 import errno
 import os
@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Final
 
 from exporter.errors import LockedError, StateError
@@ -21,7 +20,7 @@ _HELD: Final = frozenset({errno.EACCES, errno.EAGAIN, errno.EDEADLK})
 
 
 def prepare_state_dir(path: Path) -> None:
-    """Make the state directory, private to this user; raise `StateError` where that cannot be."""
+    """Create the state directory, private to this user; raise `StateError` if that is impossible."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         facts = path.stat()
@@ -43,7 +42,7 @@ def prepare_state_dir(path: Path) -> None:
     probe = path / ".writable"
     try:
         probe.touch(mode=0o600)
-        probe.unlink(missing_ok=True)  # an exporter started at the same moment may have been faster
+        probe.unlink(missing_ok=True)  # another exporter that starts now may have deleted it
     except OSError as error:
         raise StateError(
             f"the state directory {path} cannot be written: {error.strerror}",
@@ -52,7 +51,7 @@ def prepare_state_dir(path: Path) -> None:
 
 
 class StateLock:
-    """Holds the lock of a state directory while in its `with` block; raises `LockedError` when somebody else does."""
+    """Holds the lock of a state directory in its `with` block; raises `LockedError` if another process holds it."""
 
     def __init__(self, state_dir: Path) -> None:
         self._path = state_dir / "lock"
@@ -92,14 +91,14 @@ class StateLock:
         )
 
     def holder(self) -> int | None:
-        """Return the process id that was written by whoever took the lock last."""
+        """Return the process id that the last holder of the lock wrote."""
         try:
             return int(self._path.read_text(encoding="ascii").strip())
         except (OSError, ValueError):
             return None
 
     def release(self) -> None:
-        """Give the lock back; doing so twice is harmless."""
+        """Release the lock; a second call does nothing."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -108,15 +107,13 @@ class StateLock:
         self.acquire()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 
 @contextmanager
 def owned(state_dir: Path) -> Iterator[None]:
-    """Own a state directory while in the block, made first if need be."""
+    """Hold the lock of a state directory, created if necessary, for the duration of the block."""
     prepare_state_dir(state_dir)
     with StateLock(state_dir):
         yield

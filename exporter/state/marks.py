@@ -1,14 +1,17 @@
-"""What every sink has of every session: the mark, the delivered ids with their hashes, and what was masked.
+"""What every sink has of every session: the mark, the delivered ids with their hashes, and counts.
 
 A mark and the delivered ids that lead to it change in one transaction. After kill -9 the file holds the old or the
-new state, never a mixture; after a power loss it may hold an older one, which repeats and never loses.
+new state, never a mixture; after a power loss it may hold an older one, so events are sent again and none is lost.
+
+Metrics that are sent as sums are stored twice: first as they were counted, with the mark they belong to (`counted`),
+then as sums (`sums`). A stream is a series of sums that continues; the bodies and the sums are the caller's bytes.
 """
 
 import contextlib
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
@@ -17,11 +20,10 @@ import msgspec
 from exporter.core.delivery.position import DELETED_THERE, FOLLOWING, Identity, Mark, Position
 from exporter.errors import StateError
 from exporter.state.database import DATABASE_ERRORS, Schema, is_damage, open_database, set_aside
-from exporter.state.pending_metrics import COUNT, COUNTED_TABLES
 
 _SCHEMA: Final = Schema(
     2,
-    f"""
+    """
     CREATE TABLE sinks (id INTEGER PRIMARY KEY, name TEXT NOT NULL, url TEXT NOT NULL, UNIQUE (name, url));
     CREATE TABLE marks (
         session TEXT NOT NULL, sink INTEGER NOT NULL REFERENCES sinks, last_id TEXT, offset INTEGER NOT NULL,
@@ -37,7 +39,10 @@ _SCHEMA: Final = Schema(
         PRIMARY KEY (session, sink, day, rule)
     ) WITHOUT ROWID;
     CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-    {COUNTED_TABLES}
+    CREATE TABLE counted (n INTEGER PRIMARY KEY, sink INTEGER NOT NULL, stream TEXT NOT NULL, body BLOB NOT NULL);
+    CREATE TABLE sums (
+        sink INTEGER NOT NULL, stream TEXT NOT NULL, state BLOB NOT NULL, PRIMARY KEY (sink, stream)
+    ) WITHOUT ROWID
     """,
     "NORMAL",
 )
@@ -45,12 +50,16 @@ _COUNT_MASKED: Final = (
     "INSERT INTO masked VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
 )
 _DELIVER: Final = "INSERT INTO delivered (session, sink, ids, hashes) VALUES (?, ?, ?, ?)"
+_COUNT: Final = "INSERT INTO counted (sink, stream, body) VALUES (?, ?, ?)"
+_MARKS: Final = (
+    "SELECT last_id, offset, tail, device, inode, remote_id, state, delivered, session FROM marks WHERE sink = ?"
+)
 T = TypeVar("T")
 _Statement: TypeAlias = tuple[str, Sequence[object]]
 
 
 class StoreDamagedError(Exception):
-    """The database was found damaged and set aside as `path`; the store is empty now."""
+    """The database was damaged and was set aside as `path`; the store is empty now."""
 
     def __init__(self, path: Path | None) -> None:
         super().__init__(f"set aside as {path}")
@@ -61,16 +70,26 @@ class StoreUnwritableError(Exception):
     """The database cannot be written now (disk full, input/output error); nothing was changed."""
 
 
+@dataclass(slots=True)
+class PendingMetrics:
+    """What was counted for a stream and is not in its sums yet; `state` holds the sums, None if there are none."""
+
+    stream: str
+    state: bytes | None
+    until: int = 0
+    bodies: list[bytes] = field(default_factory=list)
+
+
 class MarkStore:
     """The marks of one state directory. Used from one thread; every method is one transaction.
 
-    `epoch` counts how often the database was found damaged and begun anew: what was read before is void then.
+    `epoch` counts how often the database was damaged and created again: values that were read before are then invalid.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.epoch = 0
-        self._void = False  # set aside, and not yet begun anew
+        self._void = False  # set aside and not yet created again
         self._sinks: dict[tuple[str, str], int] = {}
         self._connection, self.set_aside = open_database(path, _SCHEMA)
 
@@ -86,8 +105,7 @@ class MarkStore:
 
     def _failed(self, error: Exception) -> Exception:
         with contextlib.suppress(sqlite3.Error):
-            if self._connection.in_transaction:
-                self._connection.rollback()
+            self._connection.rollback()
         if not self._void and not is_damage(error):
             return StoreUnwritableError(str(error))
         if not self._void:
@@ -98,7 +116,7 @@ class MarkStore:
             begun, _ = open_database(self._path, _SCHEMA)
         except StateError as failure:
             return StoreUnwritableError(str(failure))
-        try:  # with the numbers of before: a request that is under way ends in the new store, at its own sink
+        try:  # with the same numbers: a request in flight is committed to the new store, for its own sink
             rows = [(number, name, url) for (name, url), number in self._sinks.items()]
             begun.executemany("INSERT OR IGNORE INTO sinks (id, name, url) VALUES (?, ?, ?)", rows)
         except DATABASE_ERRORS as failure:
@@ -112,7 +130,7 @@ class MarkStore:
     def _read(self, read: Callable[[tuple[object, ...]], T], row: tuple[object, ...]) -> T:
         try:
             return read(row)
-        except (TypeError, ValueError) as error:  # SQLite has no checksums: a changed byte shows only here
+        except (TypeError, ValueError) as error:  # SQLite has no checksums: a changed byte is noticed only here
             raise self._failed(sqlite3.DatabaseError("malformed row")) from error
 
     def sink_id(self, name: str, url: str) -> int:
@@ -132,22 +150,13 @@ class MarkStore:
         self._run("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
     def mark(self, session: str, sink: int) -> Mark | None:
-        """Return the mark of a session at a sink, None when the sink never had anything of it."""
-        rows = self._run(
-            "SELECT last_id, offset, tail, device, inode, remote_id, state, delivered FROM marks"
-            " WHERE session = ? AND sink = ?",
-            (session, sink),
-        )
+        """Return the mark of a session at a sink, None if the sink never had any of its events."""
+        rows = self._run(f"{_MARKS} AND session = ?", (sink, session))
         return self._read(_mark, rows[0]) if rows else None
 
     def marks(self, sink: int) -> dict[str, Mark]:
         """Return every mark of a sink by session."""
-        rows = self._run(
-            "SELECT last_id, offset, tail, device, inode, remote_id, state, delivered, session FROM marks"
-            " WHERE sink = ?",
-            (sink,),
-        )
-        return {str(row[8]): self._read(_mark, row) for row in rows}
+        return {str(row[8]): self._read(_mark, row) for row in self._run(_MARKS, (sink,))}
 
     def commit(
         self,
@@ -161,8 +170,7 @@ class MarkStore:
     ) -> Mark:
         """Remember that a sink has accepted these ids and stands at this mark; return the mark with its new count.
 
-        `masked` counts by (day, rule); `counted` waits to be summed up (`state/pending_metrics.py`). All of it
-        is remembered or none.
+        `masked` counts by (day, rule); `counted` are metrics to be summed up. All of it is stored or none.
         """
         mark = replace(mark, delivered=mark.delivered + len(ids))
         statements: list[_Statement] = []
@@ -170,20 +178,16 @@ class MarkStore:
             statements.append((_DELIVER, (session, sink, msgspec.json.encode(ids), b"".join(hashes))))
         statements += [(_COUNT_MASKED, (session, sink, day, rule, count)) for (day, rule), count in masked.items()]
         if counted:
-            statements.append((COUNT, (sink, mark.remote_id or session, msgspec.msgpack.encode(counted))))
-        self.change([*statements, _put_mark(session, sink, mark)])
+            statements.append((_COUNT, (sink, mark.remote_id or session, msgspec.msgpack.encode(counted))))
+        self._change([*statements, _put_mark(session, sink, mark)])
         return mark
 
     def count_masked(self, session: str, sink: int, masked: Mapping[tuple[str, str], int]) -> None:
-        """Count what was masked in events before they were read for a sink."""
-        self.change((_COUNT_MASKED, (session, sink, day, rule, count)) for (day, rule), count in masked.items())
+        """Count the secrets that were redacted in events before they were read for a sink."""
+        self._change((_COUNT_MASKED, (session, sink, day, rule, count)) for (day, rule), count in masked.items())
 
-    def rows(self, sql: str, values: Iterable[object] = ()) -> list[tuple[object, ...]]:
-        """Read something that another module of the store keeps here."""
-        return self._run(sql, values)
-
-    def change(self, statements: Iterable[_Statement]) -> None:
-        """Carry out statements of another module of the store, all or none."""
+    def _change(self, statements: Iterable[_Statement]) -> None:
+        """Execute all statements or none."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             for sql, values in statements:
@@ -191,6 +195,25 @@ class MarkStore:
             self._connection.execute("COMMIT")
         except DATABASE_ERRORS as error:
             raise self._failed(error) from error
+
+    def pending_metrics(self, sink: int, segments_max: int) -> list[PendingMetrics]:
+        """Return every stream of a sink, with what was counted first, of so many segments at most."""
+        streams = {
+            str(stream): PendingMetrics(str(stream), state if isinstance(state, bytes) else None)
+            for stream, state in self._run("SELECT stream, state FROM sums WHERE sink = ?", (sink,))
+        }
+        found = self._run("SELECT n, stream, body FROM counted WHERE sink = ? ORDER BY n LIMIT ?", (sink, segments_max))
+        for number, stream, body in found:
+            if isinstance(number, int) and isinstance(body, bytes):
+                one = streams.setdefault(str(stream), PendingMetrics(str(stream), None))
+                one.until = number
+                one.bodies.extend(msgspec.msgpack.decode(body, type=list[bytes]))
+        return list(streams.values())
+
+    def sum_up(self, sink: int, stream: str, state: bytes, until: int) -> None:
+        """Store the sums of a stream, which contain everything that was counted for it up to the number `until`."""
+        sums = ("INSERT OR REPLACE INTO sums VALUES (?, ?, ?)", (sink, stream, state))
+        self._change([sums, ("DELETE FROM counted WHERE sink = ? AND stream = ? AND n <= ?", (sink, stream, until))])
 
     def delivered(self, session: str, sink: int) -> dict[str, bytes]:
         """Return the ids that a sink has, not hidden, in the order delivered, with the hash of each.
@@ -205,17 +228,17 @@ class MarkStore:
         return result
 
     def replace_delivered(self, session: str, sink: int, mark: Mark, delivered: Mapping[str, bytes]) -> Mark:
-        """Remember exactly these ids as what the sink has, and this mark; return the mark with its new count."""
+        """Store exactly these ids as what the sink has, and this mark; return the mark with its new count."""
         mark = replace(mark, delivered=len(delivered))
         statements: list[_Statement] = [("DELETE FROM delivered WHERE session = ? AND sink = ?", (session, sink))]
         for width in {len(one) for one in delivered.values()}:
             some = {identity: one for identity, one in delivered.items() if len(one) == width}
             statements.append((_DELIVER, (session, sink, msgspec.json.encode(list(some)), b"".join(some.values()))))
-        self.change([*statements, _put_mark(session, sink, mark)])
+        self._change([*statements, _put_mark(session, sink, mark)])
         return mark
 
     def masked(self, session: str, sink: int) -> dict[str, dict[str, int]]:
-        """Return how often each rule masked something in a session, by day."""
+        """Return how many secrets each rule redacted in a session, by day."""
         result: dict[str, dict[str, int]] = {}
         for day, rule, count in self._run(
             "SELECT day, rule, count FROM masked WHERE session = ? AND sink = ?", (session, sink)
@@ -224,12 +247,12 @@ class MarkStore:
         return result
 
     def masked_in_all(self, session: str, sink: int) -> int:
-        """Return how many secrets were masked in what a sink has of a session."""
+        """Return how many secrets were redacted in the events that a sink has of a session."""
         return sum(sum(rules.values()) for rules in self.masked(session, sink).values())
 
 
 def exporter_id(store: MarkStore) -> str:
-    """Return the name that this installation has for good."""
+    """Return the permanent name of this installation."""
     name = store.fact("exporter_id") or str(uuid.uuid4())
     store.remember("exporter_id", name)
     return name

@@ -1,7 +1,7 @@
-"""Events that could not be sent, kept on this machine with the reason, until they are replayed, dropped or old.
+"""Events that could not be sent, stored on this machine with the reason until they are replayed, dropped or expired.
 
-Their original bytes are kept because the session file may be rewritten. They are as secret as the file they come
-from: 0600, and nobody shows them unless the redactor has passed them.
+Their original bytes are stored because the session file may be rewritten. They are as secret as that file: the mode is
+0600, and they are shown only after redaction.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from typing import Any, Final
 from exporter.core.delivery.segment import Unsendable
 from exporter.state.database import DATABASE_ERRORS, Schema, is_damage, open_database, set_aside
 
-# A file that was rewritten may hold another event of the same size at the same place: the hash tells them apart.
+# A rewritten file may have another event of the same size at the same offset: the hash distinguishes them.
 _SCHEMA: Final = Schema(
     2,
     """
@@ -33,12 +33,12 @@ _BYTES: Final = "SELECT coalesce(sum(length(raw)), 0) FROM quarantine"
 
 
 class QuarantineFullError(Exception):
-    """The quarantine has reached its cap; the session must stop, because nothing may be dropped."""
+    """The quarantine has reached its limit; the session must stop, because no event may be lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """One quarantined event; `sink` is None when no sink may have it. `raw` is whole when `len(raw) == size`."""
+    """One quarantined event; `sink` is None if it is for no sink. `raw` is complete if `len(raw) == size`."""
 
     number: int
     session: str
@@ -53,7 +53,7 @@ class Quarantined:
 
 
 class Quarantine:
-    """The quarantine of one state directory. What `add` returned from is on disk (synchronous FULL)."""
+    """The quarantine of one state directory. When `add` has returned, the events are on disk (synchronous FULL)."""
 
     def __init__(self, path: Path, *, bytes_max: int, days_max: int) -> None:
         self._path = path
@@ -72,7 +72,7 @@ class Quarantine:
             cursor = self._connection.execute(sql, values)
             return cursor.fetchall(), cursor.rowcount
         except DATABASE_ERRORS as error:
-            if is_damage(error):  # what was kept is set aside, and there is room for what comes
+            if is_damage(error):  # the damaged file is set aside, and the new one is empty
                 self._connection.close()
                 self.set_aside = set_aside(self._path)
                 self._connection, _ = open_database(self._path, _SCHEMA)
@@ -85,10 +85,10 @@ class Quarantine:
         return int(rows[0][0])
 
     def add(self, session: str, sink: str | None, what: list[Unsendable], *, detail: str = "") -> int:
-        """Keep events durably; what is there already is not kept twice. Return how many are new.
+        """Store events durably, each once; return how many are new.
 
-        Raises `QuarantineFullError` when the cap is reached and `sqlite3.Error` when the disk refuses; in both cases
-        nothing was kept and the caller must not move a mark past these events.
+        Raises `QuarantineFullError` if the limit is reached and `sqlite3.Error` if the disk fails; in both cases
+        nothing was stored and the caller must not move a mark past these events.
         """
         try:
             return self._add(session, sink, what, detail)
@@ -115,21 +115,20 @@ class Quarantine:
                 raise QuarantineFullError
             self._run("COMMIT")
         except (sqlite3.Error, QuarantineFullError):
-            if self._connection.in_transaction:
-                self._connection.rollback()
+            self._connection.rollback()
             raise
         self._bytes += added_bytes
         return added
 
     def expire(self) -> int:
-        """Forget what is older than the limit; return how many."""
+        """Delete the events older than the limit; return how many."""
         oldest = time.time() - self._days_max * 86_400
         _, gone = self._run("DELETE FROM quarantine WHERE since < ?", (oldest,))
         self._bytes = self._measure()
         return gone
 
     def count(self, *, session: str | None = None, sink: str | None = None) -> int:
-        """Count the events in quarantine, of a session and for a sink (those for no sink count for each)."""
+        """Count the events in quarantine, of a session and for a sink (those for no sink count for every sink)."""
         rows, _ = self._run(
             "SELECT count(*) FROM quarantine WHERE (? IS NULL OR session = ?) AND (? IS NULL OR sink IN ('', ?))",
             (session, session, sink, sink),
@@ -137,7 +136,7 @@ class Quarantine:
         return int(rows[0][0])
 
     def by_reason(self) -> dict[str, int]:
-        """Count the events in quarantine by their reason, the most first."""
+        """Count the events in quarantine by reason, the most frequent first."""
         rows, _ = self._run("SELECT reason, count(*) FROM quarantine GROUP BY reason ORDER BY 2 DESC, 1")
         return {str(reason): int(count) for reason, count in rows}
 
@@ -149,25 +148,23 @@ class Quarantine:
         return {str(row[0]) for row in rows}
 
     def entries(self, *, numbers: list[int] | None = None) -> list[Quarantined]:
-        """Return what is kept, oldest first; only the given numbers when there are any."""
+        """Return the events, oldest first; only those with the given numbers, if given."""
         if numbers is None:
-            rows, _ = self._run(_ENTRIES + " ORDER BY n")
-            return [Quarantined(*row) for row in rows]
-        return [
-            Quarantined(*row)
-            for number in sorted(set(numbers))
-            for row in self._run(_ENTRIES + " WHERE n = ?", (number,))[0]
-        ]
+            rows, _ = self._run(f"{_ENTRIES} ORDER BY n")
+        else:
+            found = (self._run(f"{_ENTRIES} WHERE n = ?", (number,))[0] for number in sorted(set(numbers)))
+            rows = [row for some in found for row in some]
+        return [Quarantined(*row) for row in rows]
 
     def entries_without_sink(self) -> list[Quarantined]:
-        """Return what no sink may have, without the bytes."""
+        """Return the events that are for no sink, without their bytes."""
         rows, _ = self._run(
             "SELECT n, session, event, offset, size, NULL, reason, detail, since, x'' FROM quarantine WHERE sink = ''"
         )
         return [Quarantined(*row) for row in rows]
 
     def drop(self, numbers: list[int]) -> int:
-        """Forget these; return how many there were."""
+        """Delete the events with these numbers; return how many there were."""
         gone = sum(self._run("DELETE FROM quarantine WHERE n = ?", (number,))[1] for number in numbers)
         self.expire()
         return gone

@@ -1,9 +1,9 @@
-"""The composition root: concrete parts made from settings. Only `app.py` calls it, no event passes it.
+"""The composition root: makes concrete parts from the settings. Only `app.py` calls it.
 
 assembly        a daemon and its parts
 sinks, sources  every kind of sink and source, one registration each
-redactor, known_values, rule_list   the package `redaction` as the core asks for it; values that must never leave
-redact_input, redact_preview        what the commands below `exporter redact` do
-event_views, health_metrics, live_metrics, host_logs   the package `otel` for pages, own metrics, live events, host logs
-doctor_facts    what the doctor is told
+otlp_endpoint, telemetry, event_views   the package `otel`: sinks of an endpoint, what else it is sent, views of pages
+redactor, rule_list                     the package `redaction`: the redactor of the settings, its rules
+redact_input, redact_preview            the commands below `exporter redact`
+doctor_facts    the input of the doctor
 """

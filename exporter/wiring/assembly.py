@@ -1,15 +1,14 @@
-"""A daemon and its parts, joined as the settings say."""
+"""Builds a daemon and its parts from the settings."""
 
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exporter.core.delivery.gate import Gate
-from exporter.core.names import MARKS, QUARANTINE, otlp_name
+from exporter.core.names import MARKS, QUARANTINE
 from exporter.core.notice import Level, Notice, NoticeLog
 from exporter.daemon.daemon import Daemon, SessionScope
 from exporter.daemon.running import Redactors, RunningExporter
@@ -29,53 +28,52 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from config.settings import Settings
-    from exporter.daemon.backfill_helpers import Helpers
+    from exporter.daemon.backfill import Helpers
     from exporter.missioncontrol.store.port import Store as ReceiverStore
-    from exporter.wiring.host_logs import HostLogs
-    from exporter.wiring.live_metrics import LiveMetrics
-    from otel.bridge import Tally
+    from exporter.wiring.telemetry import SideTelemetry
 
 
 def join(
-    settings: "Settings",
-    say: Callable[[Any], None],
-    redaction: Redactors,
-    *,
-    local: bool,
-    session_ids: Sequence[str],
+    settings: "Settings", say: Callable[[Any], None], redaction: Redactors, *, local: bool, session_ids: Sequence[str]
 ) -> RunningExporter:
-    """Join the parts; needs the state lock and a running event loop, and starts nothing.
+    """Build the parts; needs the state lock and a running event loop, and starts nothing.
 
     `local` adds the embedded Mission Control; it is also added when no other sink is configured.
     """
     notice = NoticeLog(Level[settings.log_level.upper()], say)
     store, quarantine = _stores(settings, notice)
-    receiver_store, receiver = None, None
-    if local or not any(configured(settings)):
-        receiver_store, receiver = _open_receiver(settings, redaction, notice)
+    embedded = local or not any(configured(settings))
+    receiver_store, receiver = _open_receiver(settings, redaction, notice) if embedded else (None, None)
     files, limits = OpenFiles(settings.limits.open_files), settings.limits
     follow = partial(file_source, settings, Path(settings.copilot_home) / "session-state", files, session_ids)
     reader = SegmentReader(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
-    tally, live = _tally(settings), _live_metrics(settings, store, notice)
-    logs = _host_logs(settings, redaction, notice)
-    take, tell = logs.take if logs is not None else None, live.tell if live is not None else None
+    side = _side_telemetry(settings, store, redaction, notice) if settings.otel else None
+    take, tell = (side.take, side.tell) if side is not None else (None, None)
+    parts = SinkParts(reader, partial(exporter_id, store), notice, side.tally if side is not None else None, receiver)
     daemon = Daemon(
         make_source=lambda daemon: follow(daemon.on_change, daemon.on_workspace),
         make_observing=observing_of(settings, files, redaction, session_ids, take, tell),
         reader=reader,
         store=store,
         quarantine=quarantine,
-        sink_states=_sink_states(settings, receiver, store, quarantine, reader, notice, tally),
+        sink_states=_sink_states(settings, parts, store, quarantine),
         scope=SessionScope(settings.history_days, frozenset(session_ids)),
         notice=notice,
         drain_seconds=settings.drain_seconds,
         give_up_seconds=settings.give_up_seconds,
         incomplete_line_seconds=limits.incomplete_line_seconds,
     )
-    beside = [lambda: _send_health(settings, daemon, tally)] if tally is not None else []
-    beside += [one.run for one in (live, logs) if one is not None]
+    beside = side.tasks(daemon) if side is not None else []
     host = settings.host_name or socket.gethostname()
     return RunningExporter(daemon, redaction, host, limits.max_line_bytes, receiver, receiver_store, beside=beside)
+
+
+def _side_telemetry(
+    settings: "Settings", store: MarkStore, redaction: Redactors, notice: Callable[[Notice], None]
+) -> "SideTelemetry":
+    from exporter.wiring.telemetry import SideTelemetry
+
+    return SideTelemetry(settings, store, redaction.event, notice)
 
 
 def _open_receiver(
@@ -94,47 +92,6 @@ def _open_receiver(
     for text in store.notices:
         notice(Notice(Level.ERROR, text))
     return store, receiver
-
-
-async def _send_health(settings: "Settings", daemon: Daemon, tally: "Tally") -> None:
-    daemon.defects = tally.defects
-    told = [one for one in settings.otel.values() if one.health]
-    if told:
-        from exporter.wiring.health_metrics import send_health
-
-        await send_health(told, daemon, tally)
-
-
-def _tally(settings: "Settings") -> "Tally | None":
-    if not settings.otel:
-        return None
-    from otel.bridge import Tally
-
-    return Tally()
-
-
-def _live_metrics(settings: "Settings", store: MarkStore, notice: Callable[[Notice], None]) -> "LiveMetrics | None":
-    """Return what counts the events that pass, where there is a source of such and an endpoint that takes metrics."""
-    told = [(name, one) for name, one in settings.otel.items() if "metrics" in one.signals]
-    if not told or not settings.source:
-        return None
-    from exporter.wiring.live_metrics import LiveMetrics
-
-    return LiveMetrics(told, exporter_id(store), notice)
-
-
-def _host_logs(settings: "Settings", redaction: Redactors, notice: Callable[[Notice], None]) -> "HostLogs | None":
-    """Return what passes on the logs of agent hosts, where there is such a host and an endpoint that may have texts."""
-    told = [
-        (otlp_name(name), one)
-        for name, one in settings.otel.items()
-        if one.content == "redacted" and "logs" in one.signals
-    ]
-    if not told or not any(one.url.startswith("ahp+") for one in settings.source):
-        return None
-    from exporter.wiring.host_logs import HostLogs
-
-    return HostLogs(told, redaction.event, notice)
 
 
 def _stores(settings: "Settings", notice: Callable[[Notice], None]) -> tuple[MarkStore, Quarantine]:
@@ -160,26 +117,18 @@ def _refuse_network(state: Path) -> None:
 
 
 def _sink_states(
-    settings: "Settings",
-    receiver: "Starlette | None",
-    store: MarkStore,
-    quarantine: Quarantine,
-    reader: SegmentReader,
-    notice: Callable[[Notice], None],
-    tally: "Tally | None",
+    settings: "Settings", parts: SinkParts, store: MarkStore, quarantine: Quarantine
 ) -> list[tuple[SinkState, int]]:
-    tallies = chain([tally], (tally.for_endpoint() for _ in repeat(None)) if tally is not None else ())
-    parts = SinkParts(reader, lambda: exporter_id(store), notice, lambda: next(tallies), receiver)
-    made = []
+    reader, notice, made = parts.reader, parts.notice, []
     for built in build_sinks(settings, parts):
         sink = built.sink
         sink_id = store.sink_id(sink.name, sink.url)
         made.append((SinkState(sink, sink_id, Gate(), store, quarantine, reader, notice, built.feed), built.lanes))
-    # The signals of an endpoint read together, by their mapper; a sink that gathers reads when the others are through.
+    # The signals of an endpoint share a mapper, which reads once for all of them; a sink that gathers reads later.
     together = [one.feed for one, _ in made if one.sink.gathering is None]
     readers = {id(feed.reads_with) for feed in together}
     for feed in together:
-        feed.share(len(readers) > 1)
+        feed.reads_with.shared = len(readers) > 1
     return made
 
 
@@ -190,7 +139,7 @@ def helpers_for(settings: "Settings", request: Mapping[str, Any], redaction: Red
     """
     if request.get("do") != "backfill" or request.get("dry_run") or not settings.otel:
         return None
-    from exporter.daemon.backfill_helpers import Helpers, helpers_possible
+    from exporter.daemon.backfill import Helpers, helpers_possible
 
     count = helpers_possible()
     if not count:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from config.show import rows
 from exporter.doctor.facts import Facts
-from exporter.doctor.telemetry import VARIABLES
+from exporter.doctor.sinks import VARIABLES
 from exporter.wiring import sources
 from exporter.wiring.sinks.registry import probes
 

@@ -1,12 +1,13 @@
-"""Masks what a person gives: JSON lines or any text, read in pieces, so that memory does not grow with the input.
+"""Redacts JSON lines or any text, read in pieces, so that memory does not grow with the input.
 
-A text is given to the engine as one JSON string, so that it is searched as the same text in an event would be, within
-a time budget and with findings. It is cut where no secret is, and not shortly before one either: what makes a value a
-secret may stand some lines above it.
+A text is given to the engine as one JSON string, so that it is searched like the same text in an event, within a time
+budget and with findings. It is not cut inside a secret or shortly before one: the context that makes a value a secret
+may be some lines above it.
 """
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import BufferedReader
 from typing import IO, TYPE_CHECKING, Final, Literal, TypeAlias
@@ -31,7 +32,7 @@ _FIRST_LINES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of the lines `first` to `last` (from 1): bytes to write and findings by line, or why not."""
+    """The result for the lines `first` to `last` (from 1): output and findings by line, or why it is refused."""
 
     first: int
     last: int
@@ -44,14 +45,14 @@ class Outcome:
 def mask_given(
     redactor: "Redactor", source: IO[bytes], *, format: Format | None, name: str, budget_ms: float, line_bytes_max: int
 ) -> Iterator[Outcome]:
-    """Mask an input in the format named, or in the one that it seems to have."""
+    """Redact an input in the format named, or in the format that it seems to have."""
     head = source.peek(1) if format is None and isinstance(source, BufferedReader) else b""
     mask = mask_lines if (format or guess_format(name, head)) == "jsonl" else mask_text
     return mask(redactor, source, budget_ms=budget_ms, line_bytes_max=line_bytes_max)
 
 
 def guess_format(name: str, head: bytes) -> Format:
-    """Return what an input seems to be, from its name or from how it begins."""
+    """Guess the format of an input from its name or its beginning."""
     if name.endswith(".jsonl"):
         return "jsonl"
     *whole, rest = head.removeprefix(_BOM).split(b"\n")
@@ -67,11 +68,9 @@ def _is_object(line: bytes) -> bool:
 
 
 def _is_json(line: bytes) -> bool:
-    try:
+    with suppress(*REFUSALS):
         msgspec.json.decode(line, type=msgspec.Raw)
         return True
-    except REFUSALS:
-        pass
     try:
         return skip_whitespace(line, scan_value(line, skip_whitespace(line, 0))) == len(line)
     except NotJsonError:
@@ -79,7 +78,7 @@ def _is_json(line: bytes) -> bool:
 
 
 def mask_lines(redactor: "Redactor", source: IO[bytes], *, budget_ms: float, line_bytes_max: int) -> Iterator[Outcome]:
-    """Mask JSON lines, one outcome each; line ends and empty lines stay as they are."""
+    """Redact JSON lines, one outcome each; line ends and empty lines stay unchanged."""
     number = 0
     while line := source.readline(line_bytes_max + 1):
         number += 1
@@ -111,11 +110,11 @@ def _masked_line(redactor: "Redactor", body: bytes, number: int, budget_ms: floa
 
 
 def _event_id(redactor: "Redactor", line: bytes) -> str | None:
-    """Return the event's id unless that is no event, or an id that looks like a secret."""
+    """Return the event's id, None if the line is no event or the id looks like a secret."""
     envelope = decode(line)
-    if not isinstance(envelope, Envelope) or redactor.redact_text(envelope.id) != envelope.id:
-        return None
-    return envelope.id
+    if isinstance(envelope, Envelope) and redactor.redact_text(envelope.id) == envelope.id:
+        return envelope.id
+    return None
 
 
 def _skip_line(source: IO[bytes]) -> None:
@@ -124,7 +123,7 @@ def _skip_line(source: IO[bytes]) -> None:
 
 
 def mask_text(redactor: "Redactor", source: IO[bytes], *, budget_ms: float, line_bytes_max: int) -> Iterator[Outcome]:
-    """Mask a text, an outcome for each piece; a finding's offsets are those in the line that it begins in."""
+    """Redact a text, one outcome per piece; a finding's offsets are relative to the line in which it begins."""
 
     def redact(text: bytes) -> Redaction:
         return redactor.redact(_as_json(text), budget_ms)
@@ -139,7 +138,7 @@ def mask_text(redactor: "Redactor", source: IO[bytes], *, budget_ms: float, line
 def _pieces(
     redact: Callable[[bytes], Redaction], source: IO[bytes], bytes_max: int
 ) -> Iterator[tuple[bytes, Redaction]]:
-    """Yield the text in pieces of whole lines, each with what the redactor makes of it."""
+    """Yield the text in pieces of whole lines, each with the result of its redaction."""
     text, wanted = b"", PIECE_BYTES + AHEAD_BYTES
     while True:
         while len(text) < wanted and (read := source.read(wanted - len(text))):
@@ -178,7 +177,7 @@ def _safe_cut(text: bytes, seen: Redaction) -> int | None:
 
 
 def _as_json(text: bytes) -> bytes:
-    # A byte that is no UTF-8 becomes a lone surrogate, which JSON can only hold as an escape.
+    # A byte that is not UTF-8 becomes a lone surrogate, which JSON can hold only as an escape.
     decoded = text.decode("utf-8", "surrogateescape")
     return json.dumps(decoded, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
@@ -195,7 +194,7 @@ def _outcome(piece: bytes, result: Redaction, first: int, last: int) -> Outcome:
 
 
 def _located(text: str, number: int, findings: tuple[Finding, ...]) -> Iterator[tuple[int, Finding]]:
-    """Yield each finding with its line's number and its offsets in that line."""
+    """Yield each finding with the number of its line and its offsets in that line."""
     position = 0
     for finding in sorted(findings, key=lambda one: one.start):
         number += text.count("\n", position, finding.start)

@@ -1,8 +1,8 @@
-"""What would be masked in a session: every place with the text around it as it would leave, never with the secret."""
+"""Shows what would be redacted in a session: each finding with the redacted text around it, never with the secret."""
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +23,7 @@ _MARKER: Final = re.compile(r"\[REDACTED:[^\]\s]{1,80}\]|\*{6}")
 
 @dataclass(frozen=True, slots=True)
 class PreviewPiece:
-    """A stretch of a masked text: what stayed, or a marker of ours with the finding that it stands for."""
+    """A part of a redacted text: unchanged text, or a marker with the finding that it replaces."""
 
     text: str
     finding: Finding | None = None
@@ -31,7 +31,7 @@ class PreviewPiece:
 
 @dataclass(frozen=True, slots=True)
 class PreviewFinding:
-    """A finding with what stands around it on its line, other markers included; `pieces` holds it at `index`."""
+    """A finding with the text around it on its line, other markers included; in `pieces` it is at `index`."""
 
     event: str | None
     type: str
@@ -42,7 +42,7 @@ class PreviewFinding:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """An event that could not be masked and would go to quarantine."""
+    """An event that could not be redacted and would go to quarantine."""
 
     event: str | None
     reason: str
@@ -51,7 +51,7 @@ class Withheld:
 async def preview(
     redactor: "Redactor", file: SessionFile, *, budget_ms: float, line_bytes_max: int
 ) -> AsyncIterator[PreviewFinding | Withheld | int]:
-    """Yield what would be masked in the session's durable events, and after each part of the file its events' number.
+    """Yield what would be redacted in the session's durable events, and after each segment the number of its events.
 
     Reads the file as delivery does, and delivers nothing.
     """
@@ -106,7 +106,7 @@ def _document(line: bytes) -> Any:
 
 
 def _texts_at(document: Any, path: str) -> Iterator[str]:
-    """Yield the masked texts that a path may mean: the string that it leads to, its last key."""
+    """Yield the redacted texts that a path may refer to: the string at the path, and its last key."""
     steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
     for step in steps:
         document = document[int(step)] if isinstance(document, list) else (document or {}).get(step)
@@ -118,14 +118,14 @@ def _texts_at(document: Any, path: str) -> Iterator[str]:
 
 
 def split(masked: str, findings: Sequence[Finding]) -> list[PreviewPiece]:
-    """Take a masked text apart; the findings are those of the text, in order, by the offsets they had before.
+    """Split a redacted text at its markers; the findings are those of the text, in order, with their former offsets.
 
-    Of an empty text each finding is a piece without text. A finding of which the text shows nothing is left out.
+    In an empty text each finding is a piece without text. A finding without a marker in the text is left out.
     """
     if not masked:
         return [PreviewPiece("", finding) for finding in findings]
     pieces: list[PreviewPiece] = []
-    position = removed = 0  # in the masked text; in the text as it was
+    position = removed = 0  # in the redacted text; in the original text
     for finding in findings:
         found = _MARKER.match(masked, position + finding.start - removed) or _MARKER.search(masked, position)
         if found is None:
@@ -138,18 +138,17 @@ def split(masked: str, findings: Sequence[Finding]) -> list[PreviewPiece]:
 
 
 def _around(pieces: Sequence[PreviewPiece], index: int) -> tuple[tuple[PreviewPiece, ...], int]:
-    """Return the pieces of the same line, as far as a person wants to see, and where in them the finding is."""
-    before: list[PreviewPiece] = []
-    for piece in reversed(pieces[:index]):
-        text = piece.text if piece.finding else piece.text.rpartition("\n")[2][-AROUND:]
-        before.insert(0, PreviewPiece(text, piece.finding))
-        if text != piece.text or sum(len(one.text) for one in before) > AROUND:
+    """Return the pieces around one on the same line, up to `AROUND` characters, and the index of the piece in them."""
+    before = _near(reversed(pieces[:index]), lambda text: text.rpartition("\n")[2][-AROUND:])[::-1]
+    after = _near(pieces[index + 1 :], lambda text: text.partition("\n")[0][:AROUND])
+    return (*before, pieces[index], *after), len(before)
+
+
+def _near(pieces: Iterable[PreviewPiece], cut: Callable[[str], str]) -> list[PreviewPiece]:
+    near: list[PreviewPiece] = []
+    for piece in pieces:
+        text = piece.text if piece.finding else cut(piece.text)
+        near.append(PreviewPiece(text, piece.finding))
+        if text != piece.text or sum(len(one.text) for one in near) > AROUND:
             break
-    after: list[PreviewPiece] = []
-    for piece in pieces[index + 1 :]:
-        text = piece.text if piece.finding else piece.text.partition("\n")[0][:AROUND]
-        after.append(PreviewPiece(text, piece.finding))
-        if text != piece.text or sum(len(one.text) for one in after) > AROUND:
-            break
-    kept = [piece for piece in before if piece.text]
-    return (*kept, pieces[index], *(piece for piece in after if piece.text)), len(kept)
+    return [piece for piece in near if piece.text]

@@ -1,24 +1,30 @@
-"""The package `redaction` made into what the core asks of a redactor, as the settings say.
+"""The package `redaction` made into what the core asks of a redactor, from the settings.
 
-An engine is wrapped only in what the settings ask for: values that are learned while the program runs, files that are
-exempt. With neither, nothing stands between the core and the engine.
+The engine is wrapped only if the settings ask for it: for values that change while the program runs, and for exempt
+files. Known values are never sent whatever they look like: the exporter's own tokens, and those the settings name.
 """
 
+import os
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from config.errors import ConfigError
+from config.token import read_token
 from exporter.core.events.exempt_files import ExemptFiles, span_at
 from exporter.core.events.redaction import Masked, Redacted, Refused
 from exporter.daemon.running import Redactors
 from exporter.errors import SettingsError
+from exporter.sources.files.cli_process import environment_of, lock_holders
 from exporter.state.redaction_key import existing_key, has_key, redaction_key
-from exporter.wiring.known_values import changing_values, known_values, may_change
+from exporter.wiring.sinks.registry import configured
 from redaction import engine as results
 from redaction.allowlist import Allowed
 from redaction.errors import RuleError
+from redaction.known import from_environ, from_files
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -31,27 +37,31 @@ _FIRST_EVENTS: Final = (b'{"type":"session.start"', b'{"type":"session.resume"')
 _KNOWN: Final = "known-value"
 
 
-def make_redaction(settings: "Settings") -> Redactors:
-    """Compile the redactor with this installation's key and the values that must never leave."""
-    return _redaction(settings, redaction_key(Path(settings.state_dir)))
+def make_redaction(settings: "Settings", *, with_key: bool = True) -> Redactors:
+    """Compile the redactor with this installation's key; without it, its markers are valid for this run only."""
+    engine = make_engine(settings, redaction_key(Path(settings.state_dir)) if with_key else None)
+    budget_ms = settings.redaction.budget_ms
+    clean, masked = results.CLEAN, results.Masked
 
+    def another() -> Redactors:
+        redactor = _wrapped(settings, engine)
+        redact = redactor.redact
 
-def make_redaction_without_key(settings: "Settings") -> Redactors:
-    """Compile a redactor whose markers hold for this run only."""
-    return _redaction(settings, None)
+        def event(line: bytes, /) -> Redacted:
+            result = redact(line, budget_ms)
+            if result is clean:
+                return line
+            if isinstance(result, masked):
+                return Masked(result.line, result.rules)
+            return Refused(result.reason if isinstance(result, results.Refused) else "redactor_failed")
 
+        return Redactors(event, redactor.redact_text, another, lambda key: _Careful(redactor.stream(key)))
 
-def _redaction(settings: "Settings", key: bytes | None) -> Redactors:
-    engine = make_engine(settings, key)
-
-    def made() -> Redactors:
-        return adapt(_wrapped(settings, engine), settings.redaction.budget_ms, made)
-
-    return made()
+    return another()
 
 
 def make_redactor_for_reading(settings: "Settings") -> "Redactor":
-    """Compile a redactor with this installation's key; where there is none yet, for this run only, writing nothing."""
+    """Compile a redactor with this installation's key, or without one if there is none yet; writes nothing."""
     return make_redactor(settings, existing_key(Path(settings.state_dir)))
 
 
@@ -61,18 +71,19 @@ def make_redactor(settings: "Settings", key: bytes | None) -> "Redactor":
 
 
 def _wrapped(settings: "Settings", engine: results.Engine) -> "Redactor":
-    """Return a redactor of one thread that has the engine's rules and knows what must never leave."""
-    values = known_values(settings)
+    """Return a redactor for one thread that has the engine's rules and the known values."""
+    rules, changing = settings.redaction, _changing_values(settings)
+    values = changing.union(from_environ(os.environ, rules.known_env), from_files(map(Path, rules.known_files)))
     redactor: Redactor = engine.with_known_values(values)
-    if may_change(settings):
-        redactor = _Learning(redactor, values, look=lambda: changing_values(settings), make=engine.with_known_values)
+    if rules.known_env_of_cli or _secret_files(settings):
+        redactor = _Learning(redactor, values, look=lambda: _changing_values(settings), make=engine.with_known_values)
     if patterns := [str(Path(one.path).expanduser()) for one in settings.redaction.allow if one.path]:
         redactor = _Exempting(redactor, ExemptFiles(patterns))
     return redactor
 
 
 def make_engine(settings: "Settings", key: bytes | None) -> results.Engine:
-    """Compile the rules, which know no values yet; what was compiled is kept once this installation has a key."""
+    """Compile the rules, without known values; the compiled rules are cached if this installation has a key."""
     rules = settings.redaction
     allowed = [
         Allowed(one.value, re.compile(one.regex) if one.regex else None, one.rule)
@@ -96,10 +107,34 @@ def make_engine(settings: "Settings", key: bytes | None) -> results.Engine:
         ) from None
 
 
-class _Learning:
-    """A redactor that is made again when there are further values to know, looked for every few seconds.
+def _secret_files(settings: "Settings") -> list[Path]:
+    """Return the files that hold tokens or headers, which may change while the program runs."""
+    files = [kind.secret_file(one) for kind, _, one in configured(settings)]
+    return [Path(file) for file in (*files, *(one.token_file for one in settings.source)) if file]
 
-    Also before the first event of a CLI process, so that nothing of it is read without the values of its environment.
+
+def _changing_values(settings: "Settings") -> set[str]:
+    """Return the known values that may change while the program runs: tokens in files, environments of CLIs.
+
+    A file that cannot be read is skipped here; it is reported by the code that sends its content.
+    """
+    values = set(from_files(_secret_files(settings)))
+    for kind, _, sink in configured(settings):
+        with suppress(ConfigError):
+            values.update(kind.secrets(sink))
+    for source in settings.source:
+        with suppress(ConfigError):
+            values.add(read_token(source) or "")
+    if settings.redaction.known_env_of_cli:
+        for pid in lock_holders(Path(settings.copilot_home) / "session-state"):
+            values.update(from_environ(environment_of(pid), settings.redaction.known_env))
+    return values
+
+
+class _Learning:
+    """A redactor that is made again when there are new known values; it looks for them every few seconds.
+
+    It also looks before the first event of a CLI process, so that the values of its environment are known by then.
     """
 
     def __init__(
@@ -117,7 +152,7 @@ class _Learning:
         self._next = time.monotonic() + _LOOK_SECONDS
 
     def redact(self, line: bytes, budget_ms: float) -> results.Redaction:
-        """Redact with what is known now; refuse if a redactor that knows it cannot be made."""
+        """Redact with the values known now; refuse if a redactor with them cannot be made."""
         if time.monotonic() >= self._next or line.startswith(_FIRST_EVENTS):
             try:
                 self._learn()
@@ -126,11 +161,11 @@ class _Learning:
         return self._redactor.redact(line, budget_ms)
 
     def redact_text(self, text: str) -> str:
-        """Redact with what was known at the last event."""
+        """Redact with the values known at the last event."""
         return self._redactor.redact_text(text)
 
     def stream(self, key: str) -> "DeltaStream":
-        """Begin a stream with what was known at the last event."""
+        """Begin a stream with the values known at the last event."""
         return self._redactor.stream(key)
 
     def _learn(self) -> None:
@@ -144,7 +179,7 @@ class _Learning:
 
 
 class _Exempting:
-    """A redactor that leaves the content of exempt files as it is, but for values known to be secret."""
+    """A redactor that leaves the content of exempt files as it is, except known values."""
 
     def __init__(self, redactor: "Redactor", files: ExemptFiles) -> None:
         self._redactor = redactor
@@ -153,12 +188,12 @@ class _Exempting:
         self.stream = redactor.stream
 
     def redact(self, line: bytes, budget_ms: float) -> results.Redaction:
-        """Redact the event, then put back what is exempt."""
+        """Redact the event, then restore the exempt parts."""
         result = self._redactor.redact(line, budget_ms)
         places = self._files.places(line)
         if not places or not isinstance(result, results.Masked):
             return result
-        masked, left = result.line, result.findings  # only here: an event that tells of an exempt file
+        masked, left = result.line, result.findings  # reached only by events about an exempt file
         for place in reversed(places):
             inside = [finding for finding in left if f"{finding.path}/".startswith(f"{place}/")]
             before, after = span_at(line, place), span_at(masked, place)
@@ -171,23 +206,8 @@ class _Exempting:
         return results.Masked(masked, tuple(finding.rule for finding in left), lambda: left)
 
 
-def adapt(engine: "Redactor", budget_ms: float, make_another: Callable[[], Redactors]) -> Redactors:
-    """Return an engine in the form that the core asks for."""
-    clean, masked, redact = results.CLEAN, results.Masked, engine.redact
-
-    def event(line: bytes, /) -> Redacted:
-        result = redact(line, budget_ms)
-        if result is clean:
-            return line
-        if isinstance(result, masked):
-            return Masked(result.line, result.rules)
-        return Refused(result.reason if isinstance(result, results.Refused) else "redactor_failed")
-
-    return Redactors(event, engine.redact_text, make_another, lambda key: _Careful(engine.stream(key)))
-
-
 class _Careful:
-    """A stream that shows nothing any more once something went wrong in it."""
+    """A stream that returns nothing more after an error in it."""
 
     def __init__(self, stream: "DeltaStream") -> None:
         self._stream: DeltaStream | None = stream

@@ -73,14 +73,14 @@ def _ahp(
     address: AhpAddress, source: "Source", state: Path, named: frozenset[str], on_telemetry: OnTelemetry | None
 ) -> "Server":
     from exporter.daemon.remote_sources import Server
-    from exporter.sources.ahp.address import Address
+    from exporter.sources.ahp.connection import Address
     from exporter.sources.ahp.marks import AhpMarks
     from exporter.sources.ahp.source import AhpSource
 
     def make(callbacks: "Callbacks", _: Callable[[str, bytes], None]) -> "AhpSource":
         marks = AhpMarks(state / _AHP_MARKS, address.socket)
         socket = Address(address.socket, latest(partial(read_token, source), None))
-        return AhpSource(socket, callbacks, marks, client=marks.client(), named=named, on_telemetry=on_telemetry)
+        return AhpSource(socket, callbacks, marks, named=named, on_telemetry=on_telemetry)
 
     return Server(address.name, make, is_host=True)
 

@@ -51,8 +51,8 @@ def _record(given: dict[str, Any]) -> bytes:
     )
 
 
-def _attributes(holder: dict[str, Any], tag: bytes, depth: int = 0) -> bytes:
-    return b"".join(counted(tag, _pair(each, depth)) for each in _objects(holder, "attributes"))
+def _attributes(holder: dict[str, Any], tag: bytes) -> bytes:
+    return b"".join(counted(tag, _pair(each, 0)) for each in _objects(holder, "attributes"))
 
 
 def _pair(given: dict[str, Any], depth: int) -> bytes:
@@ -75,14 +75,8 @@ def _bytes(given: Any) -> bytes:
         return b""
 
 
-def _array(given: Any, depth: int) -> bytes:
-    holder = given if isinstance(given, dict) else {}
-    return b"".join(counted(b"\x0a", _value(each, depth + 1)) for each in _objects(holder, "values"))
-
-
-def _pairs(given: Any, depth: int) -> bytes:
-    holder = given if isinstance(given, dict) else {}
-    return b"".join(counted(b"\x0a", _pair(each, depth)) for each in _objects(holder, "values"))
+def _values(given: Any, depth: int, write: Callable[[dict[str, Any], int], bytes]) -> bytes:
+    return b"".join(counted(b"\x0a", write(each, depth)) for each in _objects(given, "values"))
 
 
 def _integer(given: Any) -> int:
@@ -98,8 +92,8 @@ _VALUES: Final[dict[str, Callable[[Any, int], bytes]]] = {
     "boolValue": lambda given, _: b"\x10" + (b"\x01" if given is True else b"\x00"),
     "intValue": lambda given, _: b"\x18" + signed(_integer(given)),
     "doubleValue": lambda given, _: b"\x21" + pack("<d", _double(given)),
-    "arrayValue": lambda given, depth: counted(b"\x2a", _array(given, depth)),
-    "kvlistValue": lambda given, depth: counted(b"\x32", _pairs(given, depth)),
+    "arrayValue": lambda given, depth: counted(b"\x2a", _values(given, depth + 1, _value)),
+    "kvlistValue": lambda given, depth: counted(b"\x32", _values(given, depth, _pair)),
     "bytesValue": lambda given, _: counted(b"\x3a", _bytes(given)),
 }
 

@@ -117,10 +117,7 @@ class _Texts(_Fields):
         except UnicodeEncodeError:
             text = utf8(value)
         field = self.heads[len(text)] + text
-        if len(field) <= KEPT_BYTES_MAX:
-            if len(self) >= KEPT_ENTRIES_MAX:
-                self.clear()
-            self[value] = field
+        self._keep(value, field)
         return field
 
 

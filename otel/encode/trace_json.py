@@ -7,7 +7,7 @@ from otel import names
 from otel.encode.records import SCHEMA_URL, SCOPE_NAME
 from otel.event import read
 from otel.machines.traces.machine import Traces
-from otel.model import Attributes, Link, Span, SpanEvent
+from otel.model import Attributes, Link, Span
 from otel.name_types import Content, Value
 
 _RESOURCE: Final[Attributes] = {names.SERVICE_NAME: "github-copilot"}
@@ -48,7 +48,10 @@ def _span(span: Span) -> dict[str, Any]:
         "startTimeUnixNano": str(span.start_ns),
         "endTimeUnixNano": str(span.end_ns),
         "attributes": _attributes(span.attributes),
-        "events": [_event(event) for event in span.events],
+        "events": [
+            {"timeUnixNano": str(one.time_ns), "name": one.name.name, "attributes": _attributes(one.attributes)}
+            for one in span.events
+        ],
         "links": [_link(link) for link in span.links],
         "status": {"code": int(span.status)} if span.status else {},
         "flags": 1,
@@ -56,14 +59,6 @@ def _span(span: Span) -> dict[str, Any]:
     if span.parent_id is not None:
         written["parentSpanId"] = span.parent_id.hex()
     return written
-
-
-def _event(event: SpanEvent) -> dict[str, Any]:
-    return {
-        "timeUnixNano": str(event.time_ns),
-        "name": event.name.name,
-        "attributes": _attributes(event.attributes),
-    }
 
 
 def _link(link: Link) -> dict[str, Any]:

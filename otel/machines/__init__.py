@@ -1,5 +1,4 @@
 """Events in, spans, measurements and log records out; no input or output.
 
 traces, metrics  a package each; logs is one module
-recent_ids      which ids came before
 """

@@ -10,20 +10,24 @@ from otel import names
 from otel.event import Event, payload
 from otel.machines.traces import span_events
 from otel.machines.traces.machine import TraceResult
-from otel.machines.traces.rows import row
-from otel.machines.traces.spans import fill
+from otel.machines.traces.spans import fill, row
 from otel.model import Attributes, LogRecord
 from otel.name_types import Attribute
-from otel.payloads.events import (
+from otel.payloads import (
     AssistantMessage,
+    ExternalTool,
+    Hook,
     MessagePayload,
-    Number,
+    PermissionCompleted,
+    PermissionRequested,
+    Shutdown,
     Subagent,
+    ToolComplete,
+    ToolStart,
     Turn,
     UsageRecord,
     UserMessage,
 )
-from otel.payloads.tools import ExternalTool, Hook, PermissionCompleted, PermissionRequested, ToolComplete, ToolStart
 from otel.projection import TABLE, UNKNOWN, WARN
 
 BODY_BYTES_MAX: Final = 65_536
@@ -84,23 +88,7 @@ class _SeverityFields(msgspec.Struct, gc=False):
     success: bool | None = None
     shutdownType: str | None = None  # noqa: N815  # the wire's own name, which a projection expects
     kind: dict[str, Any] | None = None
-
-
-class _PermissionFields(msgspec.Struct, gc=False):
     result: dict[str, Any] | None = None
-
-
-class _Shutdown(msgspec.Struct, gc=False, rename="camel"):
-    shutdown_type: str | None = None
-    total_premium_requests: Number | None = None
-    total_api_duration_ms: Number | None = None
-    code_changes: "_CodeChanges | None" = None
-
-
-class _CodeChanges(msgspec.Struct, gc=False, rename="camel"):
-    lines_added: Number | None = None
-    lines_removed: Number | None = None
-    files_modified: list[msgspec.Raw] | None = None
 
 
 def _severity(event: Event) -> int:
@@ -108,22 +96,7 @@ def _severity(event: Event) -> int:
     assert severity_of is not None
     if event.type == "tool.execution_complete":
         return _COMPLETED[payload(event, ToolComplete).success]
-    kind = _PermissionFields if event.type == "permission.completed" else _SeverityFields
-    return severity_of(msgspec.structs.asdict(payload(event, kind)))
-
-
-def _shutdown(event: Event) -> Attributes:
-    data = payload(event, _Shutdown)
-    changes = data.code_changes or _CodeChanges()
-    return fill(
-        {},
-        (names.SHUTDOWN_TYPE, data.shutdown_type),
-        (names.PREMIUM_REQUESTS, data.total_premium_requests),
-        (names.API_DURATION, data.total_api_duration_ms),
-        (names.LINES_ADDED, changes.lines_added),
-        (names.LINES_REMOVED, changes.lines_removed),
-        (names.FILES_MODIFIED, len(changes.files_modified) if changes.files_modified is not None else None),
-    )
+    return severity_of(msgspec.structs.asdict(payload(event, _SeverityFields)))
 
 
 def _row(kind: type[T], *fields: tuple[Attribute, str]) -> _ReadAttributes:
@@ -131,10 +104,23 @@ def _row(kind: type[T], *fields: tuple[Attribute, str]) -> _ReadAttributes:
     return lambda event: convert(payload(event, kind), {})
 
 
+def _shutdown(event: Event) -> Attributes:
+    files = payload(event, Shutdown).code_changes.files_modified
+    return fill(_SHUTDOWN(event), (names.FILES_MODIFIED, len(files) if files is not None else None))
+
+
 def _of_span_event(convert: Callable[[Event], span_events.SpanEventData]) -> _ReadAttributes:
     return lambda event: convert(event)[1]
 
 
+_SHUTDOWN: Final = _row(
+    Shutdown,
+    (names.SHUTDOWN_TYPE, "shutdown_type"),
+    (names.PREMIUM_REQUESTS, "total_premium_requests"),
+    (names.API_DURATION, "total_api_duration_ms"),
+    (names.LINES_ADDED, "code_changes.lines_added"),
+    (names.LINES_REMOVED, "code_changes.lines_removed"),
+)
 _TURN: Final = _row(Turn, (names.TURN_ID, "turn_id"), (names.INTERACTION_ID, "interaction_id"))
 _HOOK: Final = _row(
     Hook,
@@ -155,11 +141,7 @@ _SUBAGENT: Final = _row(
 _ATTRIBUTES: Final[Mapping[str, _ReadAttributes]] = MappingProxyType(
     {
         **{event_type: _of_span_event(convert) for event_type, convert in span_events.SPAN_EVENTS.items()},
-        "system.notification": lambda event: span_events.notification(event, content=False)[1],
         "user.message": lambda event: span_events.user_message(payload(event, UserMessage), legacy=False)[1],
-        "session.compaction_complete": _of_span_event(span_events.compaction_complete),
-        "skill.invoked": lambda event: span_events.skill(event)[1][1],
-        "session.error": lambda event: span_events.error(event)[1][1],
         "abort": _row(MessagePayload, (names.ABORT_REASON, "reason")),
         "session.shutdown": _shutdown,
         "session.usage_record": _row(

@@ -4,6 +4,5 @@ names           what a name demands of its value
 secrecy         the decision: is this value random enough, and nothing else?
 placeholders    templates, dummies, samples: values in place of a secret
 words           how much of a value is words; `words.toml` holds the word lists
-quick_checks    cheap reasons against, before the decision
-values          the decision for a value in a line, where it ends, and whether it was cut off
+values          a value in a line: quick checks, the decision, where it ends, and whether it was cut off
 """

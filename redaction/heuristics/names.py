@@ -4,7 +4,7 @@ import re
 from enum import IntEnum
 from functools import lru_cache
 
-from redaction.heuristics.words import word_list
+from redaction.heuristics.words import alternatives, word_list
 
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
@@ -24,12 +24,7 @@ PASSWORDS = re.compile(
     r"(?:pass(?:word|wort|wd|w|phrase|code|key)|pwd|kennwort|contrasena|contrase|passwrd|passwords?|pword|userpass|dbpass)s?$"
 )
 SECRETS = re.compile(r"secrets?$")
-KEYS = re.compile(
-    r"(?:api|access|account|auth|private|client|service|secret|storage|encryption|encrypt|signing|signature|master|admin"
-    r"|shared|license|app|application|consumer|deploy|webhook|crypto|cipher|aes|hmac|jwt|session|cookie|sdk|integration"
-    r"|ingestion|write|vault|unseal|root|decryption|developer|server|project|team|org|site|user|restricted|live|test)"
-    r"keys?$"
-)
+KEYS = re.compile(rf"(?:{alternatives('joined_key_owners')})keys?$")
 KEY_OWNERS = word_list("key_owners")
 TOKENS = re.compile(r"(?:api|access|auth|authentication|authorization|bearer|refresh|id|bot|oauth|jwt|secret)tokens?$")
 OTHERS = {
@@ -41,13 +36,7 @@ HARMLESS_BEFORE_KEY = word_list("harmless_before_key")
 HARMLESS_BEFORE_TOKEN = word_list("harmless_before_token")
 HARMLESS_AFTER = word_list("harmless_after")
 QUALIFIERS = word_list("qualifiers")
-FILE = re.compile(
-    rb".*\.(?:txt|json5?|jsonl|ya?ml|toml|xml|html?|css|scss|md|rst|csv|tsv|log|lock|tpl|tmpl|j2|py|pyi|js|mjs|cjs|jsx|ts|tsx"
-    rb"|vue|go|rs|rb|php|java|kt|cs|cpp|sh|bash|ps1|sql|proto|tf|hcl|pem|crt|cer|der|p12|pfx|jks|gpg|asc|enc|zip|tar|t?gz"
-    rb"|bz2|xz|whl|deb|rpm|exe|dll|png|svg|jpe?g|gif|pdf|docx?|xlsx?|cfg|conf|ini|bak|bin|dat|jar|war|class|properties"
-    rb"|gradle|swift|ipynb|keystore|pub|csr|kdbx|sqlite|iso|img|sha\d+|md5)",
-    re.IGNORECASE,
-)
+FILE = re.compile(rf".*\.(?:{alternatives('file_endings')})".encode(), re.IGNORECASE)
 SAYS_OTHERWISE = frozenset({"public", "publishable", "encrypted", "hashed", "sealed", "ciphertext"})
 LIBRARIES = frozenset({"jsonwebtoken"})
 AFTER_MAX = 4

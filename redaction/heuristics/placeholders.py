@@ -5,29 +5,12 @@ import re
 from operator import sub
 from typing import Final
 
-from redaction.heuristics.words import segments, share_of_words, word_list
+from redaction.heuristics.words import alternatives, segments, share_of_words, word_list
 
-_TEMPLATE: Final = re.compile(
-    r"\$\{[\w.]|\$\([\w ]|\{\{.*\}\}|#\{\w|@\{\w|<%|%>|%\(\w+\)|\{(?:[a-z_][\w.:!\[\]'\"-]{2,64})?\}|</|://"
-    r"|\)\s*=>|\\[wdsSWD][+*{]|\[\^?[aA0]-[zZ9]|\(\?[:=!<P]|[.)][+*]\??\)|&#?\w{2,6};|\[REDACTED|\[MASKED|\[FILTERED"
-    r"|%0[aA]|\+\+\+"  # a text, encoded for an address
-)
-_VARIABLE: Final = re.compile(
-    r"(?:\$\w+(?:[.:\[>-].*)?|\$\w*\(.*|%\w+%|!\w+!|<[^<>]*>?|\[[\w .:*-]*\]|\([\w .-]*\)|&\w+;?|@@?[\w./:-]+"
-    r"|\*[\w*-]+\*?|:\w+|%?\{.*\}|__\w+__|[?*•#=._-]+"
-    # references to secrets that are stored elsewhere, and markers of encrypted values
-    r"|(?:ref\+|\+)?(?:vault|ssm|secretsmanager|secretmanager|file|env|keyvault|akv|azkv|kms|gcpkms|awskms|op|keychain"
-    r"|keyring|conjur|doppler|infisical|chamber|credstash|sops|bao|gcp-?sm|aws-?sm|asm|gsm|sm|k8s|secret|secrets)"
-    r":(?:[/.~]|[A-Z][A-Z0-9]*_[A-Z0-9_]+$|[\w.-]+[/#]|v\d+:).*"
-    r"|ENC[\[(].*|\{cipher\}.*|projects/[\w-]+/(?:locations/[\w-]+/)?secrets/.*)"
-)
+_TEMPLATE: Final = re.compile(alternatives("templates"))
+_VARIABLE: Final = re.compile(f"(?:{alternatives('variables')})")
 _CONVERSION: Final = re.compile(r"%[sdrxv](?![A-Za-z0-9])")  # generated passwords have it by chance
-# In lower case; each begins with a letter of its own, so that `re` skips what cannot begin one.
-_PLACEHOLDER: Final = re.compile(
-    r"example|placeholder|change[-_. ]?(?:me|this|it)|redacted|undefined|dummy|sample|xxxx|\*\*\*|\.\.\.|…|•"
-    r"|your(?:s|p|[^a-z]|$)|my[-_]?(?:pass|secret|token|key|api)|insert|replace|todo|fixme|[-_]here|null|goes[-_]here"
-    r"|not[-_]?(?:set|a[-_])|unset|omitted|masked|hidden|secret[-_]?key|dont[-_]?(?:tell|use)|super[-_]?secret|some[-_]"
-)
+_PLACEHOLDER: Final = re.compile(alternatives("placeholders"))
 DUMMIES: Final = word_list("dummies")
 _QUALITIES: Final = word_list("qualities")
 _QUALITY_DIGITS_MAX: Final = 3  # a real password may contain `secure` too, but hardly with so few digits

@@ -18,7 +18,7 @@ from redaction.heuristics.placeholders import (
     is_sequence_of_bases,
     only_dummies,
 )
-from redaction.heuristics.words import NEITHER, is_foreign, is_word, segments, share_of_words, word_list
+from redaction.heuristics.words import NEITHER, alternatives, is_foreign, is_word, segments, share_of_words, word_list
 
 
 class Placement(Enum):
@@ -42,27 +42,7 @@ MIXED_LENGTH_MIN = 8  # letters only, whose case changes more often than in any 
 LABEL_ENDS = re.compile(r"[-_.:/]")
 LABEL_PARTS_MIN = 3
 LABEL_PART_LENGTH_MAX = 8
-OTHER_FORMS = re.compile(
-    r"(?:"
-    r"[-+]?[\d.,:_/ -]+(?:x\d+|%|px|r?em|pt|[munp]?s|[mhdwykKMGTZ]|[kKMGT]i?[bB](?:ps)?|min|sec|days?|bytes?)?"
-    r"|0[xX][0-9a-fA-F]{1,16}[uUlL]{0,3}"
-    r"|[vV]?\d+(?:\.\d+)+(?:[-+._]?[a-z]+[.\d]*){0,3}"  # versions
-    r"|\d{4}-\d\d-\d\d[T ][\d:.+Z-]+"
-    r"|arn:.*|urn:.*|magnet:.*|sha\d+[-:].*|md5[-:].*|ssh-(?:rsa|dss|ed25519).*|data:[a-z]+/.*|-----BEGIN.*"
-    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,8}"  # addresses of people
-    r"|[a-z]{2}-[a-z]{4,9}-\d|[A-Za-z]\w*\[[\w., |\[\]]*\]"  # regions, types
-    r"|[A-Za-z]{1,3}\d{1,5}(?:\.\d{1,4})+"  # numbers of rules and tickets
-    r"|[A-Za-z]{3,}@[A-Za-z]{3,}"
-    r"|[x*!]:\d+:\d+:.*|Ag[A-Za-z0-9+/]{250,}={0,2}"  # a line of passwd, a sealed secret of Kubernetes
-    r"|M[A-Za-z0-9+/]{2,11}MA0GCSqGSIb3DQEBAQUAA4.*|MII[A-Za-z0-9+/]{2}jANBgkqhkiG9w0BAQEFAAO.*"  # public keys
-    r"|M[Ff]kwEwYHKoZIzj0C.*|MHYwEAYHKoZIzj0C.*|MCowBQYDK2V.*|MII[A-Za-z0-9+/]{4,10}gAwIBAg.*"
-    r"|[A-Za-z]:\\.*|#[0-9a-fA-F]{3,8}|[\w-]*\[[\w-]+[\^$*~|]?=.*"
-    r"|(?i:bearer|basic|token)[ +%].*"
-    r"|[\w.-]+\.(?:py|js|ts|go|rs|rb|sh|php|java|json|ya?ml|toml|xml|html?|css|md|txt|pem|crt|cer|key|p12|pfx|jks|env"
-    r"|ini|cfg|conf|log|png|svg|jpe?g|gif|com|org|net|io|dev|local|internal)(?::\d+)?(?:/.*)?"
-    r")",
-    re.DOTALL,
-)
+OTHER_FORMS = re.compile(f"(?:{alternatives('other_forms')})", re.DOTALL)
 KEY_ID = re.compile(r"[0-9A-F]{16}|[0-9A-F]{40}")  # of PGP
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 PATH = re.compile(r"(?:~|\.{1,2})?/.*|(?:\w+:)?[\w.-]+(?:/[\w.-]+)+/?")

@@ -17,6 +17,7 @@ LIKELIHOOD = {
     for first, digits in _TABLES["likelihoods"].items()
     for second, digit in zip(ascii_lowercase, digits, strict=True)
 }
+_LINE_BREAK: Final = re.compile(r"\n *")
 LIKELIHOOD_MIN = 0.1
 FOREIGN_LENGTH_MIN = 7
 SCATTERED_PARTS = 4
@@ -30,6 +31,11 @@ WORD_PAIRS_SHARE = 0.72
 def word_list(name: str) -> frozenset[str]:
     """The words of this list in `words.toml`."""
     return frozenset(_TABLES[name].split())
+
+
+def alternatives(name: str) -> str:
+    """The expressions of this list in `words.toml`, any of which may match."""
+    return _LINE_BREAK.sub("", "|".join(_TABLES[name]))
 
 
 def segments(text: str) -> list[str]:

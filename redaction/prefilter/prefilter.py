@@ -21,7 +21,7 @@ Owner: TypeAlias = Rule | Family
 _NOBODY: Final[tuple[Owner, ...]] = ()
 # No gate matches a word that introduces a value farther away than this.
 _BELOW_LENGTH: Final = 200
-# Each name of `pairs.VALUE_NAMES` contains one of these.
+# Each of the `value_names` of `context/pairs.toml` contains one of these.
 VALUE_WORDS: Final = (b"val", b"default", b"content", b"string")
 _SUBSCRIPT: Final = re.compile(rb"\[\\{0,15}[\"'][\w.\-]{1,60}\\{0,15}[\"']\]")
 _SUBSCRIPT_LENGTH: Final = 80

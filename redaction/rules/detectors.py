@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from redaction.errors import RuleError
 from redaction.heuristics.names import Demand
 from redaction.heuristics.placeholders import is_monotonous, is_sequence_of_bases
@@ -28,52 +30,10 @@ _BEFORE: Final = 200
 _AFTER: Final = 300
 _DEPTH: Final = 4
 # A value of twenty-four characters or more after one of their names.
-_ASSIGNED: Final = (r"""(?i:key|pw|pwd|pass|password|token)["'\\\]]*[ =:>]+["'\\]*[A-Za-z0-9_-]{24}""",)
-_ARTIFACTORY: Final = r"A(?:KC|P[0-9A-F])[A-Za-z0-9]{8}"
-_PYPI_REST: Final = r"[A-Za-z0-9_-]{70}"
-# Detector, whether its group 1 is the secret, the gates, and a hint that every text it finds contains. Left out are
-# public IP addresses and BEGIN lines of keys, which are not secret, and JSON web tokens, which a rule of ours confirms
-# as well; a test proves that nothing is lost.
-_DETECTORS: Final[tuple[tuple[str, bool, tuple[str, ...], str], ...]] = (
-    ("artifactory", False, (rf"[\s=:\"^]{_ARTIFACTORY}", rf"\\[nrt]{_ARTIFACTORY}"), ""),
-    (
-        "aws",
-        True,
-        (r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}", r"""(?i:aws)[^\n]{0,80}["'][0-9A-Za-z/+]{40}["'\\]"""),
-        "",
-    ),
-    ("azure_storage_key", False, (r"AccountKey=[A-Za-z0-9+/=]{88}",), ""),
-    ("basic_auth", True, (r"://[^\n:/?#\[\]@]{0,64}:[^\n:/?#\[\]@]{1,64}@",), ""),
-    ("cloudant", True, (*_ASSIGNED, r"(?i:[^\n]cloudant[^\n]com)"), r"(?i)[0-9a-f]{64}|[a-z]{24}"),
-    ("discord", False, (r"[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}",), ""),
-    ("github_token", False, (r"gh[pousr]_[A-Za-z0-9_]{36}",), ""),
-    ("gitlab_token", False, (r"(?:gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-|GR1348941)[A-Za-z0-9_-]{20}",), ""),
-    ("ibm_cloud_iam", True, _ASSIGNED, r"[A-Za-z0-9_-]{44}"),
-    ("ibm_cos_hmac", True, _ASSIGNED, r"(?i)[a-f0-9]{48}"),
-    ("mailchimp", False, (r"[0-9a-z]{32}-us[0-9]",), ""),
-    ("npm", True, (r":_authToken=",), ""),
-    ("openai", False, (r"[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}",), ""),
-    ("pypi_token", False, (rf"pypi-AgEIcHlwaS5vcmc{_PYPI_REST}", rf"pypi-AgENdGVzdC5weXBpLm9yZw{_PYPI_REST}"), ""),
-    ("sendgrid", False, (r"SG\.[a-zA-Z0-9_-]{22}\.[a-zA-Z0-9_-]{43}",), ""),
-    ("slack", False, (r"(?i:xox[abposr]-)[0-9]", r"(?i:hooks\.slack\.com/services/T)"), ""),
-    ("softlayer", True, (*_ASSIGNED, r"(?i:softlayer[^\n]com/soap/v3)"), r"(?i)[a-z0-9]{64}"),
-    ("square_oauth", False, (r"sq0csp-[0-9A-Za-z\\_-]{43}",), ""),
-    ("stripe", False, (r"[rs]k_live_[0-9a-zA-Z]{24}",), ""),
-    ("telegram_token", False, (r"[0-9]{8,10}:[0-9A-Za-z_-]{35}",), ""),
-    ("twilio", False, (r"(?:AC|SK)[a-z0-9]{32}",), ""),
-)
-# Triggers of detectors whose gates begin with counts that would be costly in every line.
-_WHEN: Final = {
-    "discord": (r"[A-Za-z0-9_-]{24}\.[A-Za-z0-9_-]{6}\.",),
-    "telegram_token": (r"[0-9]{8}:[0-9A-Za-z_-]{8}",),
-}
+_ASSIGNED: Final = r"""(?i:key|pw|pwd|pass|password|token)["'\\\]]*[ =:>]+["'\\]*[A-Za-z0-9_-]{24}"""
 # The extent of a value whose first twenty-four characters end at the gate.
 _VALUE_BEFORE: Final = 25
 _VALUE_AFTER: Final = 72
-# A match of these within a word is chance.
-_WHOLE_WORDS: Final = frozenset(("aws", "telegram_token", "twilio"))
-# Matches of these are short or have a name, so the heuristics decide as for rules of ours.
-_DEMANDS: Final = {"basic_auth": Demand.PASSWORD, "cloudant": Demand.KEY, "ibm_cloud_iam": Demand.WEAK}
 _PREFIX: Final = re.compile(rb"[a-zA-Z]{2,12}(?:_[a-z]{3,8}_|[_-])|SG\.")
 _RANDOM_MIN: Final = 20
 _WORDS_SHARE_MAX: Final = 0.5
@@ -84,19 +44,46 @@ _DELIMITERS: Final = b" \t\r\n\v\f\"'=:"
 _REST: Final = re.compile(rb"[A-Za-z0-9_-]*+")
 
 
+class _Detector(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A row of `detectors.toml`: a detector and where it is tried."""
+
+    name: str
+    in_group: bool = False
+    """Group 1 of its expressions is the secret."""
+    is_assigned: bool = False
+    """It finds values that are assigned to one of their names."""
+    gates: tuple[str, ...] = ()
+    hint: str = ""
+    """Every text that it finds contains a match."""
+    when: tuple[str, ...] = ()
+    """The triggers, if the gates begin with counts that would be costly in every line."""
+    is_whole_word: bool = False
+    """A match within a word is chance."""
+    demand: str = ""
+    """Its matches are short or have a name, so the heuristics decide as for rules of ours."""
+
+
+class _Detectors(msgspec.Struct):
+    detector: tuple[_Detector, ...]
+
+
+_TABLE: Final = msgspec.toml.decode(Path(__file__).with_suffix(".toml").read_bytes(), type=_Detectors)
+_DETECTORS: Final = {detector.name: detector for detector in _TABLE.detector}
+
+
 def detector_rules() -> tuple[Rule, ...]:
     """A rule for each regex detector of the installed detect-secrets."""
     return tuple(
         Rule(
-            f"detect-secrets.{name.replace('_', '-')}",
+            f"detect-secrets.{detector.name.replace('_', '-')}",
             "detect-secrets",
-            f"its detector {name}",
-            gates,
-            _extractor(name, hint, in_group=in_group),
+            f"its detector {detector.name}",
+            (_ASSIGNED, *detector.gates) if detector.is_assigned else detector.gates,
+            _extractor(detector),
             "medium",
-            when=_WHEN.get(name, ()),
+            when=detector.when,
         )
-        for name, in_group, gates, hint in _DETECTORS
+        for detector in _DETECTORS.values()
     )
 
 
@@ -150,13 +137,14 @@ def _linear(pattern: re.Pattern[str]) -> re.Pattern[bytes]:
     return re.compile(source.encode(), pattern.flags & ~re.UNICODE)
 
 
-def _extractor(name: str, hint: str, *, in_group: bool) -> Extract:
-    pattern = re.compile(hint.encode())
+def _extractor(detector: _Detector) -> Extract:
+    name = detector.name
+    hint = re.compile(detector.hint.encode()) if detector.hint else None
 
     def extract(line: bytes, to: int) -> Extraction:
-        if hint and pattern.search(line, max(0, to - _VALUE_BEFORE), to + _VALUE_AFTER) is None:
+        if hint is not None and hint.search(line, max(0, to - _VALUE_BEFORE), to + _VALUE_AFTER) is None:
             return (), to
-        spans, seen = _extract_around(line, to, _patterns(name), in_group=in_group)
+        spans, seen = _extract_around(line, to, _patterns(name), in_group=detector.in_group)
         return [span for span in spans if is_credible(name, line, *span)], seen
 
     return extract
@@ -164,11 +152,12 @@ def _extractor(name: str, hint: str, *, in_group: bool) -> Extract:
 
 def is_credible(name: str, line: bytes, start: int, end: int) -> bool:
     """Whether this finding of the detector can be a secret: no placeholder, no DNA, no part of a word."""
-    if name in _WHOLE_WORDS and not starts_word(line, start):
+    detector = _DETECTORS[name]
+    if detector.is_whole_word and not starts_word(line, start):
         return False
     value = line[start:end]
-    if name in _DEMANDS:
-        return is_value(value, _DEMANDS[name])
+    if detector.demand:
+        return is_value(value, Demand[detector.demand.upper()])
     prefix = _PREFIX.match(value)
     text = value[prefix.end() if prefix else 0 :].decode("latin-1")
     if len(text) >= _RANDOM_MIN and name != "twilio" and is_monotonous(text):

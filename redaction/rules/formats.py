@@ -4,19 +4,18 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
 
 from redaction.errors import RuleError
 from redaction.heuristics.values import cut_end, looks_random
 from redaction.prefilter.cache import load, store
-from redaction.rules.checks import CHECKS, PROOFS
+from redaction.rules.checks import CHECKS
 from redaction.rules.named import Member, families
-from redaction.rules.rule import Confidence, Extract, Extraction, Family, Rule, TokenCheck
+from redaction.rules.rule import Extract, Extraction, Family, Rule, RuleRow
 from redaction.rules.shape import CUT_RANDOM, UNBOUNDED, Shape, ShapeError, parsed
 from redaction.rules.token_reader import TokenReader, end_of, length_of, steps_of
 from redaction.text.escapes import starts_word
@@ -27,22 +26,15 @@ _TELLING_PREFIX: Final = 4
 TABLES: Final = "tables"
 
 
-class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Format(RuleRow, frozen=True, kw_only=True):
     """One row of a table; `docs/redaction-rules.md` explains the fields."""
 
-    id: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9.-]{0,47}$")]
-    provider: str
-    name: str
     pattern: str
-    example: str
-    counter: str
     source: str
     near: tuple[str, ...] = ()
     left: str = "word"
     exact: bool | None = None
-    check: str | None = None
     must: bool = False
-    confidence: Confidence = "high"
 
     @property
     def is_exact(self) -> bool:
@@ -85,21 +77,10 @@ def rules_of(rows: Iterable[tuple[Format, Shape]]) -> Iterator[Rule | Family]:
     for row, shape in rows:
         reader = _reader(row, shape)
         gates = (shape.cut or shape.gate,)
-        rule = Rule(
-            row.id,
-            row.provider,
-            row.name,
-            gates,
-            _extract_nothing,
-            row.confidence,
-            row.example,
-            row.counter,
-            check=TokenCheck(CHECKS[row.check], row.check in PROOFS) if row.check is not None else None,
-        )
         if row.near:
-            members.append((Member(rule, row.near, reader, shape), row.near))
+            members.append((Member(row.rule(gates, _extract_nothing), row.near, reader, shape), row.near))
         else:
-            yield replace(rule, extract=_extractor(reader, shape))
+            yield row.rule(gates, _extractor(reader, shape))
     yield from families(members)
 
 

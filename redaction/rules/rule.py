@@ -3,7 +3,11 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Annotated, Final, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from redaction.rules.checks import CHECKS, PROOFS
 
 Confidence: TypeAlias = Literal["high", "medium", "low"]
 # How sure a single finding is; a proof is surer than any pattern.
@@ -68,6 +72,34 @@ class Rule:
         if not self.check.passes(secret):
             return "low"
         return "proven" if self.check.proves else _RAISED[self.confidence]
+
+
+class RuleRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a row of a table says of its rule, whatever table it is."""
+
+    id: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9.-]{0,47}$")]
+    provider: str
+    name: str
+    example: str
+    counter: str
+    confidence: Confidence = "high"
+    check: str | None = None
+
+    def rule(self, gates: tuple[str, ...], extract: Extract, when: tuple[str, ...] = ()) -> Rule:
+        """The rule of this row."""
+        check = TokenCheck(CHECKS[self.check], self.check in PROOFS) if self.check is not None else None
+        return Rule(
+            self.id,
+            self.provider,
+            self.name,
+            gates,
+            extract,
+            self.confidence,
+            self.example,
+            self.counter,
+            when,
+            check=check,
+        )
 
 
 # A span and its rule.

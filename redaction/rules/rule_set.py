@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 from redaction.errors import InvalidJsonError, RuleError
@@ -17,13 +18,15 @@ from redaction.rules.context import (
     pairs,
     products,
 )
+from redaction.rules.context.extractors import extractor
+from redaction.rules.context.table import table_of
 from redaction.rules.detectors import detector_rules, plugin_rules
 from redaction.rules.formats import Format, FormatTable, built_in_pack, checked, read_table, rules_of
-from redaction.rules.rule import Extraction, Family, Rule
+from redaction.rules.rule import Extraction, Family, Rule, with_open_counts
 from redaction.rules.shape import Shape
 from redaction.text.json_strings import paths
 
-_FAMILIES: Final = (addresses, assignments, command_line, credential_files, headers, keys, pairs, products)
+FAMILIES: Final = (addresses, assignments, command_line, credential_files, headers, keys, pairs, products)
 _OPAQUE_FIELD: Final = r'"(?:encryptedContent|reasoningOpaque)"[ \t\r\n]{0,4}:[ \t\r\n]{0,4}"'
 # Strings of JSON have no bare line feed; one marks what is masked already.
 _OPAQUE_VALUE: Final = re.compile(_OPAQUE_FIELD.encode() + rb'((?!\n)[^"\\]*+(?:\\.[^"\\]*+)*+)(?=")', re.DOTALL)
@@ -50,13 +53,20 @@ OPAQUE_RULE: Final = Rule(
 )
 
 
+def rules_of_family(family: ModuleType) -> Iterator[Rule]:
+    """The rules of the table beside this module."""
+    for row in table_of(family.__file__ or "").rule:
+        rule = row.rule(row.gates, extractor(row, family), row.when)
+        yield with_open_counts(rule) if row.open_counts else rule
+
+
 def all_rules(
     rule_files: Sequence[Path], plugins: Sequence[Path], *, drop_opaque: bool, cache_dir: Path | None = None
 ) -> tuple[tuple[Rule | Family, ...], str]:
     """Every rule, and the versions of the tables; raises `RuleError` for a rule that cannot be used."""
     built_in = built_in_pack(cache_dir)
     users = [(path.name, read_table(path)) for path in rule_files]
-    own = [rule for family in _FAMILIES for rule in family.RULES]
+    own = [rule for family in FAMILIES for rule in rules_of_family(family)]
     rows = [*built_in.rows, *_users_rows(users, {rule.id for rule in own}.union(row.id for row, _ in built_in.rows))]
     rules = [*own, *rules_of(rows), *detector_rules(), *plugin_rules(plugins)]
     if drop_opaque:

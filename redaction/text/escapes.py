@@ -5,13 +5,6 @@ Nothing here decodes a line. The constants are parts of the expressions of rules
 
 import re
 
-# A quote of any kind; at depth n it has 2^n - 1 backslashes before it.
-QUOTE = r"""\\{0,15}["'`]"""
-# A quote that strings of data have.
-STRING_QUOTE = r"\\{0,15}[\"']"
-BLANK = r"(?:[ \t]|\\{1,15}t)"
-NEWLINE = r"(?:[\r\n]|\\{1,15}[rn])"
-
 _WORD = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _ESCAPE_BEFORE = re.compile(
     rb"(?:\\[nrtbfav]|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9A-Fa-f]{2}|\[[0-9;?]{0,16}[A-Za-z])\Z"

@@ -2,7 +2,7 @@
 
 import click
 
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext
 from exporter.cli.groups import Group, Root
 from exporter.cli.output.output import Output
 

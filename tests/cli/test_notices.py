@@ -1,6 +1,7 @@
 """What `up`, `run` and long work say while they go on."""
 
 import json
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -86,7 +87,7 @@ LOST = Notice(Level.ERROR, "data lost", session="3f2a")
 
 
 def said(output: Output, level: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
-    with Notices(output, level=level) as notices:
+    with closing(Notices(output, level=level)) as notices:
         notices(STARTED)
         notices(LOST)
     captured = capsys.readouterr()

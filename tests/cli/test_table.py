@@ -1,12 +1,19 @@
 """Tables align, and fit a narrow terminal without losing what matters."""
 
+from operator import itemgetter
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from exporter.cli.output.table import Cell, Column, Palette, TerminalView, pairs, table
 from exporter.cli.output.text import columns
 
-HEADS = (Column("ID"), Column("EVENTS", right=True, spare=1), Column("HOST", spare=2), Column("TITLE", flex=True))
+HEADS = (
+    Column("ID", itemgetter(0)),
+    Column("EVENTS", itemgetter(1), right=True, spare=1),
+    Column("HOST", itemgetter(2), spare=2),
+    Column("TITLE", itemgetter(3), flex=True),
+)
 ROWS = [
     [Cell("3f2ab1c0"), Cell("34"), Cell("laptop"), Cell("Why the tide table fails at night")],
     [Cell("9c0d11e2"), Cell("12,480"), Cell("workstation"), Cell("灯台")],

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -18,10 +18,12 @@ from exporter.cli.output.progress import ProgressBar
 from tests.cli.program import command, environment
 
 LONG_WORK = """
+from contextlib import closing
+
 from exporter.cli.output.output import Output
 from exporter.cli.output.progress import ProgressBar
 
-with ProgressBar(Output(as_json=False, quiet={quiet}, color=True)) as progress:
+with closing(ProgressBar(Output(as_json=False, quiet={quiet}, color=True))) as progress:
     for done in range(0, 11):
         progress.update({{"sessions": 2, "sessions_done": done // 5, "events": done * 10, "bytes": done}})
 """
@@ -89,7 +91,7 @@ def test_quiet_draws_nothing() -> None:
 def test_elsewhere_progress_writes_at_most_a_line_a_second(capsys: pytest.CaptureFixture[str]) -> None:
     clock = iter([0.0, *(tenths / 10 for tenths in range(1, 26))])
 
-    with ProgressBar(Output(as_json=False, quiet=False, color=True), clock=lambda: next(clock)) as progress:
+    with closing(ProgressBar(Output(as_json=False, quiet=False, color=True), clock=lambda: next(clock))) as progress:
         for events in range(25):
             progress.update({"events": events})
 
@@ -101,7 +103,7 @@ def test_elsewhere_progress_writes_at_most_a_line_a_second(capsys: pytest.Captur
 def test_elsewhere_progress_that_does_not_move_is_said_seldom(capsys: pytest.CaptureFixture[str]) -> None:
     clock = iter([0.0, *map(float, range(1, 25))])
 
-    with ProgressBar(Output(as_json=False, quiet=False, color=True), clock=lambda: next(clock)) as progress:
+    with closing(ProgressBar(Output(as_json=False, quiet=False, color=True), clock=lambda: next(clock))) as progress:
         for _ in range(24):
             progress.update({"events": 3})
 

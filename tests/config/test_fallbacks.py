@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from config.errors import ConfigError
-from config.otel import Otel
-from config.settings import MissionControl
+from config.settings import MissionControl, Otel
 from tests.config.loading import Loading
 
 MC = {

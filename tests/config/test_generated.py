@@ -12,9 +12,8 @@ import pytest
 
 from config.example import example
 from config.fields import Field, SettingsTable, Sinks, fields, members
-from config.redaction import Allow
 from config.schema import schema, schema_text
-from config.settings import Settings, Source
+from config.settings import Allow, Settings, Source
 from tests.config.loading import Loading
 from tests.otel.certificates import make_certificates
 
@@ -70,11 +69,11 @@ def test_the_example_explains_every_setting() -> None:
     text = " ".join(line.removeprefix("# ") for line in example().splitlines())
 
     for member in members(Settings).values():
-        known = [member] if isinstance(member, Field) else list(fields(member.struct).values())
-        for field in known:
-            assert field.name in text
-            assert field.meaning in text
-            assert field.meaning.endswith(".")
+        below = [] if isinstance(member, Field) else fields(member.struct).values()
+        for one in (member, *below):
+            assert one.name in text
+            assert one.meaning in text
+            assert one.meaning.endswith(".")
 
 
 def test_no_line_of_the_example_is_too_wide() -> None:

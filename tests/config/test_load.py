@@ -6,8 +6,7 @@ import pytest
 
 from config.errors import ConfigError
 from config.load import load
-from config.redaction import KNOWN_ENV, Allow, Redaction
-from config.settings import Limits
+from config.settings import KNOWN_ENV, Allow, Limits, Redaction
 from tests.config.loading import Loading
 
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from config.errors import ConfigError
 from config.load import Loaded
-from config.otel import Otel
-from config.settings import MissionControl
+from config.settings import MissionControl, Otel
 from config.show import rows
 from config.token import read_headers, read_token
 from config.url import mask_url

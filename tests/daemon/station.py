@@ -11,8 +11,8 @@ from exporter.app import build
 from exporter.core.notice import Level, Notice
 from exporter.daemon.running import Redactors, RunningExporter
 from exporter.errors import Exit
-from exporter.sinks.mission_control import MissionControlSink
 from exporter.sinks.http_transport import HttpTransport
+from exporter.sinks.mission_control import MissionControlSink
 from tests.daemon.peer import Peer
 from tests.daemon.sessions import SessionFile
 from tests.shared import CACHE

@@ -4,8 +4,7 @@ from collections import Counter
 from importlib.resources import files
 from typing import Any, Final
 
-from config.otel import Otel
-from config.settings import Settings
+from config.settings import Otel, Settings
 from exporter.errors import Exit
 from tests.daemon.sessions import SessionFile
 from tests.daemon.station import Exporter, Station

@@ -9,11 +9,9 @@ from typing import Any, Literal
 import pytest
 
 import exporter.daemon.remote_sources as observing_module
-import exporter.sources.ahp.source as ahp_module
 import exporter.sources.rpc.source as rpc_module
 from config.errors import ConfigError
-from config.otel import Otel
-from config.settings import MissionControl, Settings, Source
+from config.settings import MissionControl, Otel, Settings, Source
 from exporter.core.events.redaction import Masked, Redacted
 from exporter.daemon.running import Redactors
 from exporter.errors import Exit
@@ -47,7 +45,7 @@ class Held:
 
 @pytest.fixture(autouse=True)
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahp_module, "PAUSE_SECONDS", (0.01, 0.05))
+    monkeypatch.setattr("exporter.sources.remote.PAUSE_SECONDS", (0.01, 0.05))
     monkeypatch.setattr(rpc_module, "REST_SECONDS", 0.01)
     monkeypatch.setattr(observing_module, "HOUSEKEEPING_SECONDS", 0.05)
 
@@ -387,7 +385,7 @@ async def test_what_a_host_logs_goes_to_the_endpoints_that_may_have_texts(
         return found
 
     monkeypatch.setattr(host, "answer", with_logs)
-    monkeypatch.setattr("exporter.wiring.host_logs.PAUSE_SECONDS", (0.01, 0.01))
+    monkeypatch.setattr("exporter.wiring.telemetry.PAUSE_SECONDS", (0.01, 0.01))
     with Receiver() as receiver:
         receiver.plan(Reply(status=503))
         otel = {"default": Otel(endpoint=receiver.url, signals=("logs",), content=content)}

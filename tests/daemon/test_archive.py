@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from config.archive import Archive
-from config.settings import MissionControl, Settings
+from config.settings import Archive, MissionControl, Settings
 from exporter.core.events.redaction import Masked
 from exporter.daemon.running import Redactors
 from exporter.errors import Exit, UsageError

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from exporter.daemon.control_socket import ControlServer, socket_path
+from exporter.daemon.control_socket import control_socket, socket_path
 
 
 def test_a_request_that_is_under_way_at_the_end_leaves_no_traceback(tmp_path: Path) -> None:
@@ -19,12 +19,10 @@ def test_a_request_that_is_under_way_at_the_end_leaves_no_traceback(tmp_path: Pa
             await asyncio.sleep(60)
             return {}
 
-        server = ControlServer(tmp_path, answer)
-        await server.start()
-        _, writer = await asyncio.open_unix_connection(str(socket_path(tmp_path)))
-        writer.write(b'{"do":"verify"}\n')
-        await under_way.wait()
-        await server.close()
+        async with control_socket(tmp_path, answer):
+            _, writer = await asyncio.open_unix_connection(str(socket_path(tmp_path)))
+            writer.write(b'{"do":"verify"}\n')
+            await under_way.wait()
 
     asyncio.run(daemon())
 

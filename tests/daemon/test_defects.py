@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from config.otel import Otel
+from config.settings import Otel
 from exporter.core.notice import Level
 from exporter.errors import Exit
-from otel.machines.traces import handlers
+from otel.machines.traces import machine
 from tests.daemon.station import Station, until
 from tests.daemon.telemetry import demo_session, logged
 from tests.otel.receiver import Receiver
@@ -31,7 +31,7 @@ def _broken(*_: Any) -> Any:
 async def test_defects_of_every_endpoint_are_told_with_their_place(
     station: Station, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(handlers.HANDLERS, "system.notification", _broken)
+    monkeypatch.setitem(machine.HANDLERS, "system.notification", _broken)
     session = demo_session(station)
     events = session.path.read_bytes().count(b'"type":"system.notification"')
     endpoints = {

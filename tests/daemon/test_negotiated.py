@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from exporter.core.events.redaction import Masked
-from exporter.daemon.reports import Reports
 from exporter.daemon.running import Redactors
+from exporter.daemon.status_report import Reports
 from exporter.errors import Exit
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from config.otel import Otel
+from config.settings import Otel
 from exporter.app import make_redaction
 from exporter.errors import Exit
 from tests.daemon.station import Station, until

@@ -33,7 +33,7 @@ class Listening:
 @pytest.fixture
 async def cli(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Listening]:
     monkeypatch.setattr(rpc_module, "REST_SECONDS", 0.01)
-    monkeypatch.setattr(rpc_module, "PAUSE_SECONDS", (0.01, 0.05))
+    monkeypatch.setattr("exporter.sources.remote.PAUSE_SECONDS", (0.01, 0.05))
     monkeypatch.setattr(session_module, "AGAIN_SECONDS", 0.01)
     monkeypatch.setattr(observing_module, "HOUSEKEEPING_SECONDS", 0.05)
     server = MadeUpServer()

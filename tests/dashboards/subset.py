@@ -12,6 +12,7 @@ from typing import Final
 from otel.model import LogRecord, Span, Status
 from otel.name_types import Attribute, Content
 from otel.names import SERVICE_NAME
+from tests.otel.written import attributes_of
 
 _SERVICE: Final = "github-copilot"
 _LEVEL: Final = Content.METADATA
@@ -91,7 +92,7 @@ def _filter(text: str) -> Callable[[LogRecord], bool]:
     what, meets, value = parts["what"], _SIGNS[parts["sign"]], _value(parts["value"])
 
     def matches(record: LogRecord) -> bool:
-        known = {re.sub(r"\W", "_", name): found for name, found in _sent("", record.attributes).items()}
+        known = {re.sub(r"\W", "_", name): found for name, found in _sent("", attributes_of(record)).items()}
         known["severity_number"] = record.severity
         return what in known and meets(known[what], value)
 

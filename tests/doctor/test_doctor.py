@@ -25,17 +25,15 @@ import pytest
 
 from config.settings import Source
 from exporter.core.delivery.segment import Unsendable
-from exporter.core.events.types import KNOWN
-from exporter.doctor import machine, sessions, sinks, sources, state
-from exporter.doctor.archive import ArchiveProbe
+from exporter.doctor import machine, sinks, sources, state
 from exporter.doctor.check import Check, Probe, attempt, shown_url
 from exporter.doctor.doctor import doctor
 from exporter.doctor.facts import Facts, SourceFacts
-from exporter.doctor.sinks import MissionControlProbe, OtlpProbe
-from exporter.doctor.telemetry import cli_telemetry
+from exporter.doctor.sinks import ArchiveProbe, MissionControlProbe, OtlpProbe, cli_telemetry
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as ReceiverStore
+from exporter.sources.event_types import KNOWN
 from exporter.state.lock import StateLock
 from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine
@@ -198,7 +196,7 @@ def test_sessions_are_counted(facts: Facts) -> None:
     record(facts, event())
     record(facts, event(), session="0d6f0f9c-4f4e-4a51-9d0e-0d7a8a7f0002")
 
-    check = only(sessions.copilot_home(facts, sessions.find(facts.copilot_home)))
+    check = only(sources.copilot_home(facts, sources.find(facts.copilot_home)))
 
     assert (check.verdict, check.detail.split(" in ")[0]) == ("ok", "2 sessions")
 
@@ -216,7 +214,7 @@ def test_sessions_are_counted(facts: Facts) -> None:
 def test_sessions_that_are_not_there_are_told(facts: Facts, spoil: Callable[[Path], object], verdict: str) -> None:
     spoil(facts.copilot_home)
 
-    check = only(sessions.copilot_home(facts, sessions.find(facts.copilot_home)))
+    check = only(sources.copilot_home(facts, sources.find(facts.copilot_home)))
 
     assert check.verdict == verdict
     assert "copilot_home" in check.remedy
@@ -229,7 +227,7 @@ def test_sessions_that_are_not_there_are_told(facts: Facts, spoil: Callable[[Pat
 def test_a_version_of_the_cli_that_we_do_not_know_is_a_note(facts: Facts, version: str, verdict: str) -> None:
     record(facts, event("session.start", copilotVersion=version))
 
-    check = only(sessions.cli_versions(sessions.find(facts.copilot_home)))
+    check = only(sources.cli_versions(sources.find(facts.copilot_home)))
 
     assert check.verdict == verdict
     assert ("unknown" if version == "x" else version) in check.detail
@@ -239,7 +237,7 @@ def test_a_version_of_the_cli_that_we_do_not_know_is_a_note(facts: Facts, versio
 def test_a_session_without_a_version_is_a_note(facts: Facts, line: bytes) -> None:
     record(facts, line)
 
-    assert only(sessions.cli_versions(sessions.find(facts.copilot_home))).detail == "unknown (1 session)"
+    assert only(sources.cli_versions(sources.find(facts.copilot_home))).detail == "unknown (1 session)"
 
 
 def test_event_types_outside_our_list_are_counted(facts: Facts) -> None:
@@ -247,9 +245,9 @@ def test_event_types_outside_our_list_are_counted(facts: Facts) -> None:
     strange = [event("model.new_thing", number) for number in range(1_000, 1_003)]
     path = record(facts, *known)
 
-    before = only(sessions.event_types(facts, sessions.find(facts.copilot_home)))
+    before = only(sources.event_types(facts, sources.find(facts.copilot_home)))
     path.write_bytes(b"".join([*known, *strange, event("Not A name: hunter2", 2_000)]))
-    after = only(sessions.event_types(facts, sessions.find(facts.copilot_home)))
+    after = only(sources.event_types(facts, sources.find(facts.copilot_home)))
 
     assert before.verdict == "ok"
     assert after.verdict == "note"

@@ -36,9 +36,9 @@ METRIC: Final = Trial(
     (
         (
             "otel/instruments.py",
-            "SESSION_DURATION: Final = _histogram(",
+            "SESSION_DURATION: Final = _seconds(",
             'TRIAL: Final = _counter("github.copilot.trial.count", "{session}", (), "sessions in a trial")\n'
-            "SESSION_DURATION: Final = _histogram(",
+            "SESSION_DURATION: Final = _seconds(",
         ),
         (
             "otel/machines/metrics/machine.py",
@@ -54,23 +54,26 @@ RULE: Final = Trial(
     "a redaction rule with context",
     (
         (
-            "redaction/rules/context/products.py",
-            """    Rule(
-        "fernet-key",""",
-            """    Rule(
-        "acme-answer",
-        "Acme",
-        "deploy key, typed in",
-        (r"Acme deploy key: {0,2}[a-z0-9]{32}",),
-        extract_match(32, re.compile(rb"[a-z0-9]{32}(?![0-9A-Za-z])"), Demand.KEY),
-        example="Acme deploy key: <base36:32>",
-        counter="Acme deploy key: <base36:12>",
-    ),
-    Rule(
-        "fernet-key",""",
+            "redaction/rules/context/products.toml",
+            """[[rule]]
+id = "fernet-key\"""",
+            """[[rule]]
+id = "acme-answer"
+provider = "Acme"
+name = "deploy key, typed in"
+gates = ["Acme deploy key: {0,2}[a-z0-9]{32}"]
+extract = "match"
+length = 32
+pattern = "[a-z0-9]{32}(?![0-9A-Za-z])"
+demand = "key"
+example = "Acme deploy key: <base36:32>"
+counter = "Acme deploy key: <base36:12>"
+
+[[rule]]
+id = "fernet-key\"""",
         ),
     ),
-    ("tests/redaction/test_rules.py", "tests/redaction/test_extraction.py"),
+    ("tests/redaction/rules/context/test_table.py", "tests/redaction/rules/context/test_extraction.py"),
 )
 COLUMN: Final = Trial(
     "a column on the sessions page",
@@ -103,12 +106,14 @@ SINK: Final = Trial(
         ("exporter/wiring/sinks/registry.py", "    archive.KIND,\n", "    archive.KIND,\n    copies.KIND,\n"),
         (
             "config/settings.py",
-            "    redaction: Annotated[Redaction,",
-            """    copies: Annotated[
-        dict[str, Archive],
-        Meta(description="Where copies of sessions are kept; for more than one, [copies.NAME] each."),
-    ] = field(default_factory=dict)
-    redaction: Annotated[Redaction,""",
+            "    redaction: Redaction = field(",
+            "    copies: dict[str, Archive] = field(default_factory=dict)\n    redaction: Redaction = field(",
+        ),
+        (
+            "config/settings.py",
+            "    redaction: What is masked besides",
+            "    copies: Where copies of sessions are kept; for more than one, [copies.NAME] each.\n"
+            "    redaction: What is masked besides",
         ),
         ("README.md", "| `[archive]` |", "| `[copies]` | every durable event | files |\n| `[archive]` |"),
         (
@@ -212,9 +217,9 @@ def test_a_half_done_change_fails(copy: Path, trial: Trial, without: str, comman
     [
         (
             RULE,
-            "redaction/rules/context/products.py",
-            'counter="Acme deploy key: <base36:12>"',
-            'counter=""',
+            "redaction/rules/context/products.toml",
+            'counter = "Acme deploy key: <base36:12>"',
+            'counter = ""',
             "counter",
         ),
         (COLUMN, "exporter/missioncontrol/pages/templates/sessions.html", ', "Trial")', ")", "heading_and_a_cell"),

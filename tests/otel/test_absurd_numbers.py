@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from otel import payloads
 from otel.bridge import Bridge, SignalOptions, Tally
 from otel.encode.metrics import metric_bytes
 from otel.encode.records import request_bytes
@@ -20,9 +21,8 @@ from otel.machines import logs
 from otel.machines.metrics import usage
 from otel.machines.metrics.aggregate import Aggregate, MetricStream
 from otel.machines.metrics.measurements import pack, unpack
-from otel.machines.traces.handlers import HANDLERS
+from otel.machines.traces.machine import HANDLERS
 from otel.name_types import Content, Semconv
-from otel.payloads import events, tools
 from otel.projection import TABLE
 
 _TYPES: Final = sorted({*HANDLERS, *TABLE, "made.up"})
@@ -63,7 +63,7 @@ def _numeric(kind: type[msgspec.Struct]) -> Iterator[tuple[str, ...]]:
 
 _PAYLOADS: Final = [
     kind
-    for module in (events, tools, usage, logs)
+    for module in (payloads, usage, logs)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__
 ]

@@ -11,7 +11,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from otel.bridge import SIGNALS, Bridge, Records, SignalOptions, Tally
 from otel.encode.records import request_bytes
 from otel.machines import logs
-from otel.machines.traces import handlers
+from otel.machines.traces import machine
 from otel.name_types import Content
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -79,7 +79,7 @@ def test_an_event_of_an_empty_type_is_one_of_an_unknown_type() -> None:
 
 def test_an_error_in_one_event_costs_what_it_would_have_told(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Bridge(SESSION, SignalOptions()).take(LINES, 1)
-    monkeypatch.setitem(handlers.HANDLERS, "skill.invoked", _broken)
+    monkeypatch.setitem(machine.HANDLERS, "skill.invoked", _broken)
     tally = Tally()
 
     records = Bridge(SESSION, SignalOptions(), tally).take(LINES, 1)
@@ -105,7 +105,7 @@ def test_a_log_record_that_cannot_be_made_is_one_of_the_envelope(monkeypatch: py
 
 
 def test_events_that_are_passed_over_leave_the_same_behind_although_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(handlers.HANDLERS, "skill.invoked", _broken)
+    monkeypatch.setitem(machine.HANDLERS, "skill.invoked", _broken)
     tally = Tally()
     taken, passed = Bridge(SESSION, SignalOptions()), Bridge(SESSION, SignalOptions(), tally)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel.event import nanoseconds, payload, read
-from otel.payloads.events import Notification, Turn, UsageRecord, UserMessage
+from otel.payloads import Notification, Turn, UsageRecord, UserMessage
 
 LINE = (
     b'{"type":"assistant.turn_start","data":{"turnId":"0","more":[1]},"id":"e-1",'

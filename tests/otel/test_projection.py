@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.events.types import KNOWN
+from exporter.sources.event_types import KNOWN
 from otel.projection import DEBUG, ERROR, INFO, TABLE, WARN, is_known, project
 from tests.otel.captures import captures, objects
 

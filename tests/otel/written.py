@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
+from otel import names
 from otel.model import Attributes, Context, Kind, Link, LogRecord, Span, SpanEvent, Status
 from otel.name_types import Attribute, Content, EventName, Semconv
 
@@ -57,6 +58,21 @@ RECORDS: Final = st.builds(
     details=ATTRIBUTES,
     body=st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace")),
 )
+
+
+def attributes_of(record: LogRecord) -> Attributes:
+    """All attributes of a record, in the order in which they are sent."""
+    attributes: Attributes = {
+        names.EVENT_TYPE: record.event_type,
+        names.LOG_EVENT_ID: record.event_id,
+        names.CONVERSATION_ID: record.session,
+        names.SESSION_ID: record.session,
+    }
+    if record.parent_id is not None:
+        attributes[names.EVENT_PARENT_ID] = record.parent_id
+    if record.agent_id is not None:
+        attributes[names.AGENT_INSTANCE_ID] = record.agent_id
+    return attributes | record.details
 
 
 def readable(text: str) -> str:

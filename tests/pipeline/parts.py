@@ -8,14 +8,13 @@ from pathlib import Path
 from exporter.core.delivery.batches import BatchLimits
 from exporter.core.delivery.gate import Gate
 from exporter.core.notice import Notice
-from exporter.pipeline.event_feed import EventFeed
-from exporter.pipeline.feed import Feed
+from exporter.pipeline.feed import EventFeed, Feed
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.pipeline.sink_session import SinkSession
 from exporter.pipeline.sink_state import SinkState
-from exporter.sinks.mission_control import MissionControlSink
 from exporter.sinks.http_transport import HttpTransport
+from exporter.sinks.mission_control import MissionControlSink
 from exporter.sources.files.session_file import OpenFiles
 from exporter.sources.files.session_file import SessionFile as Followed
 from exporter.state.marks import MarkStore
@@ -80,7 +79,7 @@ class Parts:
     @contextmanager
     def locked_store(self) -> Iterator[None]:
         """Let nothing be written to the marks, as on a disk that is full."""
-        self.store.rows("PRAGMA busy_timeout = 0")
+        self.store._run("PRAGMA busy_timeout = 0")
         other = sqlite3.connect(self.marks_path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         try:

@@ -5,7 +5,7 @@ import pytest
 from exporter.core.delivery.segment import Unsendable
 from exporter.core.delivery.verdict import Accepted, Deleted, Later, Unauthorized
 from exporter.core.names import last_error_name
-from exporter.pipeline.progress import LaneProgress
+from exporter.pipeline.sink_state import LaneProgress
 from exporter.sinks.sink import Sent
 from tests.pipeline.parts import Parts
 

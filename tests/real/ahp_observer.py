@@ -6,16 +6,18 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from websockets.asyncio.client import ClientConnection
+
 from exporter.core.agents.registry import AgentRegistry, EventOwner
 from exporter.core.events.envelope import Envelope, decode
-from exporter.sources.ahp.address import Address
-from exporter.sources.ahp.connection import Socket, open_socket
+from exporter.sources.ahp.connection import Address, open_socket
 from exporter.sources.ahp.marks import AhpMarks
-from exporter.sources.ahp.source import AhpSource, AhpStatus
+from exporter.sources.ahp.source import AhpSource
 from exporter.sources.journals import Journals
 from exporter.sources.remote import Callbacks, SourceEvent, Want
 from tests.real.cli import wait_until
@@ -36,7 +38,7 @@ class AhpObserver:
         self.telemetry: list[tuple[str, bytes]] = []
         self._connect = connect
         self._is_paused = False
-        self._sockets: list[Socket] = []
+        self._connections: list[ClientConnection] = []
         self._agents = AgentRegistry()
         self._journals = Journals(root, JOURNAL_BYTES_MAX)
         callbacks = Callbacks(
@@ -54,17 +56,12 @@ class AhpObserver:
             address,
             callbacks,
             marks,
-            client=marks.client(),
             on_telemetry=lambda method, frame: self.telemetry.append((method, frame)),
             connect=self._open,
             pause_seconds=(0.1, 0.5),
         )
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
-
-    @property
-    def status(self) -> AhpStatus:
-        return self.source.status
 
     def events(self, session: str) -> list[dict[str, Any]]:
         """What the journal of a session holds."""
@@ -78,7 +75,7 @@ class AhpObserver:
         return sum(not event.get("agentId") for event in ends)
 
     def wait_state(self, word: str) -> None:
-        wait_until(lambda: word in self.status.state, f"the state {word!r}", FOLLOW_SECONDS_MAX)
+        wait_until(lambda: word in self.source.state, f"the state {word!r}", FOLLOW_SECONDS_MAX)
 
     def wait_turns(self, session: str, count: int) -> None:
         wait_until(lambda: self.turns(session) >= count, f"{count} turns", FOLLOW_SECONDS_MAX)
@@ -93,7 +90,7 @@ class AhpObserver:
         """Cut the connection, and make no other until `resume`."""
         self._is_paused = True
         self.drop()
-        wait_until(lambda: "no connection" in self.status.state, "the connection to be cut", FOLLOW_SECONDS_MAX)
+        wait_until(lambda: "no connection" in self.source.state, "the connection to be cut", FOLLOW_SECONDS_MAX)
 
     def resume(self) -> None:
         """Let it connect again."""
@@ -101,7 +98,7 @@ class AhpObserver:
 
     def drop(self) -> None:
         """Cut the connection, as a network does."""
-        transport = self._sockets[-1]._connection.transport
+        transport = self._connections[-1].transport
         self._loop.call_soon_threadsafe(transport.abort)
 
     def __enter__(self) -> AhpObserver:
@@ -113,12 +110,13 @@ class AhpObserver:
         self._thread.join(10)
         self._journals.close()
 
-    async def _open(self, address: Address) -> Socket:
+    @asynccontextmanager
+    async def _open(self, address: Address) -> AsyncIterator[ClientConnection]:
         if self._is_paused:
             raise ConnectionError
-        made = await open_socket(address, sock=self._connect())
-        self._sockets.append(made)
-        return made
+        async with open_socket(address, sock=self._connect()) as connection:
+            self._connections.append(connection)
+            yield connection
 
     async def _take(self, session: str, events: Sequence[SourceEvent]) -> bool:
         self._agents.add(session)

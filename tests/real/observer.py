@@ -15,7 +15,7 @@ from exporter.core.events.envelope import Envelope, decode
 from exporter.sources.journals import Journals
 from exporter.sources.remote import Callbacks, SourceEvent, Want
 from exporter.sources.rpc.session import State
-from exporter.sources.rpc.source import RpcSource, RpcStatus
+from exporter.sources.rpc.source import RpcSource
 from tests.real.cli import wait_until
 
 FOLLOW_SECONDS_MAX = 30
@@ -53,10 +53,6 @@ class Observer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    @property
-    def status(self) -> RpcStatus:
-        return self.source.status
-
     def lines(self, session_id: str) -> list[dict[str, Any]]:
         """What the journal of a session holds."""
         path = self.root / session_id / "events.jsonl"
@@ -67,10 +63,10 @@ class Observer:
         return [event["id"] for event in self.lines(session_id)]
 
     def wait_live(self, session_id: str) -> None:
-        wait_until(lambda: self.status.sessions.get(session_id) is State.LIVE, "a live session", FOLLOW_SECONDS_MAX)
+        wait_until(lambda: self.source.sessions.get(session_id) is State.LIVE, "a live session", FOLLOW_SECONDS_MAX)
 
     def wait_state(self, word: str) -> None:
-        wait_until(lambda: word in self.status.state, f"the state {word!r}", FOLLOW_SECONDS_MAX)
+        wait_until(lambda: word in self.source.state, f"the state {word!r}", FOLLOW_SECONDS_MAX)
 
     def wait_for(self, session_id: str, ids: Callable[[], Sequence[str]]) -> None:
         """Wait until a journal holds all of these."""

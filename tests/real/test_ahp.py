@@ -108,7 +108,7 @@ def test_a_session_that_is_watched_is_as_in_copilots_own_log(version: str, host_
         said = [e["data"]["content"] for e in events if e["type"] == "assistant.message" and e.get("agentId")]
         assert said == ["The agent has spoken."]
         assert "assistant.message_delta" in {event["type"] for event in observer.ephemeral}
-        assert observer.status.invalid_frames == 0
+        assert observer.source.host.invalid_frames == 0
         assert bool(observer.telemetry) == (version == CHAT)
         for method, frame in observer.telemetry:
             assert method == "otlp/exportLogs"
@@ -145,7 +145,7 @@ def test_the_connection_is_cut_again_and_again(version: str, host_of: MakeHost, 
         events = observer.events(session)
 
         assert_is_the_log(events, log_of(host, events))
-        assert observer.status.connections >= 3
+        assert observer.source.connections >= 3
 
 
 @BOTH
@@ -196,7 +196,7 @@ def test_the_host_is_restarted(version: str, cage: Cage, host_of: MakeHost, tmp_
 
         assert events[: len(before)] == before
         assert_is_the_log(events, log_of(host, events))
-        assert observer.status.restarts >= 1
+        assert observer.source.host.restarts >= 1
 
 
 def test_a_session_that_has_a_file_gives_passing_events_only(host_of: MakeHost, tmp_path: Path) -> None:
@@ -207,7 +207,11 @@ def test_a_session_that_has_a_file_gives_passing_events_only(host_of: MakeHost, 
         sessions = frozenset(path.name for path in (host.home / ".copilot/session-state").iterdir())
         with AhpObserver(tmp_path, host.url, host.connect, elsewhere=sessions) as observer:
             observer.wait_state("following")
-            wait_until(lambda: bool(sessions & set(observer.status.sessions)), "the CLI's own name", 20)
+            wait_until(
+                lambda: any(one.name in sessions for one in observer.source.host.subscriptions.sessions),
+                "the CLI's own name",
+                20,
+            )
             driver.turn("bash")
             wait_until(lambda: any(e["type"] == "session.idle" for e in observer.ephemeral), "a passing event", 20)
 
@@ -223,13 +227,14 @@ def test_the_clis_own_host_is_followed_up_to_its_refusal(make_copilot: MakeCopil
         server.call("host.publishSession", hostId=name, sessionId=session)
         url = f"ws://127.0.0.1:{port}/?tkn=made-up"
         with AhpObserver(tmp_path / "right", url, lambda: cage.connect(port)) as observer:
-            wait_until(lambda: bool(observer.status.problems), "a refusal", 20)
-            status, events = observer.status, observer.events(session)
+            wait_until(lambda: bool(observer.source.host.subscriptions.problems), "a refusal", 20)
+            seen, events = observer.source.host, observer.events(session)
         with AhpObserver(tmp_path / "wrong", url + "-not", lambda: cage.connect(port)) as observer:
             observer.wait_state("refused the token (HTTP 401)")
 
-    assert (status.version, status.dialect, events) == ("1.0.0", "1.x", [])
-    assert "rpc://" in status.problems[session]
+    assert seen.dialect is not None
+    assert (seen.version, seen.dialect.name, events) == ("1.0.0", "1.x", [])
+    assert "rpc://" in seen.subscriptions.problems[session]
 
 
 @BOTH
@@ -238,4 +243,4 @@ def test_a_wrong_token_is_told_and_not_shown(version: str, host_of: MakeHost, tm
     with AhpObserver(tmp_path, host.url + "-not", host.connect) as observer:
         observer.wait_state("refused the token (HTTP 403)")
 
-        assert "token-of-the-host" not in repr(observer.status)
+        assert "token-of-the-host" not in repr(vars(observer.source))

@@ -61,7 +61,7 @@ def test_the_journal_is_the_file_and_ephemeral_events_are_seen_live(
 ) -> None:
     with Server(make_copilot(install.NEW, "rpc")) as server:
         with Observer(tmp_path / "journals", connecting(server), push=push) as observer:
-            wait_until(lambda: observer.status.is_connected, "a connection", 20)
+            wait_until(lambda: observer.source.is_connected, "a connection", 20)
             session_id = server.create()
             for scenario in ("hello", "bash", "sub_nest", "sub_two", "sub_fail", "odd", "reason", "secrets", "hello"):
                 server.turn(session_id, scenario)
@@ -69,11 +69,11 @@ def test_the_journal_is_the_file_and_ephemeral_events_are_seen_live(
             assert_is_the_file(observer, server, session_id)
             if not push:
                 server.close(session_id)
-                wait_until(lambda: observer.status.sessions[session_id] is State.COLD, "the end", 20)
+                wait_until(lambda: observer.source.sessions[session_id] is State.COLD, "the end", 20)
                 assert_is_the_file(observer, server, session_id)
             types = {event["type"] for event in observer.ephemeral}
             ids = [event["id"] for event in observer.ephemeral]
-            status = observer.status
+            source = observer.source
         if push:  # a session that we are attached to ends after we have left
             server.close(session_id)
 
@@ -81,8 +81,8 @@ def test_the_journal_is_the_file_and_ephemeral_events_are_seen_live(
     assert {"assistant.message_delta", "assistant.idle", "session.idle"} <= types
     assert len(ids) == len(set(ids))
     assert all(event.get("ephemeral") for event in observer.ephemeral)
-    assert (status.protocol, status.version, status.server_requests) == (3, install.NEW, 0)
-    assert status.counts.durable == len(observer.lines(session_id))
+    assert (source.protocol, source.version, source.server_requests) == (3, install.NEW, 0)
+    assert source.counts.durable == len(observer.lines(session_id))
     assert {place.root for place in observer.places} == {session_id}
     assert {len(place.path) for place in observer.places} == {0, 1, 2}
     assert EventOwner(session_id) in observer.places
@@ -93,10 +93,10 @@ def test_a_cli_that_is_too_old_is_said_to_be(make_copilot: MakeCopilot, tmp_path
         Server(make_copilot(install.OLD, "rpc-old")) as server,
         Observer(tmp_path / "journals", connecting(server)) as observer,
     ):
-        wait_until(lambda: observer.status.is_connected, "a connection", 20)
+        wait_until(lambda: observer.source.is_connected, "a connection", 20)
         session_id = server.create()
         server.turn(session_id, "hello")
-        wait_until(lambda: observer.status.sessions.get(session_id) is State.TOO_OLD, "what it says", 20)
+        wait_until(lambda: observer.source.sessions.get(session_id) is State.TOO_OLD, "what it says", 20)
 
 
 @pytest.mark.parametrize("push", [False, True], ids=["polled", "pushed"])
@@ -106,7 +106,7 @@ def test_the_owner_still_decides(push: bool, make_copilot: MakeCopilot, tmp_path
         Server(make_copilot(install.NEW, "rpc-owner")) as server,
         Observer(tmp_path / "journals", connecting(server), push=push) as observer,
     ):
-        wait_until(lambda: observer.status.is_connected, "a connection", 20)
+        wait_until(lambda: observer.source.is_connected, "a connection", 20)
         session_id = str(server.call("session.create", **server._session_options())["sessionId"])
         observer.wait_live(session_id)
         server.send(session_id, "edit")
@@ -127,7 +127,7 @@ def test_the_owner_still_decides(push: bool, make_copilot: MakeCopilot, tmp_path
             )
         wait_until(lambda: bool(asked("session.idle")), "the turn to end", 30)
 
-        assert observer.status.server_requests == 0
+        assert observer.source.server_requests == 0
         done = [event for event in observer.lines(session_id) if event["type"] == "tool.execution_complete"]
         assert [event["data"]["success"] for event in done] == [True, True]
         assert "session.resume" not in [event["type"] for event in recorded(server, session_id)]
@@ -147,7 +147,7 @@ def test_it_goes_on_where_it_was_after_being_away(make_copilot: MakeCopilot, tmp
 
                 assert live == 0  # what passed while nobody looked is not told as if it happened now
                 assert observer.ephemeral
-                assert observer.status.counts.expired == 0
+                assert observer.source.counts.expired == 0
 
 
 def test_a_server_that_is_killed_and_started_again(make_copilot: MakeCopilot, tmp_path: Path) -> None:
@@ -164,8 +164,8 @@ def test_a_server_that_is_killed_and_started_again(make_copilot: MakeCopilot, tm
         observer.wait_state("cannot be reached")
         with Server(copilot) as server:
             ports.append(server._port())
-            wait_until(lambda: observer.status.is_connected, "a connection", 20)
-            wait_until(lambda: observer.status.sessions.get(session_id) is State.COLD, "the cold session", 20)
+            wait_until(lambda: observer.source.is_connected, "a connection", 20)
+            wait_until(lambda: observer.source.sessions.get(session_id) is State.COLD, "the cold session", 20)
             assert_is_the_file(observer, server, session_id)
             assert server.call("session.list")["sessions"][0]["sessionId"] == session_id
             with pytest.raises(Exception, match="not found"):  # we did not load it
@@ -190,7 +190,7 @@ def test_a_cursor_that_expires(make_copilot: MakeCopilot, tmp_path: Path) -> Non
         before = observer.ids(session_id)
         messages = [e["id"] for e in recorded(server, session_id) if e["type"] == "user.message"]
         server.rewind(session_id, messages[-1])
-        wait_until(lambda: observer.status.counts.expired > 0, "the cursor to expire", 20)
+        wait_until(lambda: observer.source.counts.expired > 0, "the cursor to expire", 20)
         server.turn(session_id, "sub_sync")
         observer.wait_for(session_id, lambda: shared(server, session_id))
         after = observer.ids(session_id)
@@ -209,7 +209,7 @@ def test_history_in_pages(make_copilot: MakeCopilot, tmp_path: Path) -> None:
         for name in ("loaded", "cold"):
             with Observer(tmp_path / name, connecting(server)) as observer:
                 wanted = State.LIVE if name == "loaded" else State.COLD
-                wait_until(lambda: observer.status.sessions.get(session_id) is wanted, name, 60)  # noqa: B023
+                wait_until(lambda: observer.source.sessions.get(session_id) is wanted, name, 60)  # noqa: B023
                 assert_is_the_file(observer, server, session_id)
                 if name == "cold":
                     assert observer.ids(session_id) == [event["id"] for event in recorded(server, session_id)]
@@ -228,7 +228,7 @@ def test_a_full_journal_stops_reading_and_loses_nothing(make_copilot: MakeCopilo
         observer.wait_live(session_id)
         observer.full = True
         server.turn(session_id, "bash")
-        wait_until(lambda: observer.status.sessions[session_id] is State.FULL, "a full journal", 20)
+        wait_until(lambda: observer.source.sessions[session_id] is State.FULL, "a full journal", 20)
         before = observer.ids(session_id)
         server.turn(session_id, "hello")
         assert observer.ids(session_id) == before

@@ -3,8 +3,8 @@
 import pytest
 
 from redaction.engine import Engine
-from tests.redaction import heldout_report
-from tests.redaction.heldout_report import Extras, Recall
+from tests.redaction.heldout import report
+from tests.redaction.heldout.report import Extras, Recall
 from tests.shared import CACHE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -13,22 +13,22 @@ SEED, PER_KIND, MEGABYTES = 20_261_118, 6, 4.0
 
 @pytest.fixture(scope="module")
 def engine() -> Engine:
-    return Engine(key=heldout_report.KEY, cache_dir=CACHE)
+    return Engine(key=report.KEY, cache_dir=CACHE)
 
 
 @pytest.fixture(scope="module")
 def recall(engine: Engine) -> Recall:
-    return heldout_report.measure_recall(engine, SEED, PER_KIND)
+    return report.measure_recall(engine, SEED, PER_KIND)
 
 
 @pytest.fixture(scope="module")
 def sessions(engine: Engine) -> Extras:
-    return heldout_report.measure_extras(engine, heldout_report.clean_sessions(SEED, MEGABYTES))
+    return report.measure_extras(engine, report.clean_sessions(SEED, MEGABYTES))
 
 
 @pytest.fixture(scope="module")
 def source(engine: Engine) -> Extras:
-    return heldout_report.measure_extras(engine, heldout_report.source_code(SEED, MEGABYTES))
+    return report.measure_extras(engine, report.source_code(SEED, MEGABYTES))
 
 
 def test_98_of_100_held_out_secrets_are_removed(recall: Recall) -> None:
@@ -51,7 +51,7 @@ def test_ordinary_sessions_have_at_most_three_extra_findings_in_ten_megabytes(se
 
 
 def test_source_that_handles_secrets_has_few_extra_findings(source: Extras) -> None:
-    # Whatever is installed here is read, sample keys of documentation included: `heldout_report` says what they are,
+    # Whatever is installed here is read, sample keys of documentation included: `heldout.report` says what they are,
     # and docs/decisions/redaction-quality.md what was measured.
     assert source.per_megabyte <= 5, source.found
     assert source.wrongs == {}

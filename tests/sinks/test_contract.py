@@ -12,9 +12,7 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
-from config.archive import Archive
-from config.otel import Otel
-from config.settings import MissionControl
+from config.settings import Archive, MissionControl, Otel
 from exporter.core.delivery.verdict import Accepted
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http

@@ -15,9 +15,8 @@ import pytest
 from config.settings import Settings
 from exporter.core.events.redaction import Masked
 from exporter.errors import SettingsError
-from exporter.wiring import known_values
 from exporter.wiring import redactor as module
-from exporter.wiring.redactor import make_redaction, make_redaction_without_key, make_redactor
+from exporter.wiring.redactor import make_redaction, make_redactor
 from redaction import engine
 from redaction.allowlist import Allowed
 from redaction.engine import CLEAN, Refused
@@ -44,7 +43,7 @@ def said(text: str, kind: str = "user.message") -> bytes:
 
 
 def masked_by(settings: Settings, text: str) -> str:
-    outcome = make_redaction_without_key(settings).event(said(text))
+    outcome = make_redaction(settings, with_key=False).event(said(text))
     return outcome.line.decode() if isinstance(outcome, Masked) else text
 
 
@@ -73,8 +72,8 @@ def test_a_token_that_has_changed_is_known_soon(
     before, after = plain_secret(), plain_secret()
     file = own_home / "config" / "exporter" / "mc.token"
     file.write_text(before)
-    redact = make_redaction_without_key(
-        configure('[mission_control]\nurl = "https://a"\ntoken_file = "mc.token"')
+    redact = make_redaction(
+        configure('[mission_control]\nurl = "https://a"\ntoken_file = "mc.token"'), with_key=False
     ).event
     unknown = redact(said(after))
     file.write_text(after)
@@ -90,7 +89,7 @@ def test_a_token_that_has_changed_is_known_soon(
 def test_values_of_a_cli_process_are_known_before_its_first_event(configure: Configure, own_home: Path) -> None:
     secret = plain_secret()
     settings = configure("[redaction]\nknown_env_of_cli = true")
-    redact = make_redaction_without_key(settings).event
+    redact = make_redaction(settings, with_key=False).event
     session = own_home / ".copilot" / "session-state" / "one"
     session.mkdir(parents=True)
     environment = {"PATH": os.environ["PATH"], "THEIR_TOKEN": secret, "HARMLESS": "their-own-words-here"}
@@ -113,7 +112,7 @@ def test_values_of_a_cli_process_are_known_before_its_first_event(configure: Con
 def test_without_the_setting_nobody_elses_environment_is_read(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_values, "environment_of", lambda _: pytest.fail("read"))
+    monkeypatch.setattr(module, "environment_of", lambda _: pytest.fail("read"))
 
     make_redactor(configure(), None).redact(said("", "session.start"), 1000.0)
 
@@ -248,7 +247,7 @@ def test_places_of_secrets_are_worked_out_for_nobody_who_delivers(
 ) -> None:
     monkeypatch.setattr(engine, "_findings", lambda *_: pytest.fail("worked out"))
 
-    outcome = make_redaction_without_key(configure()).event(said(TOKEN))
+    outcome = make_redaction(configure(), with_key=False).event(said(TOKEN))
 
     assert isinstance(outcome, Masked)
     assert len(outcome.rules) == 1
@@ -277,15 +276,15 @@ def test_a_baseline_of_the_settings_is_used(configure: Configure, own_home: Path
     file.write_text(json.dumps({"version": "1.5.0", "results": {"a": [found]}}))
     settings = configure('[redaction]\nbaselines = ["b.json"]')
 
-    assert make_redaction_without_key(settings).event(said(TOKEN)) == said(TOKEN)
+    assert make_redaction(settings, with_key=False).event(said(TOKEN)) == said(TOKEN)
     file.write_text("{}")
     with pytest.raises(SettingsError, match=r"b\.json: is no baseline"):
-        make_redaction_without_key(settings)
+        make_redaction(settings, with_key=False)
 
 
 def test_compiled_rules_are_kept_for_this_user_alone(configure: Configure) -> None:
     settings = configure()
-    make_redaction_without_key(settings)
+    make_redaction(settings, with_key=False)
     assert not Path(settings.cache_dir).exists(), "there is no key yet"
     Path(settings.state_dir).mkdir(parents=True)
     make_redaction(settings)

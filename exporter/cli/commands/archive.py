@@ -1,33 +1,25 @@
 """`exporter archive`: sessions kept as files."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from exporter.cli.command import argument, command, option
-from exporter.cli.context import CommandContext
-from exporter.cli.output.progress import ProgressBar
+from exporter.cli.command import CommandContext, argument, command, option
 from exporter.cli.output.text import count, plain
 
 
-@command(
-    examples={
-        "exporter archive forget 3f2a77c1-1d1c-4a51-9d0e-0d7a8a7f0001": "in every archive",
-        "exporter archive forget 3f2a77c1-1d1c-4a51-9d0e-0d7a8a7f0001 --sink archive.nas": "in one archive",
-    }
-)
+@command()
 @argument("session", metavar="SESSION", help="whole id of the session")
 @option("--sink", multiple=True, metavar="NAME", help="only in this archive; may be repeated")
 def forget(context: CommandContext, session: str, sink: tuple[str, ...]) -> int:
     """Deletes a session in the archives: its objects and its manifest.
 
     The session is not archived again unless you ask for it with `exporter backfill --session ID --from-start`.
-    """
-    settings = context.load().settings
-    from exporter import app
 
-    with ProgressBar(context.out) as progress:
-        answer = asyncio.run(app.forget_archived(settings, session, list(sink) or None, progress.update))
+    Examples:
+    exporter archive forget 3f2a77c1-1d1c-4a51-9d0e-0d7a8a7f0001  # in every archive
+    exporter archive forget 3f2a77c1-1d1c-4a51-9d0e-0d7a8a7f0001 --sink archive.nas  # in one archive
+    """
+    answer = context.ask({"do": "archive_forget", "session": session, "sinks": list(sink) or None})
     return context.report(answer, lambda _: forgotten_text(answer))
 
 

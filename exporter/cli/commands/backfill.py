@@ -4,33 +4,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from exporter.cli.command import command, exactly_one, option, session_options
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command, exactly_one, option, session_options
 from exporter.cli.output.table import Cell, Column, TerminalView, Tone, table
 from exporter.cli.output.text import count, number, plain, size, words
 from exporter.cli.session_ids import shown_ids, whole_ids
 from exporter.cli.values import When
 
-_COLUMNS: Final = (
-    Column("SESSION"),
-    Column("SINK"),
-    Column("EVENTS", right=True),
-    Column("SIZE", right=True),
-    Column("REDACTED", right=True),
-    Column("STATE", flex=True),
-)
 _TONES: Final[dict[str, Tone]] = {"delivered": "good", "refused": "bad", "waiting": "warn"}
 
 
-@command(
-    usage="(--session ID | --since WHEN | --all) [OPTIONS]",
-    examples={
-        "exporter backfill --since 7d": "sessions of the last week",
-        "exporter backfill --session 3f2a --dry-run": "what would be delivered and redacted",
-        "exporter backfill --all --sink mission_control": "all sessions, to one sink",
-        "exporter backfill --since 30d --sink otel": "traces, metrics and logs of the last month",
-    },
-)
+@command(usage="(--session ID | --since WHEN | --all) [OPTIONS]")
 @session_options
 @option("--since", type=When(), metavar="WHEN", help="sessions active since then: 7d, 36h, yesterday or an ISO time")
 @option("--all", "all_", is_flag=True, help="all sessions on this machine")
@@ -50,6 +33,12 @@ def backfill(
 
     If a daemon runs, the daemon does the work. Exits with 6 if a sink does not answer for give_up_seconds (60), and
     with 5 if a sink refuses.
+
+    Examples:
+    exporter backfill --since 7d  # sessions of the last week
+    exporter backfill --session 3f2a --dry-run  # what would be delivered and redacted
+    exporter backfill --all --sink mission_control  # all sessions, to one sink
+    exporter backfill --since 30d --sink otel  # traces, metrics and logs of the last month
     """
     exactly_one(session=session, since=since, all=all_)
     answer = context.ask(
@@ -73,17 +62,14 @@ def backfill_text(sessions: Sequence[Mapping[str, Any]], view: TerminalView, *, 
     if not sessions:
         return "No sessions to deliver."
     names = shown_ids(sessions, view)
-    rows = [
-        (
-            names[row["session"]],
-            row["sink"],
-            number(row["events"]),
-            size(row["bytes"]),
-            "" if row.get("masked") is None else number(row["masked"]),
-            _state(row),
-        )
-        for row in sessions
-    ]
+    columns = (
+        Column("SESSION", lambda row: names[row["session"]]),
+        Column("SINK", "sink"),
+        Column("EVENTS", lambda row: number(row["events"]), right=True),
+        Column("SIZE", lambda row: size(row["bytes"]), right=True),
+        Column("REDACTED", lambda row: "" if row.get("masked") is None else number(row["masked"]), right=True),
+        Column("STATE", _state, flex=True),
+    )
     by_session: dict[str, list[Mapping[str, Any]]] = {}
     for row in sessions:
         by_session.setdefault(row["session"], []).append(row)
@@ -94,7 +80,7 @@ def backfill_text(sessions: Sequence[Mapping[str, Any]], view: TerminalView, *, 
     )
     verb = "would be delivered" if dry_run else "delivered"
     total = f"{count(events, 'event')} ({size(bytes_)}) {verb}, {count(masked, 'secret')} redacted."
-    return f"{table(_COLUMNS, rows, view)}\n\n{total}"
+    return f"{table(columns, sessions, view)}\n\n{total}"
 
 
 def _state(row: Mapping[str, Any]) -> Cell:

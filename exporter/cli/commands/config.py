@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from exporter.cli.command import argument, command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, argument, command, option
 from exporter.cli.output.table import Cell, Column, TerminalView, table
 from exporter.cli.output.text import count, plain
 from exporter.cli.values import FILE
@@ -12,15 +11,15 @@ if TYPE_CHECKING:
     from config.show import SettingRow
 
 
-@command(
-    examples={
-        "exporter config show": "the effective settings",
-        "exporter config show --origin": "and their origin: file and line, variable or flag",
-    }
-)
+@command()
 @option("--origin", is_flag=True, help="also show the origin of each setting")
 def show(context: CommandContext, origin: bool) -> int:
-    """Shows the effective settings. Secrets are redacted."""
+    """Shows the effective settings. Secrets are redacted.
+
+    Examples:
+    exporter config show  # the effective settings
+    exporter config show --origin  # and their origin: file and line, variable or flag
+    """
     from config.show import rows
 
     loaded = context.load()
@@ -45,27 +44,23 @@ def _value(row: "SettingRow") -> object:
 
 def settings_text(rows: "list[SettingRow]", view: TerminalView, *, with_origin: bool) -> str:
     """A line per setting, what is not at its default standing out."""
-    heads = (Column("SETTING"), Column("VALUE", flex=True), Column("FROM" if with_origin else ""))
-    cells = [
-        (
-            Cell(row.path, "" if row.origin == "default" else "strong"),
-            row.value,
-            Cell(row.origin if with_origin else "", "dim" if row.origin == "default" else "good"),
-        )
-        for row in rows
-    ]
-    return table(heads, cells, view)
+    heads = (
+        Column("SETTING", lambda row: Cell(row.path, "" if row.origin == "default" else "strong")),
+        Column("VALUE", lambda row: row.value, flex=True),
+        Column("FROM", lambda row: Cell(row.origin, "dim" if row.origin == "default" else "good")),
+    )
+    return table(heads if with_origin else heads[:2], rows, view)
 
 
-@command(
-    examples={
-        "exporter config check": "the file in use",
-        "exporter config check ./exporter.toml": "another file, before it is installed",
-    }
-)
+@command()
 @argument("file", type=FILE, required=False, metavar="[FILE]", help="file to validate (default: the one in use)")
 def check(context: CommandContext, file: str | None) -> int:
-    """Validates a configuration file together with the environment. Exits with 3 if a setting is invalid."""
+    """Validates a configuration file together with the environment. Exits with 3 if a setting is invalid.
+
+    Examples:
+    exporter config check  # the file in use
+    exporter config check ./exporter.toml  # another file, before it is installed
+    """
     loaded = context.load(file=file)
     document = {
         "file": str(loaded.file) if loaded.file else None,
@@ -81,18 +76,26 @@ def check(context: CommandContext, file: str | None) -> int:
     return context.report(document, lambda _: "\n".join([f"{plain(where)}{total}.", *notes]))
 
 
-@command(examples={"exporter config example > exporter.toml": "a file to start from"})
+@command()
 def example(context: CommandContext) -> int:
-    """Prints an annotated configuration file with every setting at its default."""
+    """Prints an annotated configuration file with every setting at its default.
+
+    Examples:
+    exporter config example > exporter.toml  # a file to start from
+    """
     from config.example import example
 
     context.out.write(example())
     return 0
 
 
-@command(examples={"exporter config schema > exporter.schema.json": "for an editor that completes settings"})
+@command()
 def schema(context: CommandContext) -> int:
-    """Prints the JSON Schema of the configuration file, for editors and validators."""
+    """Prints the JSON Schema of the configuration file, for editors and validators.
+
+    Examples:
+    exporter config schema > exporter.schema.json  # for an editor that completes settings
+    """
     from config.schema import schema_text
 
     context.out.write(schema_text())

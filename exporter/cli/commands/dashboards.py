@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from exporter.cli.command import argument, command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, argument, command, option
 from exporter.cli.output.text import count, plain
 from exporter.cli.values import DIRECTORY
 from exporter.errors import UsageError
@@ -12,18 +11,17 @@ from exporter.errors import UsageError
 _SHIPPED: Final = Path(__file__).parents[2] / "grafana"
 
 
-@command(
-    examples={
-        "exporter dashboards export ./grafana": "write all files",
-        "exporter dashboards export --force /etc/grafana/session-exporter": "update existing files",
-    }
-)
+@command()
 @argument("target", type=DIRECTORY, metavar="DIR", help="target directory; created if missing")
 @option("--force", is_flag=True, help="overwrite existing files that differ")
 def export(context: CommandContext, target: str, force: bool) -> int:
     """Writes Grafana dashboards (JSON, to import or to provision), Prometheus alert rules, and provisioning files.
 
     Existing files that differ are overwritten only with --force.
+
+    Examples:
+    exporter dashboards export ./grafana  # write all files
+    exporter dashboards export --force /etc/grafana/session-exporter  # update existing files
     """
     directory = Path(target)
     paths = sorted(path for path in _SHIPPED.rglob("*") if path.is_file())

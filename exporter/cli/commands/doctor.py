@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from config.errors import ConfigError
-from exporter.cli.command import command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command, option
 from exporter.cli.output.table import TerminalView, Tone
 from exporter.cli.output.text import columns, count, listing, plain
 from exporter.cli.values import FILE
@@ -22,12 +21,7 @@ _MARKS: Final[dict[str, tuple[str, Tone]]] = {
 _MARK_WIDTH: Final = 9
 
 
-@command(
-    examples={
-        "exporter doctor": "all checks",
-        "exporter doctor --bundle report.zip": "and write a report for a support request",
-    }
-)
+@command()
 @option(
     "--bundle",
     type=FILE,
@@ -39,6 +33,10 @@ def doctor(context: CommandContext, bundle: str | None, schema: bool) -> int:
     """Checks paths, permissions, versions, configuration, sinks, marks, clock and file watching.
 
     Suggests a remedy for each problem. Exits with 4 if a check failed.
+
+    Examples:
+    exporter doctor  # all checks
+    exporter doctor --bundle report.zip  # and write a report for a support request
     """
     from exporter import app
 

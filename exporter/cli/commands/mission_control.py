@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from exporter.cli.command import argument, command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, argument, command, option
 from exporter.cli.output.table import Column, TerminalView, table
 from exporter.cli.values import FILE, WholeNumber
 from exporter.errors import UsageError
@@ -15,7 +14,13 @@ from exporter.errors import UsageError
 if TYPE_CHECKING:
     from config.settings import Settings
 
-_TOKENS: Final = tuple(Column(name) for name in ("NAME", "SCOPE", "CREATED", "LAST USED", "STATE"))
+_TOKENS: Final = (
+    Column("NAME", "name"),
+    Column("SCOPE", lambda token: "upload only" if token["scope"] == "upload" else "full access"),
+    Column("CREATED", lambda token: token["created"][:19]),
+    Column("LAST USED", lambda token: (token["last_used"] or "never")[:19]),
+    Column("STATE", lambda token: "revoked" if token["revoked"] else "active"),
+)
 _store_option: Final = option(
     "--store",
     metavar="URL",
@@ -23,13 +28,7 @@ _store_option: Final = option(
 )
 
 
-@command(
-    examples={
-        "exporter mission-control serve": "on this machine, at http://127.0.0.1:8411",
-        "exporter mission-control serve --host 0.0.0.0 --token-file mc.token": "for a team",
-        "exporter mission-control serve --host 0.0.0.0 --certificate mc.pem --key mc.key": "with TLS",
-    }
-)
+@command()
 @option(
     "--host",
     default="127.0.0.1",
@@ -67,6 +66,11 @@ def serve(
 
     Point uploaders at http://ADDRESS:PORT/agents: the setting mission_control.url of an exporter, COPILOT_MC_BASE_URL
     of the CLI's own uploader.
+
+    Examples:
+    exporter mission-control serve  # on this machine, at http://127.0.0.1:8411
+    exporter mission-control serve --host 0.0.0.0 --token-file mc.token  # for a team
+    exporter mission-control serve --host 0.0.0.0 --certificate mc.pem --key mc.key  # with TLS
     """
     import msgspec
 
@@ -77,18 +81,11 @@ def serve(
     if bool(certificate) != bool(key):
         raise UsageError("--certificate and --key must be given together.", hint="give both, or neither for HTTP")
     given = {name: value for name, value in kept.items() if value is not None}
-    limits = msgspec.structs.replace(settings.limits, **given)
-    return asyncio.run(
-        app.serve(
-            msgspec.structs.replace(settings, limits=limits),
-            _store(settings, store),
-            host=host,
-            port=port,
-            token_file=token_file,
-            certificate=Certificate(Path(certificate), Path(key)) if certificate and key else None,
-            on_notice=context.out.notice,
-        )
-    )
+    settings = msgspec.structs.replace(settings, limits=msgspec.structs.replace(settings.limits, **given))
+    opened, tls = _store(settings, store), Certificate(Path(certificate), Path(key)) if certificate and key else None
+    say = context.out.notice
+    serving = app.serve(settings, opened, host=host, port=port, token_file=token_file, certificate=tls, on_notice=say)
+    return asyncio.run(serving)
 
 
 def _store(settings: "Settings", url: str | None) -> Path:
@@ -101,13 +98,7 @@ def _store(settings: "Settings", url: str | None) -> Path:
     return store_path(url) if url else state / RECEIVER
 
 
-@command(
-    examples={
-        "exporter mission-control token create laptop --upload-only": "for the exporter of one machine",
-        "exporter mission-control token list": "all tokens and when each was last used",
-        "exporter mission-control token revoke laptop": "revoke at once",
-    }
-)
+@command()
 @argument("action", type=click.Choice(("create", "list", "revoke")), help="what to do")
 @argument("name", required=False, metavar="[NAME]", help="owner of the token: a machine, an exporter or a person")
 @option("--upload-only", is_flag=True, help="the new token can only upload")
@@ -116,6 +107,11 @@ def token(context: CommandContext, action: str, name: str | None, upload_only: b
     """Manages access tokens, one per machine or person.
 
     A new token is printed once. A revoked token is refused at once, also by a running receiver.
+
+    Examples:
+    exporter mission-control token create laptop --upload-only  # for the exporter of one machine
+    exporter mission-control token list  # all tokens and when each was last used
+    exporter mission-control token revoke laptop  # revoke at once
     """
     from exporter.missioncontrol.store import token_admin
 
@@ -138,14 +134,4 @@ def token(context: CommandContext, action: str, name: str | None, upload_only: b
 def _tokens_text(tokens: list[dict[str, Any]], view: TerminalView) -> str:
     if not tokens:
         return "No tokens. Create one with: exporter mission-control token create NAME"
-    rows = [
-        (
-            row["name"],
-            "upload only" if row["scope"] == "upload" else "full access",
-            row["created"][:19],
-            (row["last_used"] or "never")[:19],
-            "revoked" if row["revoked"] else "active",
-        )
-        for row in tokens
-    ]
-    return table(_TOKENS, rows, view)
+    return table(_TOKENS, tokens, view)

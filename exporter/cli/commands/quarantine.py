@@ -3,23 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from exporter.cli.command import argument, command
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, argument, command
 from exporter.cli.output.table import Cell, Column, TerminalView, pairs, table
 from exporter.cli.output.text import ago, count, number, plain, size, words
 from exporter.cli.session_ids import shown_ids
 from exporter.cli.values import WholeNumber
 
-_COLUMNS: Final = (
-    Column("N", right=True),
-    Column("REASON"),
-    Column("SESSION", spare=1),
-    Column("OFFSET", right=True, spare=4),
-    Column("SIZE", right=True, spare=3),
-    Column("SINK", spare=2),
-    Column("SINCE"),
-    Column("DETAIL", flex=True),
-)
 _NUMBER: Final = WholeNumber(0, 10**12)
 _SHOWN_MAX: Final = 4_000
 _numbers: Final = argument(
@@ -27,41 +16,52 @@ _numbers: Final = argument(
 )
 
 
-@command(
-    examples={"exporter quarantine list": "all entries", "exporter quarantine list --json": "for scripts"},
-)
+@command()
 def list_entries(context: CommandContext) -> int:
-    """Lists events that could not be sent and why. They are kept on this machine for 30 days."""
+    """Lists events that could not be sent and why. They are kept on this machine for 30 days.
+
+    Examples:
+    exporter quarantine list  # all entries
+    exporter quarantine list --json  # for scripts
+    """
     answer = context.ask({"do": "quarantine_list"})
     return context.report(answer, lambda view: quarantine_text(answer["quarantined"], view))
 
 
-@command(
-    examples={
-        "exporter quarantine show 3": "entry 3; a long event is cut",
-        "exporter quarantine show -v 3": "entry 3 in full",
-    }
-)
+@command()
 @argument("number", type=_NUMBER, metavar="N", help="number shown by: exporter quarantine list")
 def show(context: CommandContext, number: int) -> int:
-    """Shows one quarantined event: reason, position and size, and the event itself if it can be redacted."""
+    """Shows one quarantined event: reason, position and size, and the event itself if it can be redacted.
+
+    Examples:
+    exporter quarantine show 3  # entry 3; a long event is cut
+    exporter quarantine show -v 3  # entry 3 in full
+    """
     answer = context.ask({"do": "quarantine_show", "number": number})
     is_whole = context.verbose or not context.out.on_terminal
     return context.report(answer, lambda view: entry_text(answer, view, is_whole=is_whole))
 
 
-@command(examples={"exporter quarantine replay 3 4": "entries 3 and 4"})
+@command()
 @_numbers
 def replay(context: CommandContext, numbers: tuple[int, ...]) -> int:
-    """Redacts quarantined events again and sends them to the sinks that do not have them."""
+    """Redacts quarantined events again and sends them to the sinks that do not have them.
+
+    Examples:
+    exporter quarantine replay 3 4  # entries 3 and 4
+    """
     answer = context.ask({"do": "quarantine_replay", "numbers": list(numbers)})
     return context.report(answer, lambda _: outcome_text("replayed", answer))
 
 
-@command(examples={"exporter quarantine drop 3": "entry 3"})
+@command()
 @_numbers
 def drop(context: CommandContext, numbers: tuple[int, ...]) -> int:
-    """Deletes quarantined events; they will not be delivered."""
+    """Deletes quarantined events; they will not be delivered.
+
+    Examples:
+    exporter quarantine drop 3  # entry 3
+    """
     answer = context.ask({"do": "quarantine_drop", "numbers": list(numbers)})
     return context.report(answer, lambda _: outcome_text("dropped", answer))
 
@@ -71,20 +71,17 @@ def quarantine_text(entries: Sequence[Mapping[str, Any]], view: TerminalView) ->
     if not entries:
         return "Nothing is quarantined."
     names = shown_ids(entries, view)
-    rows = [
-        (
-            Cell(str(entry["n"]), "strong"),
-            Cell(words(entry["reason"]), "warn"),
-            names[entry["session"]],
-            number(entry["offset"]),
-            size(entry["size"]),
-            entry.get("sink") or "all sinks",
-            ago(entry.get("since"), view.now),
-            entry.get("detail"),
-        )
-        for entry in entries
-    ]
-    return table(_COLUMNS, rows, view)
+    columns = (
+        Column("N", lambda entry: Cell(str(entry["n"]), "strong"), right=True),
+        Column("REASON", lambda entry: Cell(words(entry["reason"]), "warn")),
+        Column("SESSION", lambda entry: names[entry["session"]], spare=1),
+        Column("OFFSET", lambda entry: number(entry["offset"]), right=True, spare=4),
+        Column("SIZE", lambda entry: size(entry["size"]), right=True, spare=3),
+        Column("SINK", lambda entry: entry.get("sink") or "all sinks", spare=2),
+        Column("SINCE", lambda entry: ago(entry.get("since"), view.now)),
+        Column("DETAIL", "detail", flex=True),
+    )
+    return table(columns, entries, view)
 
 
 def entry_text(entry: Mapping[str, Any], view: TerminalView, *, is_whole: bool = True) -> str:

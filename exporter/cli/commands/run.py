@@ -1,20 +1,14 @@
 """`exporter run`: the daemon in the foreground."""
 
 import asyncio
+from contextlib import closing
 
-from exporter.cli.command import command, option, session_options
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command, option, session_options
 from exporter.cli.output.notices import Notices
 from exporter.cli.session_ids import whole_ids
 
 
-@command(
-    examples={
-        "exporter run": "follow all sessions",
-        "exporter run --session 3f2a": "follow one session",
-        "exporter run --until-idle": "deliver pending events and exit: for scripts and CI",
-    }
-)
+@command()
 @session_options
 @option("--until-idle", is_flag=True, help="exit when everything is delivered or quarantined")
 def run(context: CommandContext, session: tuple[str, ...], until_idle: bool) -> int:
@@ -22,12 +16,18 @@ def run(context: CommandContext, session: tuple[str, ...], until_idle: bool) -> 
 
     Sessions that changed in the last history_days (7) are delivered from their first event; use backfill for older
     ones.
+
+    Examples:
+    exporter run  # follow all sessions
+    exporter run --session 3f2a  # follow one session
+    exporter run --until-idle  # deliver pending events and exit: for scripts and CI
     """
     settings = context.load().settings
     session_ids = whole_ids(context, session)
     from exporter import app
+    from exporter.wiring.sinks.registry import sink_names
 
-    with Notices(context.out, level=settings.log_level) as notices:
-        starting = {"copilot_home": settings.copilot_home, "sinks": app.sink_names(settings)}
+    with closing(Notices(context.out, level=settings.log_level)) as notices:
+        starting = {"copilot_home": settings.copilot_home, "sinks": sink_names(settings)}
         notices({"message": "starting", **starting})
         return asyncio.run(app.run(settings, session_ids=session_ids, until_idle=until_idle, on_notice=notices))

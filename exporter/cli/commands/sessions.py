@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import click
 
-from exporter.cli.command import command, option, session_argument
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command, option, session_argument
 from exporter.cli.output.events import EventLines
 from exporter.cli.output.table import Cell, Column, TerminalView, Tone, pairs, table
 from exporter.cli.output.text import ago, count, moment, number, plain, words
@@ -17,55 +16,49 @@ from exporter.cli.values import When
 
 STATES: Final = ("working", "idle", "needs_attention", "ended", "crashed")
 _TONES: Final[dict[str, Tone]] = {"working": "good", "needs_attention": "warn", "crashed": "bad", "ended": "dim"}
-_COLUMNS: Final = (
-    Column("ID"),
-    Column("STATE"),
-    Column("LAST ACTIVITY"),
-    Column("EVENTS", right=True, spare=2),
-    Column("REDACTED", right=True, spare=3),
-    Column("REPOSITORY", flex=True, spare=4),
-    Column("TITLE", flex=True),
-    Column("SINKS", spare=1),
-)
 
 
-@command(
-    examples={
-        "exporter sessions list": "all sessions",
-        "exporter sessions list --since yesterday": "recent sessions",
-        "exporter sessions list --state needs_attention --json": "for scripts",
-    }
-)
+@command()
 @option("--since", type=When(), metavar="WHEN", help="active since then: 7d, 36h, yesterday or an ISO time")
 @option("--state", type=click.Choice(STATES), metavar="STATE", help=f"in this state: {', '.join(STATES)}")
 def list_sessions(context: CommandContext, since: datetime | None, state: str | None) -> int:
-    """Lists the sessions on this machine by last activity, and what is pending at each sink."""
+    """Lists the sessions on this machine by last activity, and what is pending at each sink.
+
+    Examples:
+    exporter sessions list  # all sessions
+    exporter sessions list --since yesterday  # recent sessions
+    exporter sessions list --state needs_attention --json  # for scripts
+    """
     answer = context.ask({"do": "sessions"})
     names = shown_ids(answer["sessions"], context.out.view, key="id")
     shown = select(answer["sessions"], since=since, state=state)
     return context.report({**answer, "sessions": shown}, lambda view: sessions_text(shown, names, view))
 
 
-@command(examples={"exporter sessions show 3f2a": "any unique prefix of the id"})
+@command()
 @session_argument
 def show(context: CommandContext, session: str) -> int:
-    """Shows one session: title, model, tokens, and what each sink has received."""
+    """Shows one session: title, model, tokens, and what each sink has received.
+
+    Examples:
+    exporter sessions show 3f2a  # any unique prefix of the id
+    """
     [session_id] = whole_ids(context, [session])
     answer = context.ask({"do": "session", "session": session_id})
     return context.report(answer, lambda view: session_text(answer, view))
 
 
-@command(
-    examples={
-        "exporter sessions tail 3f2a": "all events so far",
-        "exporter sessions tail 3f2a -f": "and new events as they come",
-        "exporter sessions tail 3f2a --json": "the events as they are delivered",
-    }
-)
+@command()
 @session_argument
 @option("-f", "--follow", is_flag=True, help="keep printing new events until Ctrl-C")
 def tail(context: CommandContext, session: str, follow: bool) -> int:
-    """Prints the events of a session with secrets redacted: one readable line each, or JSON lines with --json."""
+    """Prints the events of a session with secrets redacted: one readable line each, or JSON lines with --json.
+
+    Examples:
+    exporter sessions tail 3f2a  # all events so far
+    exporter sessions tail 3f2a -f  # and new events as they come
+    exporter sessions tail 3f2a --json  # the events as they are delivered
+    """
     [session_id] = whole_ids(context, [session])
     asyncio.run(_tail(context, session_id, follow=follow))
     return 0
@@ -101,20 +94,19 @@ def sessions_text(sessions: Sequence[Mapping[str, Any]], names: Mapping[str, str
     """A line per session, ids shortened as `names` says."""
     if not sessions:
         return "No sessions found. A session appears after its first message is sent."
-    rows = [
-        (
-            Cell(names[session["id"]], "strong"),
-            _state(session),
-            ago(session.get("last_activity"), view.now),
-            number(session.get("events") or 0),
-            number(session["masked"]) if session.get("masked") else "",
-            _place(session),
-            session.get("title"),
-            _sinks(session),
-        )
-        for session in sessions
-    ]
-    return table(_COLUMNS, rows, view)
+    columns = (
+        Column("ID", lambda session: Cell(names[session["id"]], "strong")),
+        Column("STATE", _state),
+        Column("LAST ACTIVITY", lambda session: ago(session.get("last_activity"), view.now)),
+        Column("EVENTS", lambda session: number(session.get("events") or 0), right=True, spare=2),
+        Column(
+            "REDACTED", lambda session: number(session["masked"]) if session.get("masked") else "", right=True, spare=3
+        ),
+        Column("REPOSITORY", _place, flex=True, spare=4),
+        Column("TITLE", "title", flex=True),
+        Column("SINKS", _sinks, spare=1),
+    )
+    return table(columns, sessions, view)
 
 
 def session_text(session: Mapping[str, Any], view: TerminalView) -> str:

@@ -1,35 +1,24 @@
 """`exporter status`: is it running, and does every sink have everything."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from exporter.cli.command import command
-from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Cell, Column, TerminalView, Tone, pairs, table
+from exporter.cli.command import CommandContext, command
+from exporter.cli.output.table import Cell, Column, TerminalView, Tone, pairs, table, warning
 from exporter.cli.output.text import ago, count, duration, number, plain, size, words
 
-_SINKS: Final = (
-    Column("SINK"),
-    Column("STATE"),
-    Column("LAG"),
-    Column("LAST SUCCESS", spare=2),
-    Column("RETRIES", right=True, spare=4),
-    Column("QUARANTINED", right=True, spare=3),
-    Column("LAST ERROR", flex=True, spare=1),
-)
-_SOURCES: Final = (
-    Column("SOURCE"),
-    Column("SESSIONS", right=True),
-    Column("READING", right=True),
-    Column("STATE", flex=True, spare=1),
-)
 _TONES: Final[dict[str, Tone]] = {"ok": "good", "waiting": "warn", "not running": "dim", "never used": "dim"}
 
 
-@command(examples={"exporter status": "as text", "exporter status --json": "for scripts"})
+@command()
 def status(context: CommandContext) -> int:
-    """Shows whether the daemon runs, and for each sink its state, lag, last success, last error and retries."""
+    """Shows whether the daemon runs, and for each sink its state, lag, last success, last error and retries.
+
+    Examples:
+    exporter status  # as text
+    exporter status --json  # for scripts
+    """
     answer = context.ask({"do": "status"})
     return context.report(answer, lambda view: status_text(answer, view))
 
@@ -41,11 +30,10 @@ def status_text(status: Mapping[str, Any], view: TerminalView) -> str:
         facts.append(("defects", _defects(defects)))
     blocks = [pairs(facts, view)]
     if sinks := status["sinks"]:
-        blocks.append(table(_SINKS, [_sink(sink, view.now) for sink in sinks], view))
+        blocks.append(_sinks(sinks, view))
     if sources := status["sources"]:
-        tells = any(source.get("state") for source in sources)
-        rows = [(s["name"], number(s["sessions"]), _rate(s), _state(s) if tells else "") for s in sources]
-        blocks.append(table(_SOURCES, rows, view))
+        heads = _SOURCES if any(source.get("state") for source in sources) else _SOURCES[:-1]
+        blocks.append(table(heads, sources, view))
     if problems := [f"  {_problem(problem)}" for source in sources for problem in source.get("problems", ())]:
         blocks.append("\n".join([view.palette.paint("problems", "warn"), *problems]))
     return "\n\n".join(blocks)
@@ -65,17 +53,21 @@ def _defects(defects: Mapping[str, int]) -> Cell:
     return Cell(f"telemetry of some events is incomplete; please report {where}", "bad")
 
 
-def _sink(sink: Mapping[str, Any], now: datetime) -> tuple[Cell | str, ...]:
-    state, quarantined = str(sink["state"]), sink.get("quarantined", 0)
-    return (
-        sink["name"],
-        Cell(words(state), _TONES.get(state, "bad")),
-        _lag(sink),
-        ago(sink.get("last_success"), now),
-        number(sink.get("retries", 0)),
-        Cell(number(quarantined), "warn" if quarantined else ""),
-        Cell(sink.get("last_error"), "bad"),
+def _sinks(sinks: Sequence[Mapping[str, Any]], view: TerminalView) -> str:
+    columns = (
+        Column("SINK", "name"),
+        Column("STATE", _sink_state),
+        Column("LAG", _lag),
+        Column("LAST SUCCESS", lambda sink: ago(sink.get("last_success"), view.now), spare=2),
+        Column("RETRIES", lambda sink: number(sink.get("retries", 0)), right=True, spare=4),
+        Column("QUARANTINED", lambda sink: warning(sink.get("quarantined", 0)), right=True, spare=3),
+        Column("LAST ERROR", lambda sink: Cell(sink.get("last_error"), "bad"), flex=True, spare=1),
     )
+    return table(columns, sinks, view)
+
+
+def _sink_state(sink: Mapping[str, Any]) -> Cell:
+    return Cell(words(sink["state"]), _TONES.get(sink["state"], "bad"))
 
 
 def _lag(sink: Mapping[str, Any]) -> Cell:
@@ -113,3 +105,11 @@ def _problem(problem: Mapping[str, Any]) -> str:
     where = f" at byte {problem['offset']:,}" if problem.get("offset") else ""
     repeated = f" ({times:,} times)" if times > 1 else ""
     return f"{words(problem['kind'])}{repeated} in {plain(problem.get('session'))}{where}"
+
+
+_SOURCES: Final = (
+    Column("SOURCE", "name"),
+    Column("SESSIONS", lambda source: number(source["sessions"]), right=True),
+    Column("READING", _rate, right=True),
+    Column("STATE", _state, flex=True, spare=1),
+)

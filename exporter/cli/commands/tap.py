@@ -1,15 +1,11 @@
 """`exporter tap`: the extension that shows live what is never on disk; put in place, looked at, taken away."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from exporter.cli.command import command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command, option
 from exporter.cli.output.text import plain
 from exporter.errors import UsageError
-
-if TYPE_CHECKING:
-    from exporter.sources.tap.extension import Installed
 
 _project: Final = option(
     "--project",
@@ -18,37 +14,44 @@ _project: Final = option(
 )
 
 
-@command(
-    examples={
-        "exporter tap install": "for all your sessions started with --experimental",
-        "exporter tap install --project": "for everyone who works in this repository",
-    }
-)
+@command()
 @_project
 def install(context: CommandContext, project: bool) -> int:
     """Installs a CLI extension that sends live events to a running exporter.
 
     Live events are streamed text, progress and permission requests. The extension adds no tool and no hook, and it
     writes nothing into a session.
+
+    Examples:
+    exporter tap install  # for all your sessions started with --experimental
+    exporter tap install --project  # for everyone who works in this repository
     """
     from exporter.sources.tap.extension import install
 
     directory, state_dir = _directory(context, is_project=project)
     is_new = install(directory, state_dir=state_dir)
-    return _show(context, _look(context, is_project=project), "written" if is_new else "already installed")
+    return _show(context, "written" if is_new else "already installed", is_project=project)
 
 
-@command(examples={"exporter tap status": "your extension, and a project extension that overrides it"})
+@command()
 @_project
 def status(context: CommandContext, project: bool) -> int:
-    """Shows whether the extension is installed, unmodified and up to date, and what it requires."""
-    return _show(context, _look(context, is_project=project), None)
+    """Shows whether the extension is installed, unmodified and up to date, and what it requires.
+
+    Examples:
+    exporter tap status  # your extension, and a project extension that overrides it
+    """
+    return _show(context, None, is_project=project)
 
 
-@command(examples={"exporter tap uninstall": "your extension; use --project for the one of this repository"})
+@command()
 @_project
 def uninstall(context: CommandContext, project: bool) -> int:
-    """Removes what `tap install` wrote. Files changed since then are kept."""
+    """Removes what `tap install` wrote. Files changed since then are kept.
+
+    Examples:
+    exporter tap uninstall  # your extension; use --project for the one of this repository
+    """
     from exporter.sources.tap.extension import uninstall
 
     directory, _ = _directory(context, is_project=project)
@@ -68,7 +71,7 @@ def _directory(context: CommandContext, *, is_project: bool) -> tuple[Path, Path
     return user_directory(Path(settings.copilot_home)), Path(settings.state_dir)
 
 
-def _look(context: CommandContext, *, is_project: bool) -> "Installed":
+def _show(context: CommandContext, done: str | None, *, is_project: bool) -> int:
     from exporter.sources.tap.extension import look, project_directory, project_root
 
     directory, _ = _directory(context, is_project=is_project)
@@ -76,12 +79,9 @@ def _look(context: CommandContext, *, is_project: bool) -> "Installed":
         shadowing = project_directory(project_root(Path.cwd()))
     except UsageError:
         shadowing = None
-    return look(directory, shadowing=shadowing, is_project=is_project)
-
-
-def _show(context: CommandContext, found: "Installed", done: str | None) -> int:
-    document: dict[str, Any] = {"directory": str(found.directory), "state": found.state, "notes": list(found.notes)}
+    found = look(directory, shadowing=shadowing, is_project=is_project)
+    document: dict[str, Any] = {"directory": str(directory), "state": found.state, "notes": list(found.notes)}
     if done is not None:
         document["written"] = done == "written"
-    lines = [f"{plain(str(found.directory))}: {done or found.state}", *map(plain, found.notes)]
+    lines = [f"{plain(str(directory))}: {done or found.state}", *map(plain, found.notes)]
     return context.report(document, lambda _: "\n".join(lines))

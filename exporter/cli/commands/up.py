@@ -1,20 +1,14 @@
 """`exporter up`: first run and everyday use."""
 
 import asyncio
+from contextlib import closing
 
-from exporter.cli.command import command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command, option
 from exporter.cli.output.notices import Notices
 from exporter.cli.values import WholeNumber
 
 
-@command(
-    examples={
-        "exporter up": "sessions of the last 7 days, then live",
-        "exporter up --demo": "a demo session, played live",
-        "exporter up --days 30 --no-open": "the last 30 days, without opening a browser",
-    }
-)
+@command()
 @option("--demo", is_flag=True, help="play a demo session live")
 @option(
     "--days",
@@ -33,10 +27,15 @@ def up(context: CommandContext, demo: bool, days: int | None, port: int | None, 
     """Shows the Copilot CLI sessions of this machine in a Mission Control on loopback: the last days first, then live.
 
     Tells what leaves the machine: nothing, unless the configuration file names a sink.
+
+    Examples:
+    exporter up  # sessions of the last 7 days, then live
+    exporter up --demo  # a demo session, played live
+    exporter up --days 30 --no-open  # the last 30 days, without opening a browser
     """
     loaded = context.load(fallbacks=False)
     from exporter import app
 
     days = loaded.settings.history_days if days is None else days
-    with Notices(context.out, level=loaded.settings.log_level) as notices:
+    with closing(Notices(context.out, level=loaded.settings.log_level)) as notices:
         return asyncio.run(app.up(loaded, demo=demo, days=days, port=port, open_browser=not no_open, on_notice=notices))

@@ -4,23 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from exporter.cli.command import command, exactly_one, option, session_options
-from exporter.cli.context import CommandContext
-from exporter.cli.output.table import Cell, Column, TerminalView, Tone, table
+from exporter.cli.command import CommandContext, command, exactly_one, option, session_options
+from exporter.cli.output.table import Cell, Column, TerminalView, Tone, table, warning
 from exporter.cli.output.text import count, number, plain
 from exporter.cli.session_ids import shown_ids, whole_ids
 
 IDS_SHOWN_MAX: Final = 3
-_COLUMNS: Final = (
-    Column("SESSION"),
-    Column("SINK"),
-    Column("VERDICT"),
-    Column("FILE", right=True),
-    Column("DELIVERED", right=True, spare=1),
-    Column("RECEIVER", right=True),
-    Column("QUARANTINED", right=True, spare=2),
-    Column("DETAIL", flex=True, spare=3),
-)
 _DIFFERENCES: Final = {
     "missing": "missing at the receiver",
     "extra": "not in the file",
@@ -28,13 +17,7 @@ _DIFFERENCES: Final = {
 }
 
 
-@command(
-    usage="(--session ID | --all) [OPTIONS]",
-    examples={
-        "exporter verify --all": "all sessions on this machine",
-        "exporter verify --session 3f2a --repair": "send the missing events of one session",
-    },
-)
+@command(usage="(--session ID | --all) [OPTIONS]")
 @session_options
 @option("--all", "all_", is_flag=True, help="all sessions on this machine")
 @option("--repair", is_flag=True, help="send missing events, then compare again")
@@ -44,6 +27,10 @@ def verify(context: CommandContext, session: tuple[str, ...], all_: bool, repair
     Sinks that can be asked are Mission Controls and archives. The comparison is by digest; if digests differ, the ids
     are listed. An archive is read completely. Exits with 8 if something differs, otherwise with 5 or 6 if a receiver
     refuses or does not answer. Quarantined events and sessions deleted at the receiver do not count as differences.
+
+    Examples:
+    exporter verify --all  # all sessions on this machine
+    exporter verify --session 3f2a --repair  # send the missing events of one session
     """
     exactly_one(session=session, all=all_)
     sessions = whole_ids(context, session) if session else None
@@ -56,20 +43,17 @@ def verify_text(sessions: Sequence[Mapping[str, Any]], view: TerminalView) -> st
     if not sessions:
         return "Nothing to compare: no sessions, or no sink that can be asked what it holds."
     names = shown_ids(sessions, view)
-    rows = [
-        (
-            names[row["session"]],
-            row["sink"],
-            _verdict(row),
-            number(row["file"]),
-            number(row["delivered"]),
-            "-" if row.get("receiver") is None else number(row["receiver"]),
-            Cell(number(row.get("quarantined", 0)), "warn" if row.get("quarantined") else ""),
-            row.get("detail"),
-        )
-        for row in sessions
-    ]
-    blocks = [table(_COLUMNS, rows, view)]
+    columns = (
+        Column("SESSION", lambda row: names[row["session"]]),
+        Column("SINK", "sink"),
+        Column("VERDICT", _verdict),
+        Column("FILE", lambda row: number(row["file"]), right=True),
+        Column("DELIVERED", lambda row: number(row["delivered"]), right=True, spare=1),
+        Column("RECEIVER", lambda row: "-" if row.get("receiver") is None else number(row["receiver"]), right=True),
+        Column("QUARANTINED", lambda row: warning(row.get("quarantined", 0)), right=True, spare=2),
+        Column("DETAIL", "detail", flex=True, spare=3),
+    )
+    blocks = [table(columns, sessions, view)]
     for row in sessions:
         if lines := list(_differences(row)):
             title = f"{names[row['session']]} at {plain(row['sink'])}"

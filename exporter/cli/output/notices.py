@@ -7,7 +7,6 @@ A notice is one of the core's, or a mapping with one of these keys:
 
 import time
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any, Final
 
 from exporter.cli.output.output import Output, to_json
@@ -31,12 +30,8 @@ class Notices:
         self._level = _RANKS["error"] if out.quiet else _RANKS[level]
         self._progress = ProgressBar(out)
 
-    def __enter__(self) -> "Notices":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Ends the bar of progress, if there is one."""
         self._progress.close()
 
     def __call__(self, notice: Mapping[str, Any] | Notice) -> None:

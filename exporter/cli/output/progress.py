@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from exporter.cli.output.output import Output
@@ -43,14 +42,6 @@ class ProgressBar:
         self._started = clock()
         self._shown_at = self._started
         self._shown: Mapping[str, Any] | None = None
-
-    def __enter__(self) -> "ProgressBar":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def update(self, report: Mapping[str, Any]) -> None:
         """Takes a report in the shape of the control socket, with or without its `progress` wrapper."""

@@ -1,11 +1,11 @@
 """Aligned columns that fit the terminal: what matters least leaves first, then the widest text is cut."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from exporter.cli.output.text import columns, plain, shorten
+from exporter.cli.output.text import columns, number, plain, shorten
 
 GAP: Final = "  "
 FLEX_MIN: Final = 12
@@ -40,23 +40,33 @@ class Cell(NamedTuple):
     tone: Tone = ""
 
 
+def warning(value: int) -> Cell:
+    """A number that is a warning unless it is 0."""
+    return Cell(number(value), "warn" if value else "")
+
+
 Value: TypeAlias = Cell | str | None
 """What one place of a table shows; made safe for a terminal when it is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How a column behaves when the terminal is narrow: `spare` ones leave (highest first), the `flex` one is cut."""
+    """What stands in a column, and how it behaves when the terminal is narrow.
+
+    `value` makes it of a row, or is the key that it has in the row. `spare` columns leave (highest first), the `flex`
+    one is cut.
+    """
 
     header: str
+    value: str | Callable[[Any], Value]
     right: bool = False
     flex: bool = False
     spare: int = 0
 
 
-def table(heads: Sequence[Column], rows: Iterable[Sequence[Value]], view: TerminalView) -> str:
-    """The rows below their headers, no line wider than the view, and no column without a value."""
-    cells = [[_cell(value) for value in row] for row in rows]
+def table(heads: Sequence[Column], rows: Iterable[Any], view: TerminalView) -> str:
+    """A line per row below the headers, no line wider than the view, and no column without a value."""
+    cells = [[_cell(row.get(h.value) if isinstance(h.value, str) else h.value(row)) for h in heads] for row in rows]
     keep = [index for index in range(len(heads)) if any(row[index].text for row in cells)]
     widths = {i: max(columns(text) for text in (heads[i].header, *(row[i].text for row in cells))) for i in keep}
     if view.width is not None:

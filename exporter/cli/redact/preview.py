@@ -4,10 +4,10 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from exporter.cli.command import command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command, option
 from exporter.cli.output.table import Column, Palette, TerminalView, table
 from exporter.cli.output.text import count, number, plain, words
 from exporter.cli.session_ids import resolve_id
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from exporter.wiring.redact_preview import PreviewFinding, PreviewPiece, Withheld
 
 BULLETS: Final = "\N{BULLET}" * 4
-_COLUMNS = (Column("RULE"), Column("REDACTED", right=True), Column("CONFIDENCE"))
+_COLUMNS = (
+    Column("RULE", itemgetter(0)),
+    Column("REDACTED", lambda rule: number(rule[1]), right=True),
+    Column("CONFIDENCE", itemgetter(2)),
+)
 
 
 @dataclass(slots=True)
@@ -36,19 +40,17 @@ class Previewed:
         return [(rule, times, confidence) for (rule, confidence), times in found.most_common()]
 
 
-@command(
-    usage="--session ID [OPTIONS]",
-    examples={
-        "exporter redact preview --session 3f2a": "any unique prefix of the id",
-        "exporter redact preview --session 3f2a --diff": "as a diff, with bullets in place of secrets",
-    },
-)
+@command(usage="--session ID [OPTIONS]")
 @option("--session", required=True, type=SessionId(), metavar="ID", help="session id or a unique prefix")
 @option("--diff", is_flag=True, help="show a diff with bullets in place of secrets")
 def preview(context: CommandContext, session: str, diff: bool) -> int:
     """Shows what would be redacted in a session: a count per rule, and each place with the redacted text around it.
 
     Never shows a secret. Nothing is delivered or stored.
+
+    Examples:
+    exporter redact preview --session 3f2a  # any unique prefix of the id
+    exporter redact preview --session 3f2a --diff  # as a diff, with bullets in place of secrets
     """
     found = asyncio.run(_preview(context, session))
     text = diff_text if diff else preview_text
@@ -158,7 +160,7 @@ def _summary(found: Previewed, view: TerminalView) -> Iterator[str]:
         secrets = count(len(found.places), "secret")
         yield f"{secrets} would be redacted in {number(events)} of {count(found.events, 'event')} of {found.session}:"
         yield ""
-        yield table(_COLUMNS, [(rule, number(times), confidence) for rule, times, confidence in found.rules], view)
+        yield table(_COLUMNS, found.rules, view)
     yield from _withheld(found)
 
 

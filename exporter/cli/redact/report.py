@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from exporter.cli.command import command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, command, option
 from exporter.cli.output.table import Cell, Column, TerminalView, table
 from exporter.cli.output.text import count, number, plain
 from exporter.cli.session_ids import shown_ids
@@ -15,16 +14,11 @@ from exporter.cli.values import When
 if TYPE_CHECKING:
     from exporter.state.redaction_counts import Counted
 
-_RULES: Final = (Column("RULE", flex=True), Column("REDACTED", right=True))
+_COUNT: Final = Column("REDACTED", lambda row: number(row["count"]), right=True)
 _RULES_SHOWN_MAX: Final = 3
 
 
-@command(
-    examples={
-        "exporter redact report": "everything so far",
-        "exporter redact report --since 7d --json": "the last week, for scripts",
-    }
-)
+@command()
 @option(
     "--since",
     type=When(),
@@ -35,6 +29,10 @@ def report(context: CommandContext, since: datetime | None) -> int:
     """Counts the secrets redacted in delivered events by rule, session and day. Never shows a secret.
 
     What was delivered to several sinks counts once.
+
+    Examples:
+    exporter redact report  # everything so far
+    exporter redact report --since 7d --json  # the last week, for scripts
     """
     from exporter import app
 
@@ -77,16 +75,13 @@ def report_text(report: dict[str, Any], view: TerminalView) -> str:
     where = f"{count(len(report['sessions']), 'session')}, {count(len(report['days']), 'day')}"
     blocks = [
         view.palette.paint(f"{count(report['total'], 'secret')} redacted{span} ({where}).", "strong"),
-        table(_RULES, [(row["rule"], number(row["count"])) for row in report["rules"]], view),
+        table((Column("RULE", "rule", flex=True), _COUNT), report["rules"], view),
     ]
     names = shown_ids(report["sessions"], view)
-    for noun in ("session", "day"):
-        heads = (Column(noun.upper()), Column("REDACTED", right=True), Column("RULES", flex=True))
-        rows = [
-            (names.get(row[noun], row[noun]), number(row["count"]), Cell(_most_frequent(row["rules"]), "dim"))
-            for row in report[f"{noun}s"]
-        ]
-        blocks.append(table(heads, rows, view))
+    rules = Column("RULES", lambda row: Cell(_most_frequent(row["rules"]), "dim"), flex=True)
+    sessions = Column("SESSION", lambda row: names[row["session"]])
+    blocks.append(table((sessions, _COUNT, rules), report["sessions"], view))
+    blocks.append(table((Column("DAY", "day"), _COUNT, rules), report["days"], view))
     return "\n\n".join([*blocks, *others])
 
 

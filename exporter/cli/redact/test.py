@@ -2,14 +2,13 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 import click
 
-from exporter.cli.command import argument, command, option
-from exporter.cli.context import CommandContext
+from exporter.cli.command import CommandContext, argument, command, option
 from exporter.cli.output.output import to_json
 from exporter.cli.values import FILE
 from exporter.errors import Exit, UsageError
@@ -28,14 +27,7 @@ _REASONS: Final = {
 }
 
 
-@command(
-    examples={
-        "exporter redact test events.jsonl": "the redacted events",
-        "exporter redact test build.log": "any text; - is standard input",
-        "exporter redact test events.jsonl --findings": "the findings as JSON lines",
-        "exporter redact test --check --findings notes.txt": "for scripts: exits with 8 if a secret is found",
-    }
-)
+@command()
 @argument("file", type=FILE, default=STDIN, metavar="[FILE]", help="file to redact (default: -, standard input)")
 @option(
     "--format",
@@ -50,6 +42,12 @@ def test(context: CommandContext, file: str, format: "Format | None", findings: 
     A finding has line, event, JSON Pointer, offsets in the decoded text, rule and confidence, never the secret. No file
     is written. Tags are those of this installation if it has a key. Lines that cannot be redacted are left out; the
     exit code is then 4.
+
+    Examples:
+    exporter redact test events.jsonl  # the redacted events
+    exporter redact test build.log  # any text; - is standard input
+    exporter redact test events.jsonl --findings  # the findings as JSON lines
+    exporter redact test --check --findings notes.txt  # for scripts: exits with 8 if a secret is found
     """
     from exporter import app
 
@@ -75,18 +73,14 @@ def test(context: CommandContext, file: str, format: "Format | None", findings: 
     return Exit.PARTIAL if refused else Exit.DONE
 
 
-@contextmanager
-def _opened(name: str) -> Iterator[IO[bytes]]:
+def _opened(name: str) -> AbstractContextManager[IO[bytes]]:
     if name == STDIN:
-        yield sys.stdin.buffer
-        return
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(Path(name).open("rb", buffering=_HEAD_BYTES))
-        except OSError as error:
-            said = f"{name} cannot be read: {error.strerror}"
-            raise UsageError(said, hint="give a file, or - for standard input") from None
-        yield file
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return Path(name).open("rb", buffering=_HEAD_BYTES)
+    except OSError as error:
+        said = f"{name} cannot be read: {error.strerror}"
+        raise UsageError(said, hint="give a file, or - for standard input") from None
 
 
 def _findings(outcome: "Outcome") -> Iterator[str]:

@@ -15,15 +15,14 @@ Nothing here calls back, waits or locks.
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from exporter.core.events.envelope import ID_LENGTH_MAX, Envelope, read_object, usable_id
 
 STARTED: Final = "subagent.started"
 ENDED: Final = frozenset(("subagent.completed", "subagent.failed"))
 NAME_LENGTH_MAX: Final = 256
-_HOOK_START: Final = "hook.start"
+_FAMILIES: Final = frozenset(("subagent", "hook", "external_tool"))
 _HOOK_END: Final = "hook.end"
 _TOOL_START: Final = "tool.execution_start"
 _PARENT_TOOL_CALL: Final = b'"parentToolCallId"'
@@ -52,17 +51,16 @@ def read_claim(envelope: Envelope) -> Claim:
     """Return what an event says about its agent. Never raises, whatever is in the event."""
     agent = usable(envelope.agentId)
     family = envelope.type.partition(".")[0]
+    data = read_object(envelope.data) if family in _FAMILIES else {}
     if family == "subagent":
-        return _of_agent(envelope, agent)
+        return _of_agent(envelope, agent, data)
     if family == "hook":
-        data = read_object(envelope.data)
         inside = data.get("input")
         hook = usable(data.get("hookInvocationId"))
         is_end = envelope.type == _HOOK_END
         session = None if is_end or not isinstance(inside, dict) else usable(inside.get("sessionId"))
         return Claim(agent, session, _parent_call(data), hook=hook, ends_hook=is_end)
     if family == "external_tool":
-        data = read_object(envelope.data)
         return Claim(agent, usable(data.get("sessionId")), _parent_call(data))
     if agent is not None:
         own = usable(read_object(envelope.data).get("toolCallId")) if envelope.type == _TOOL_START else None
@@ -73,8 +71,7 @@ def read_claim(envelope: Envelope) -> Claim:
     return NOTHING
 
 
-def _of_agent(envelope: Envelope, agent: str | None) -> Claim:
-    data = read_object(envelope.data)
+def _of_agent(envelope: Envelope, agent: str | None, data: dict[str, object]) -> Claim:
     tool_call = usable(data.get("toolCallId"))
     if envelope.type != STARTED:
         return Claim(agent, tool_call=tool_call)
@@ -140,32 +137,12 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Unresolved:
-    """Why an id could not be resolved, in the words that SDKs use."""
-
-    id: str
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """Whose an id is: the root session, and the agents from the outermost to the one itself."""
-
-    root: str
-    path: tuple[str, ...] = ()
-
-    @property
-    def is_child(self) -> bool:
-        """Tell whether it is a sub-agent's."""
-        return bool(self.path)
-
-
-Resolution: TypeAlias = Resolved | Unresolved
-
-
-@dataclass(frozen=True, slots=True)
 class EventOwner:
-    """Where an event belongs. `error` says why when it belongs to no known session; it is exported all the same."""
+    """Whose an id or an event is: the root session, and the agents from the outermost to the one itself.
+
+    `error` says, in the words that SDKs use, why it belongs to no known session. Such an event is exported all the
+    same.
+    """
 
     root: str
     path: tuple[str, ...] = ()
@@ -223,25 +200,24 @@ class AgentRegistry:
         self._families.clear()
         self._child_to_parent.clear()
 
-    def resolve(self, id: str) -> Resolution:
+    def resolve(self, id: str) -> EventOwner:
         """Say whose an id is: a session's own, else a child's, else why not."""
         if id in self._sessions:
-            return Resolved(id)
+            return EventOwner(id)
         parent = self._child_to_parent.get(id)
         if parent is None:
-            return Unresolved(id, f"unknown session {id}")
+            return EventOwner(UNATTRIBUTED, error=f"unknown session {id}")
         if parent not in self._sessions:
-            return Unresolved(id, f"parent session {parent} for child {id} not found")
-        return Resolved(parent, path_of(self._families[parent].agents, id))
+            return EventOwner(UNATTRIBUTED, error=f"parent session {parent} for child {id} not found")
+        return EventOwner(parent, path_of(self._families[parent].agents, id))
 
     def agent(self, root: str, id: str) -> Agent | None:
         """Return what is known of a child of a session."""
-        family = self._families.get(root)
-        return None if family is None else family.agents.get(id)
+        return self._family(root).agents.get(id)
 
     def snapshot(self, root: str) -> AgentSnapshot:
         """Return what is known of a session's children, for `restore`; running instances are left out."""
-        family = self._families.get(root) or _Family()
+        family = self._family(root)
         return AgentSnapshot(
             list(family.agents.values()), dict(family.by_tool_call), dict(family.callers), dict(family.hooks)
         )
@@ -257,27 +233,29 @@ class AgentRegistry:
 
     def instances(self, root: str) -> Mapping[str, Instance]:
         """Return the sub-agents of a session that run, by tool call."""
-        family = self._families.get(root)
-        return MappingProxyType({} if family is None else dict(family.instances))
+        return dict(self._family(root).instances)
 
     def attribute(self, session: str, envelope: Envelope) -> EventOwner:
         """Learn from an event of `session`'s stream and say where it belongs. Never raises.
 
         Events are given in their order, once each; a start given again changes nothing.
         """
-        resolved = self.resolve(session)
-        root = resolved.root if isinstance(resolved, Resolved) else session
-        before = resolved.path if isinstance(resolved, Resolved) else ()
+        owner = self.resolve(session)
+        root = owner.root if owner.error is None else session
         child = self._learn(root, envelope, read_claim(envelope))
-        if isinstance(resolved, Unresolved):
-            return EventOwner(UNATTRIBUTED, () if child is None else (child,), resolved.error)
-        path = before if child is None else path_of(self._families[root].agents, child)
-        if envelope.type == _SHUTDOWN and child is None and not before:
+        if owner.error is not None:
+            return owner if child is None else replace(owner, path=(child,))
+        path = owner.path if child is None else path_of(self._families[root].agents, child)
+        if envelope.type == _SHUTDOWN and child is None and not owner.path:
             self.end(root)
         return EventOwner(root, path)
 
+    def _family(self, root: str) -> _Family:
+        """Return what is known of a session's children; an empty family is not remembered."""
+        return self._families.get(root) or _Family()
+
     def _learn(self, root: str, envelope: Envelope, claim: Claim) -> str | None:
-        family = self._families.get(root) or _Family()
+        family = self._family(root)
         child = self._child_of(family, root, claim)
         if claim.hook is not None and claim.ends_hook:
             family.hooks.pop(claim.hook, None)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from exporter.core.agents.registry import AgentRegistry, Unresolved
+from exporter.core.agents.registry import AgentRegistry
 
 TOOL_REQUESTS: Final = frozenset(("tool.call", "external_tool.requested"))
 
@@ -87,12 +87,12 @@ def report(
     has, where they are known. An id that cannot be resolved gives the error of resolving, never that of a tool.
     """
     resolved = agents.resolve(session)
-    if isinstance(resolved, Unresolved):
+    if resolved.error is not None:
         return ToolReport(None, None, resolved.error)
     if request not in TOOL_REQUESTS:
         return ToolReport(resolved.root, None, None)
     name = None
-    if resolved.is_child:
+    if resolved.path:
         child = agents.agent(resolved.root, resolved.path[-1])
         name = child.name if child is not None else None
         restrictions = configured.get(name or "")

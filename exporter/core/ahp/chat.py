@@ -7,12 +7,14 @@ from exporter.core.ahp.chat_state import TEXT_ACTIONS, Applied, ChatState
 from exporter.core.ahp.checkpoint import Checkpoint, continues, is_same, renumber
 from exporter.core.ahp.drafts import Draft, id_of, moment
 from exporter.core.ahp.turn import TurnOwner, TurnWriter
-from exporter.core.ahp.values import Json, text
+from exporter.core.ahp.values import Json, objects, text
 
 PAGES_MAX: Final = 400
-
-
 TURNS_MAX: Final = 20_000
+GAP: Final = "exporter.gap"
+_SAME_TURNS: Final = "the host gives the same turns again"
+_TURN_GONE: Final = "a turn that was running is gone"
+_LONG: Final = "a turn is longer than can be held: the end of its text is missing"
 
 
 class HistoryStep(Enum):
@@ -20,8 +22,7 @@ class HistoryStep(Enum):
 
     ASK = "ask"
     WAIT = "wait"
-    WHOLE = "whole"
-    BROKEN = "broken"
+    END = "end"
 
 
 class History:
@@ -31,55 +32,44 @@ class History:
         self.problem = ""
         self._chat_state = chat_state
         self._has_cursors = has_cursors
-        self._pages = 0
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
 
     @property
-    def before(self) -> str:
-        """Return the id of the turn that the next page ends before."""
+    def position(self) -> Any:
+        """Return the cursor of the next page or, without cursors, the id of the turn that the page ends before."""
+        if self._has_cursors:
+            return self._chat_state.cursor
         return text(self._chat_state.turns[0], "id") if self._chat_state.turns else ""
-
-    @property
-    def cursor(self) -> Any:
-        """Return the cursor of the next page."""
-        return self._chat_state.state.get("turnsNextCursor")
 
     def next(self) -> HistoryStep:
         """Return whether another page must be requested."""
-        if self._has_cursors and self.cursor is None:
-            return HistoryStep.WHOLE
-        key = str(self.cursor) if self._has_cursors else self.before
-        if key in self._asked:
-            return self.stop("the host gives the same turns again")
-        if self._pages >= PAGES_MAX or len(self._chat_state.turns) >= TURNS_MAX:
+        position = self.position
+        if position is None:
+            return HistoryStep.END
+        if str(position) in self._requested:
+            return self.stop(_SAME_TURNS)
+        if len(self._requested) >= PAGES_MAX or len(self._chat_state.turns) >= TURNS_MAX:
             return self.stop("there are more turns than are read")
-        self._asked.add(key)
-        self._pages += 1
+        self._requested.add(str(position))
         return HistoryStep.ASK
 
-    def answered(self, result: Any) -> HistoryStep:
+    def answered(self, page: Json) -> HistoryStep:
         """Process the response to a page request; with cursors the turns arrive in an action."""
-        page = result if isinstance(result, dict) else {}
-        turns = page.get("turns")
-        if not isinstance(turns, list):
+        if not isinstance(page.get("turns"), list):
             return HistoryStep.WAIT if self._has_cursors else self.stop("the host answered with no turns")
-        added = self._chat_state.prepend([turn for turn in turns if isinstance(turn, dict)])
+        added = self._chat_state.prepend(objects(page, "turns"))
         if self._has_cursors:
-            self._chat_state.state["turnsNextCursor"] = page.get("turnsNextCursor")
+            self._chat_state.cursor = page.get("turnsNextCursor")
             return self.next()
-        if turns and not added:
+        if page["turns"] and not added:
             # A host that does not know the turn named in the request returns its newest turns.
-            return self.stop("the host gives the same turns again")
-        return self.next() if page.get("hasMore") and added else HistoryStep.WHOLE
+            return self.stop(_SAME_TURNS)
+        return self.next() if page.get("hasMore") and added else HistoryStep.END
 
     def stop(self, problem: str) -> HistoryStep:
         """End the fetch before the history is complete."""
         self.problem = problem
-        return HistoryStep.BROKEN
-
-
-GAP: Final = "exporter.gap"
-_LONG: Final = "a turn is longer than can be held: the end of its text is missing"
+        return HistoryStep.END
 
 
 class Chat:
@@ -96,6 +86,7 @@ class Chat:
         self.last_seq = -1  # serverSeq of the last message applied to `chat_state`
         self.is_known = False
         self.wants_page = False
+        self.page_requested_at: float | None = None
         self.history: History | None = None
         self._now = 0.0
         self._drafts: list[Draft] = []
@@ -107,9 +98,9 @@ class Chat:
         self.is_known = True
         self.history = History(self.chat_state, has_cursors=has_cursors)
         self.wants_page = False
-        return self._step(self.history.next() if self._anchor() is None else HistoryStep.WHOLE, now)
+        return self._step(self.history.next() if self._anchor() is None else HistoryStep.END, now)
 
-    def add_page(self, result: Any, now: float) -> list[Draft]:
+    def add_page(self, result: Json, now: float) -> list[Draft]:
         """Add a page of history and return the new events."""
         return self._step(self.history.answered(result), now) if self.history else []
 
@@ -129,15 +120,12 @@ class Chat:
         if applied is not Applied.CHANGED:
             return applied, []
         if self.history is not None:
-            is_page = kind == "chat/turnsLoaded"
-            found = (
-                HistoryStep.WHOLE
-                if self._anchor() is not None
-                else self.history.next()
-                if is_page
-                else HistoryStep.WAIT
-            )
-            return applied, self._step(found, now)
+            step = HistoryStep.WAIT
+            if self._anchor() is not None:
+                step = HistoryStep.END
+            elif kind == "chat/turnsLoaded":
+                step = self.history.next()
+            return applied, self._step(step, now)
         if kind == "chat/truncated":
             self._truncate(held, now)
         return applied, self._write_turns(now)
@@ -147,8 +135,7 @@ class Chat:
         self._now = now
         if self.checkpoint.open.begun:
             self._rewind(self.checkpoint.count, reason)
-        lost, self._drafts = self._drafts, []
-        return lost
+        return self._take()
 
     def write_turns(self, now: float) -> list[Draft]:
         """Return the events that are new since the last call."""
@@ -175,12 +162,8 @@ class Chat:
             index = place - base
             if index < len(turns) and is_same(checkpoint.finished[place - checkpoint.first], turns[index]):
                 continue
-            active = self.chat_state.active
-            if (
-                place == checkpoint.count - 1 == base + len(turns)
-                and active
-                and checkpoint.finished[-1].id == active.get("id")
-            ):
+            active, is_last = self.chat_state.active, place == checkpoint.count - 1 == base + len(turns)
+            if is_last and active and checkpoint.finished[-1].id == active.get("id"):
                 checkpoint.resume()
             else:
                 self._rewind(place, "the history is another than it was" if index < len(turns) else "turns are gone")
@@ -216,7 +199,7 @@ class Chat:
         turns = self.chat_state.turns
         turn = turns[index] if index < len(turns) else self.chat_state.active
         if turn is None or not continues(recorded, turn):
-            self._rewind(self.checkpoint.count, "a turn that was running is gone")
+            self._rewind(self.checkpoint.count, _TURN_GONE)
         elif not renumber(recorded, turn):
             self._gap("the text of a turn is another than it was", self.checkpoint.count, self.checkpoint.count + 1)
             parts = turn.get("responseParts")
@@ -230,50 +213,47 @@ class Chat:
     def _truncate(self, held: int, now: float) -> None:
         kept = self.chat_state.base + len(self.chat_state.turns)
         if kept < self.checkpoint.count or self.checkpoint.open.begun:
+            self._now = now
             data = {"upToTurn": kept, "turnsRemoved": held - kept}
-            identity = id_of(self.owner.chat, "rewind", self.checkpoint.rewinds, kept)
-            self._drafts.append(Draft(identity, "session.snapshot_rewind", moment(now), data, self.owner.agent))
+            self._add("session.snapshot_rewind", data, "rewind", self.checkpoint.rewinds, kept)
             self.checkpoint.rewind(min(kept, self.checkpoint.count))
 
     def _gap(self, reason: str, start: int, end: int) -> None:
         data = {"reason": reason, "chat": self.owner.chat, "fromTurn": start, "toTurn": end, "recovered": False}
-        identity = id_of(self.owner.chat, "gap", self.checkpoint.rewinds, start, end, reason)
-        self._drafts.append(Draft(identity, GAP, moment(self._now), data, self.owner.agent))
+        self._add(GAP, data, "gap", self.checkpoint.rewinds, start, end, reason)
+
+    def _add(self, type: str, data: Json, *identity: Any) -> None:
+        self._drafts.append(Draft(id_of(self.owner.chat, *identity), type, moment(self._now), data, self.owner.agent))
 
     def _write_turns(self, now: float) -> list[Draft]:
         self._now = now
-        drafts: list[Draft] = []
-        for index in range(max(0, self.checkpoint.count - self.chat_state.base), len(self.chat_state.turns)):
-            turn = self.chat_state.turns[index]
-            drafts += self._write_turn(turn, has_ended=True)
-            if index == len(self.chat_state.turns) - 1 and self.chat_state.active is None:
-                drafts += self._check_length()
+        state = self.chat_state
+        for index in range(max(0, self.checkpoint.count - state.base), len(state.turns)):
+            turn = state.turns[index]
+            self._write_turn(turn, has_ended=True)
+            if index == len(state.turns) - 1 and state.active is None:
+                self._check_length()
             self.checkpoint.finish(turn)
-            self.chat_state.forget(index)
-        self.chat_state.trim()
-        active = self.chat_state.active
-        if active is not None:
-            drafts += self._write_turn(active, has_ended=False)
-            drafts += self._check_length()
-        drafts += self._drafts
-        self._drafts = []
-        return drafts
+            state.forget(index)
+        state.trim()
+        if state.active is not None:
+            self._write_turn(state.active, has_ended=False)
+            state.touched = len(state.parts)
+            self._check_length()
+        return self._take()
 
-    def _check_length(self) -> list[Draft]:
-        before, self._drafts = self._drafts, []
+    def _write_turn(self, turn: Json, *, has_ended: bool) -> None:
+        if self.checkpoint.open.begun and self.checkpoint.open.id != text(turn, "id"):
+            self._rewind(self.checkpoint.count, _TURN_GONE)
+        start = self.chat_state.touched if self.checkpoint.open.begun and not has_ended else 0
+        writer = TurnWriter(self.owner, self.checkpoint, turn, self._now, has_ended=has_ended, start=start)
+        self._drafts += writer.write()
+
+    def _check_length(self) -> None:
         if self.chat_state.has_overflowed and "long" not in self.checkpoint.open.notes:
             self.checkpoint.open.notes.append("long")
             self._gap(_LONG, self.checkpoint.count, self.checkpoint.count + 1)
-        new, self._drafts = self._drafts, before
-        return new
 
-    def _write_turn(self, turn: Json, *, has_ended: bool) -> list[Draft]:
-        recorded = self.checkpoint.open
-        if recorded.begun and recorded.id != text(turn, "id"):
-            self._rewind(self.checkpoint.count, "a turn that was running is gone")
-        before, self._drafts = self._drafts, []
-        start = self.chat_state.touched if self.checkpoint.open.begun and not has_ended else 0
-        new = TurnWriter(self.owner, self.checkpoint, turn, self._now, has_ended=has_ended, start=start).write()
-        if not has_ended:
-            self.chat_state.touched = len(self.chat_state.parts)
-        return before + new
+    def _take(self) -> list[Draft]:
+        drafts, self._drafts = self._drafts, []
+        return drafts

@@ -1,20 +1,128 @@
 """A copy of the state of one conversation, updated by the actions that the host sends.
 
 A finished turn whose events are recorded is reduced to its id (`forget`), so the copy is about as large as the active
-turn. An action that cannot be applied returns `Applied.LOST`: the caller then requests the state again.
+turn. An action that cannot be applied returns `Applied.LOST`: the caller then requests the state again. Tool calls go
+through the states of the host's own reducer; what no event is made of is left out.
 """
 
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final
 
-from exporter.core.ahp import tools
 from exporter.core.ahp.values import Json, mapping, objects, text
+
+STREAMING: Final = "streaming"
+PENDING: Final = "pending-confirmation"
+RUNNING: Final = "running"
+AUTH: Final = "auth-required"
+PENDING_RESULT: Final = "pending-result-confirmation"
+COMPLETED: Final = "completed"
+CANCELLED: Final = "cancelled"
+ENDED: Final = (COMPLETED, CANCELLED)
+STARTED: Final = (RUNNING, AUTH, PENDING_RESULT, COMPLETED, CANCELLED)
+_BASE: Final = ("toolCallId", "toolName", "displayName", "intention", "contributor", "toolClientId", "_meta")
+_GIVEN: Final = ("invocationMessage", "toolInput")
+_CALL: Final = (*_BASE, *_GIVEN, "confirmed")
+
+
+def change_tool(call: Json, kind: str, action: Json) -> Json:
+    """Return a tool call as an action leaves it; the same object when the action has no effect on it."""
+    statuses, apply = _CHANGES.get(kind, ((), None))
+    return apply(call, action) if apply is not None and text(call, "status") in statuses else call
+
+
+def skip_tool(call: Json) -> Json:
+    """Return a tool call as the end of its turn leaves it."""
+    if text(call, "status") in ENDED:
+        return call
+    return {"invocationMessage": "", **_pick(call, (*_BASE, *_GIVEN)), "status": CANCELLED, "reason": "skipped"}
+
+
+def start_tool(action: Json) -> Json:
+    """Return the tool call that an action begins."""
+    return {**_pick(action, _BASE), "status": STREAMING}
+
+
+def _delta(call: Json, action: Json) -> Json:
+    return {**call, **_pick(action, ("_meta",))}
+
+
+def _ready(call: Json, action: Json) -> Json:
+    given = _pick(action, ("_meta", "intention", *_GIVEN))
+    if action.get("confirmed"):
+        return {**_pick(call, _BASE), **given, "confirmed": action["confirmed"], "status": RUNNING}
+    before = _pick(call, ("toolInput",)) if text(call, "status") == PENDING else {}
+    return {**_pick(call, _BASE), **before, **given, "status": PENDING}
+
+
+def _confirmed(call: Json, action: Json) -> Json:
+    kept = _pick(call, (*_BASE, *_GIVEN))
+    if not action.get("approved"):
+        return {**kept, **_pick(action, ("_meta", "reason", "reasonMessage")), "status": CANCELLED}
+    if action.get("editedToolInput") is not None:
+        kept["toolInput"] = action["editedToolInput"]
+    return {**kept, **_pick(action, ("_meta", "confirmed")), "status": RUNNING}
+
+
+def _complete(call: Json, action: Json) -> Json:
+    status, result = text(call, "status"), mapping(action, "result")
+    if status == AUTH and result.get("success"):
+        return call
+    kept = {**_pick(call, _CALL), **_pick(action, ("_meta",))}
+    if status == PENDING:
+        kept["confirmed"] = "not-needed"
+    if status == AUTH:
+        kept.update(_pick(call, ("content",)))
+    must_be_seen = action.get("requiresResultConfirmation") and status != AUTH
+    # What the tool answered may not say which state it is in.
+    return {**kept, **result, "status": PENDING_RESULT if must_be_seen else COMPLETED, "toolCallId": call["toolCallId"]}
+
+
+def _result_confirmed(call: Json, action: Json) -> Json:
+    if action.get("approved"):
+        return {
+            **_pick(call, (*_CALL, "success", "content", "error")),
+            **_pick(action, ("_meta",)),
+            "status": COMPLETED,
+        }
+    kept = {**_pick(call, (*_BASE, *_GIVEN)), **_pick(action, ("_meta",))}
+    return {**kept, "status": CANCELLED, "reason": "result-denied"}
+
+
+def _content_changed(call: Json, action: Json) -> Json:
+    return {**call, **_pick(action, ("_meta",)), "content": action.get("content")}
+
+
+def _auth_required(call: Json, action: Json) -> Json:
+    if text(mapping(call, "contributor"), "kind") != "mcp":
+        return call
+    return {**call, **_pick(action, ("_meta",)), "status": AUTH}
+
+
+def _auth_resolved(call: Json, action: Json) -> Json:
+    return {**call, **_pick(action, ("_meta",)), "status": RUNNING}
+
+
+def _pick(holder: Json, keys: tuple[str, ...]) -> Json:
+    return {key: holder[key] for key in keys if holder.get(key) is not None}
+
+
+# The statuses in which an action has an effect, and the effect.
+_CHANGES: Final[dict[str, tuple[tuple[str, ...], Callable[[Json, Json], Json] | None]]] = {
+    "toolCallDelta": ((STREAMING,), _delta),
+    "toolCallReady": ((STREAMING, RUNNING, PENDING), _ready),
+    "toolCallConfirmed": ((PENDING,), _confirmed),
+    "toolCallComplete": ((RUNNING, PENDING, AUTH), _complete),
+    "toolCallResultConfirmed": ((PENDING_RESULT,), _result_confirmed),
+    "toolCallContentChanged": ((RUNNING,), _content_changed),
+    "toolCallAuthRequired": ((RUNNING,), _auth_required),
+    "toolCallAuthResolved": ((AUTH,), _auth_resolved),
+}
+
 
 TURN_CHARACTERS_MAX: Final = 32 << 20
 PARTS_MAX: Final = 20_000
 TURNS_MAX: Final = 4096
-PENDING_MAX: Final = 256
 TEXT_ACTIONS: Final = {"chat/delta": "markdown", "chat/reasoning": "reasoning"}
 """The actions that append to a text, and the kind of part that each changes."""
 _ENDS: Final = {"turnComplete": "complete", "turnCancelled": "cancelled", "error": "error"}
@@ -39,52 +147,39 @@ class ChatState:
         self.base = 0
         self.touched = 0
         self.has_overflowed = False
-        self._state: Json = {"turns": []}
+        self.turns: list[Json] = []  # the held finished turns, oldest first
+        self.cursor: Any = None  # of the page of turns before them
+        self._active: Json | None = None
         self._size = 0
         self._open: tuple[str, str, Json, list[str]] | None = None  # turn id, part id, the part, the pieces added
 
     def replace(self, state: Json) -> None:
         """Replace the state by the host's."""
-        self._open, self.touched = None, 0
-        self._state = {**state, "turns": objects(state, "turns")}
+        self._open, self.base, self.touched, self.has_overflowed = None, 0, 0, False
+        self.turns, self.cursor = objects(state, "turns"), state.get("turnsNextCursor")
         active = state.get("activeTurn")
-        self._state["activeTurn"] = (
-            {**active, "responseParts": objects(active, "responseParts")} if isinstance(active, dict) else None
-        )
-        self._size = sum(len(text(part, "content")) for part in objects(self._state["activeTurn"], "responseParts"))
-        self.base = 0
-        self.has_overflowed = False
-
-    @property
-    def state(self) -> Json:
-        """Return the whole state; the caller must not change it."""
-        self._settle()
-        return self._state
-
-    @property
-    def turns(self) -> list[Json]:
-        """Return the held finished turns, oldest first."""
-        turns: list[Json] = self._state["turns"]
-        return turns
+        self._active = None
+        if isinstance(active, dict):
+            self._active = {**active, "responseParts": objects(active, "responseParts")}
+        self._size = sum(len(text(part, "content")) for part in self.parts)
 
     @property
     def active(self) -> Json | None:
         """Return the active turn."""
         self._settle()
-        return self._state.get("activeTurn") or None
+        return self._active
 
     @property
     def parts(self) -> list[Json]:
         """Return the parts of the active turn; its last text may lack the latest additions."""
-        active: Json | None = self._state.get("activeTurn")
-        parts: list[Json] = active["responseParts"] if active else []
+        parts: list[Json] = self._active["responseParts"] if self._active else []
         return parts
 
     def prepend(self, turns: list[Json]) -> int:
         """Insert older turns; return how many of them are new."""
         held = {text(turn, "id") for turn in self.turns}
         older = [turn for turn in turns if text(turn, "id") not in held]
-        self._state["turns"] = [*older, *self.turns]
+        self.turns = [*older, *self.turns]
         return len(older)
 
     def forget(self, index: int) -> None:
@@ -109,8 +204,27 @@ class ChatState:
             return self._change_tool(kind, action)
         if kind in _ENDS:
             return self._end_turn(_ENDS[kind], action)
-        method = _METHODS.get(kind)
-        return method(self, action) if method else Applied.NOTHING
+        match kind:
+            case "turnStarted":
+                return self._start_turn(action)
+            case "responsePart":
+                part = mapping(action, "part")
+                return self._add_part(action, part, len(text(part, "content"))) if part else Applied.NOTHING
+            case "toolCallStart":
+                return self._add_part(action, {"kind": "toolCall", "toolCall": start_tool(action)}, 0)
+            case "usage":
+                return self._set_usage(action)
+            case "turnResume":
+                return Applied.LOST
+            case "truncated":
+                return self._truncate(action.get("turnId"))
+            case "turnsLoaded":
+                self.prepend(objects(action, "turns"))
+                self.cursor = action.get("turnsNextCursor")
+                return Applied.CHANGED
+            case "pendingMessageSet" | "pendingMessageRemoved" | "queuedMessagesReordered":
+                return Applied.TEXT
+        return Applied.NOTHING
 
     def _add_text(self, action: Json, kind: str) -> Applied:
         turn, part, added = text(action, "turnId"), text(action, "partId"), text(action, "content")
@@ -146,8 +260,7 @@ class ChatState:
         return None
 
     def _is_active(self, turn: str) -> bool:
-        active = self._state.get("activeTurn")
-        return bool(active) and text(active, "id") == turn
+        return self._active is not None and text(self._active, "id") == turn
 
     def _add_part(self, action: Json, part: Json, size: int) -> Applied:
         if not self._is_active(text(action, "turnId")):
@@ -168,7 +281,7 @@ class ChatState:
         for index, part in enumerate(self.parts):
             call = part.get("toolCall")
             if isinstance(call, dict) and call.get("toolCallId") == identity and part.get("kind") == "toolCall":
-                changed = tools.change(call, kind, action)
+                changed = change_tool(call, kind, action)
                 if changed is not call:
                     part["toolCall"] = changed
                     self.touched = min(self.touched, index)
@@ -177,122 +290,40 @@ class ChatState:
         return applied
 
     def _end_turn(self, state: str, action: Json) -> Applied:
-        if not self._is_active(text(action, "turnId")):
+        if self._active is None or not self._is_active(text(action, "turnId")):
             return Applied.NOTHING
-        turn = {**self._state["activeTurn"], "state": state}
+        turn = {**self._active, "state": state}
         for part in self.parts:
             if part.get("kind") == "toolCall" and isinstance(part.get("toolCall"), dict):
-                part["toolCall"] = tools.skip(part["toolCall"])
-        for key in ("duration", "error"):
-            if action.get(key) is not None:
-                turn[key] = action[key]
+                part["toolCall"] = skip_tool(part["toolCall"])
+        turn.update({key: action[key] for key in ("duration", "error") if action.get(key) is not None})
         self.turns.append(turn)
-        self._state["activeTurn"] = None
+        self._active = None
         self._size = self.touched = 0
         return Applied.CHANGED
 
-    def _on_turn_started(self, action: Json) -> Applied:
+    def _start_turn(self, action: Json) -> Applied:
         turn = {"id": text(action, "turnId"), "message": mapping(action, "message"), "responseParts": []}
-        for key in ("startedAt", "systemInitiatedLabel"):
-            if action.get(key) is not None:
-                turn[key] = action[key]
-        self._state["activeTurn"] = turn
+        turn.update({key: action[key] for key in ("startedAt", "systemInitiatedLabel") if action.get(key) is not None})
+        self._active = turn
         self._size = self.touched = 0
         self.has_overflowed = False
-        queued = action.get("queuedMessageId")
-        if queued:
-            if mapping(self._state, "steeringMessage").get("id") == queued:
-                self._state.pop("steeringMessage", None)
-            self._keep_queued([each for each in objects(self._state, "queuedMessages") if each.get("id") != queued])
         return Applied.CHANGED
 
-    def _on_response_part(self, action: Json) -> Applied:
-        part = mapping(action, "part")
-        return self._add_part(action, part, len(text(part, "content"))) if part else Applied.NOTHING
-
-    def _on_tool_call_start(self, action: Json) -> Applied:
-        return self._add_part(action, {"kind": "toolCall", "toolCall": tools.start(action)}, 0)
-
-    def _on_usage(self, action: Json) -> Applied:
-        if not self._is_active(text(action, "turnId")):
+    def _set_usage(self, action: Json) -> Applied:
+        if self._active is None or not self._is_active(text(action, "turnId")):
             return Applied.NOTHING
-        self._state["activeTurn"]["usage"] = action.get("usage")
+        self._active["usage"] = action.get("usage")
         return Applied.TEXT
 
-    def _on_turn_resume(self, action: Json) -> Applied:
-        return Applied.LOST
-
-    def _on_truncated(self, action: Json) -> Applied:
-        until = action.get("turnId")
+    def _truncate(self, until: Any) -> Applied:
         if until is None:
-            self._state.pop("turnsNextCursor", None)
-            self.base, kept = 0, 0
+            self.cursor, self.base, kept = None, 0, 0
         else:
             indices = [index for index, turn in enumerate(self.turns) if turn.get("id") == until]
             if not indices:
                 return Applied.LOST if self.base else Applied.NOTHING
             kept = indices[0] + 1
         del self.turns[kept:]
-        self._state["activeTurn"] = None
+        self._active = None
         return Applied.CHANGED
-
-    def _on_turns_loaded(self, action: Json) -> Applied:
-        self.prepend(objects(action, "turns"))
-        self._state["turnsNextCursor"] = action.get("turnsNextCursor")
-        return Applied.CHANGED
-
-    def _on_pending_message_set(self, action: Json) -> Applied:
-        entry = {"id": action.get("id"), "message": action.get("message") or action.get("userMessage")}
-        if action.get("kind") == "steering":
-            self._state["steeringMessage"] = entry
-            return Applied.TEXT
-        queued = objects(self._state, "queuedMessages")
-        known = [index for index, each in enumerate(queued) if each.get("id") == entry["id"]]
-        if known:
-            queued[known[0]] = entry
-        elif len(queued) < PENDING_MAX:
-            queued.append(entry)
-        self._keep_queued(queued)
-        return Applied.TEXT
-
-    def _on_pending_message_removed(self, action: Json) -> Applied:
-        if action.get("kind") == "steering":
-            if mapping(self._state, "steeringMessage").get("id") == action.get("id"):
-                self._state.pop("steeringMessage", None)
-            return Applied.TEXT
-        self._keep_queued(
-            [each for each in objects(self._state, "queuedMessages") if each.get("id") != action.get("id")]
-        )
-        return Applied.TEXT
-
-    def _on_queued_messages_reordered(self, action: Json) -> Applied:
-        queued = objects(self._state, "queuedMessages")
-        order: Any = action.get("order")
-        places = {id: place for place, id in reversed(list(enumerate(order)))} if _are_names(order) else {}
-        last = len(places)
-        self._keep_queued(sorted(queued, key=lambda each: places.get(text(each, "id"), last)))
-        return Applied.TEXT
-
-    def _keep_queued(self, queued: list[Json]) -> None:
-        if queued:
-            self._state["queuedMessages"] = queued
-        else:
-            self._state.pop("queuedMessages", None)
-
-
-def _are_names(order: Any) -> bool:
-    return isinstance(order, list) and all(isinstance(each, str) for each in order)
-
-
-_METHODS: Final[dict[str, Callable[[ChatState, Json], Applied]]] = {
-    "turnStarted": ChatState._on_turn_started,
-    "responsePart": ChatState._on_response_part,
-    "toolCallStart": ChatState._on_tool_call_start,
-    "usage": ChatState._on_usage,
-    "turnResume": ChatState._on_turn_resume,
-    "truncated": ChatState._on_truncated,
-    "turnsLoaded": ChatState._on_turns_loaded,
-    "pendingMessageSet": ChatState._on_pending_message_set,
-    "pendingMessageRemoved": ChatState._on_pending_message_removed,
-    "queuedMessagesReordered": ChatState._on_queued_messages_reordered,
-}

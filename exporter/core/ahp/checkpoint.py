@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from exporter.core.ahp.tools import STARTED
+from exporter.core.ahp.chat_state import STARTED
 from exporter.core.ahp.values import Json, mapping, objects, text
 
 FINISHED_MAX: Final = 1024

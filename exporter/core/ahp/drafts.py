@@ -65,11 +65,8 @@ def write(draft: Draft, parent: str | None) -> bytes:
 @lru_cache(maxsize=64)
 def moment(seconds: float) -> str:
     """Return a time in the format of events."""
-    return (
-        datetime.fromtimestamp(min(max(seconds, 0.0), SECONDS_MAX), UTC)
-        .isoformat(timespec="milliseconds")
-        .replace("+00:00", "Z")
-    )
+    at = datetime.fromtimestamp(min(max(seconds, 0.0), SECONDS_MAX), UTC)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def seconds_of(value: Any) -> float | None:

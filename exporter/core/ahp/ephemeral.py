@@ -1,15 +1,17 @@
 """Ephemeral events of a conversation and of a session: shown live, never stored."""
 
-from typing import Any, Final
+from typing import Final
 
 from exporter.core.ahp.chat import Chat
-from exporter.core.ahp.chat_state import TEXT_ACTIONS, Applied
+from exporter.core.ahp.chat_state import PENDING, TEXT_ACTIONS, Applied
 from exporter.core.ahp.drafts import Draft, id_of, moment
-from exporter.core.ahp.tools import PENDING
+from exporter.core.ahp.turn import text_id
 from exporter.core.ahp.values import Json, mapping, objects, text
 
 _IDLE: Final = 1
 _ACTIVITY: Final = 31
+_WITHOUT_EFFECT: Final = ("chat/activityChanged", "chat/inputRequested", "chat/inputCompleted")
+"""The actions that give events although they do not change the state."""
 
 
 class TextBatch:
@@ -20,7 +22,9 @@ class TextBatch:
         self._kind = text(action, "type")
         self._part = text(action, "partId")
         self._seq, self._now = seq, now
-        self._identity = _text_id(chat, TEXT_ACTIONS[self._kind])  # computed now: it changes when the text is recorded
+        self._identity = text_id(
+            chat.owner, chat.checkpoint, TEXT_ACTIONS[self._kind]
+        )  # computed now: it changes when the text is recorded
         self._pieces = [text(action, "content")]
 
     def add(self, chat: Chat, action: Json) -> bool:
@@ -38,21 +42,19 @@ class TextBatch:
 
 
 def of_chat(chat: Chat, action: Json, applied: Applied, seq: int, now: float) -> list[Draft]:
-    """Return the events of an action that was applied; an action without effect gives none."""
+    """Return the events of an action that was applied."""
     kind = text(action, "type")
-    if applied is Applied.NOTHING and kind not in (
-        "chat/activityChanged",
-        "chat/inputRequested",
-        "chat/inputCompleted",
-    ):
+    if applied is Applied.NOTHING and kind not in _WITHOUT_EFFECT:
         return []
     shown: list[tuple[str, Json]] = []
     if kind == "chat/responsePart":
         part = mapping(action, "part")
-        if part.get("kind") == "markdown":
-            shown.append(("assistant.message_start", {"messageId": _text_id(chat, "markdown")}))
-        if part.get("kind") in TEXT_ACTIONS.values() and text(part, "content"):
-            shown.append(_delta(text(part, "kind"), _text_id(chat, text(part, "kind")), text(part, "content")))
+        written = text(part, "kind")
+        identity = text_id(chat.owner, chat.checkpoint, written)
+        if written == "markdown":
+            shown.append(("assistant.message_start", {"messageId": identity}))
+        if written in TEXT_ACTIONS.values() and text(part, "content"):
+            shown.append(_delta(written, identity, text(part, "content")))
     elif kind.startswith("chat/toolCall"):
         shown = _tool(chat, kind, action)
     elif kind == "chat/usage":
@@ -94,15 +96,9 @@ def of_session(session: str, action: Json, default_chat: str, seq: int, now: flo
     return _drafts(session, shown, seq, now, None)
 
 
-def usage_key(action: Json) -> str:
-    """Return the key of a usage report: hosts send it several times, and on parent and child."""
-    call = mapping(mapping(mapping(action, "usage"), "_meta"), "vscode.modelCall")
-    return text(call, "eventId") or text(call, "apiCallId")
-
-
-def usage_agent(action: Json) -> str:
-    """Return the host's own name of the agent whose usage is reported, empty for the session itself."""
-    return text(mapping(mapping(mapping(action, "usage"), "_meta"), "vscode.modelCall"), "agentId")
+def model_call(holder: Json) -> Json:
+    """Return what a usage report of a turn or an action says about the call of the model."""
+    return mapping(mapping(mapping(holder, "usage"), "_meta"), "vscode.modelCall")
 
 
 def _drafts(source: str, shown: list[tuple[str, Json]], seq: int, now: float, agent: str | None) -> list[Draft]:
@@ -111,11 +107,6 @@ def _drafts(source: str, shown: list[tuple[str, Json]], seq: int, now: float, ag
         Draft(id_of(source, "passing", seq, number), type, at, data, agent, is_ephemeral=True)
         for number, (type, data) in enumerate(shown)
     ]
-
-
-def _text_id(chat: Chat, kind: str) -> str:
-    checkpoint = chat.checkpoint
-    return id_of(chat.owner.chat, checkpoint.count, checkpoint.rewinds, "text", kind, checkpoint.open.count(kind))
 
 
 def _delta(kind: str, identity: str, content: str) -> tuple[str, Json]:
@@ -146,21 +137,17 @@ def _tool(chat: Chat, kind: str, action: Json) -> list[tuple[str, Json]]:
 
 
 def _permission(call: Json) -> Json:
-    requested: Any = call.get("toolInput")
     kind = text(mapping(call, "_meta"), "toolKind") or text(call, "toolName")
-    return {
-        "kind": kind,
-        "toolCallId": text(call, "toolCallId"),
-        "fullCommandText": requested if isinstance(requested, str) else "",
-    }
+    return {"kind": kind, "toolCallId": text(call, "toolCallId"), "fullCommandText": text(call, "toolInput")}
 
 
 def _usage(action: Json) -> list[tuple[str, Json]]:
     usage = mapping(action, "usage")
     names = ("model", "inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
     data = {name: usage[name] for name in names if isinstance(usage.get(name), str | int | float)}
-    call = mapping(mapping(usage, "_meta"), "vscode.modelCall")
-    data.update({name: call[name] for name in ("apiCallId",) if isinstance(call.get(name), str)})
+    call = model_call(action)
+    if isinstance(call.get("apiCallId"), str):
+        data["apiCallId"] = call["apiCallId"]
     if isinstance(call.get("durationMs"), int | float):
         data["duration"] = call["durationMs"]
     return [("assistant.usage", data)] if data else []

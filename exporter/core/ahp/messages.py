@@ -1,15 +1,41 @@
-"""Parses one frame into a message. Never raises; what is no valid message becomes an `InvalidFrame`."""
+"""Parses one frame into a message, and explains the errors of a host.
+
+Parsing never raises; what is no valid message becomes an `InvalidFrame`.
+"""
 
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
-from exporter.core.ahp.values import Json, mapping, number, text
+from exporter.core.ahp.values import Json, mapping, number
 from exporter.core.events.envelope import REFUSALS
 
 ID_LENGTH_MAX: Final = 128
-_NUMBER_MAX: Final = 1 << 53
+
+SESSION_NOT_FOUND: Final = -32001
+UNSUPPORTED_VERSION: Final = -32005
+AUTH_REQUIRED: Final = -32007
+NOT_FOUND: Final = -32008
+PERMISSION_DENIED: Final = -32009
+
+_MEANING: Final = {
+    -32600: "the host could not read a message of ours: update the exporter",
+    -32601: "the host does not know a request of ours: it speaks an older dialect, and less of it can be read",
+    -32602: "the host refused what was asked for: it is read again from the beginning",
+    SESSION_NOT_FOUND: "the session is not on this host any more",
+    -32002: "the host has no such provider",
+    AUTH_REQUIRED: (
+        "the host shows no session before a sign-in, which an observer does not have. VS Code's host gets it from its "
+        "owner, and is asked again; the Copilot CLI's own host shows none: read its sessions from their files, or by "
+        "`rpc://` from `copilot --headless --port N`"
+    ),
+    NOT_FOUND: "the host does not know us, or what was asked for, any more: it was restarted; history is read again",
+    PERMISSION_DENIED: (
+        "the host denies access to this: nothing was read. Name the session in the source's settings only if you may "
+        "see it, or ask whoever runs the host"
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +43,7 @@ class Response:
     """The result of a request of ours."""
 
     id: int
-    result: Any = field(repr=False)
+    result: Json = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +96,19 @@ def parse_frame(frame: str | bytes) -> Message:
     if not isinstance(message, dict):
         return InvalidFrame("no object")
     method, id = message.get("method"), message.get("id")
+    if not isinstance(id, str) or len(id) > ID_LENGTH_MAX:
+        id = number(message, "id")
     if isinstance(method, str):
         if "id" not in message:
             return HostNotification(method, mapping(message, "params"), raw)
-        usable = _usable(id)
-        return InvalidFrame("a request with no usable id") if usable is None else HostRequest(usable, method)
-    if not isinstance(id, int) or isinstance(id, bool) or abs(id) > _NUMBER_MAX:
+        return InvalidFrame("a request with no usable id") if id is None else HostRequest(id, method)
+    if not isinstance(id, int):
         return InvalidFrame("neither a request nor an answer")
     if "error" in message:
         return _failure(id, mapping(message, "error"))
-    return Response(id, message.get("result")) if "result" in message else InvalidFrame("an answer with nothing in it")
-
-
-def _usable(id: Any) -> int | str | None:
-    if isinstance(id, str):
-        return id if len(id) <= ID_LENGTH_MAX else None
-    return id if isinstance(id, int) and not isinstance(id, bool) and abs(id) <= _NUMBER_MAX else None
+    if "result" in message:
+        return Response(id, mapping(message, "result"))
+    return InvalidFrame("an answer with nothing in it")
 
 
 def _failure(id: int, error: Json) -> ErrorResponse:
@@ -99,6 +122,14 @@ def _is_version(version: str) -> bool:
     return len(version) <= 32 and all(each.isascii() and (each.isalnum() or each in ".^~+-") for each in version)
 
 
-def uri_of(holder: Json) -> str:
-    """Return the address in a summary, a snapshot or the parameters of a notification."""
-    return text(holder, "resource") or text(holder, "session") or text(holder, "channel")
+def explain(code: int, versions: tuple[str, ...] = ()) -> str:
+    """Return what an error means and the remedy. Of the host's own words only versions are used."""
+    if code == UNSUPPORTED_VERSION:
+        spoken = ", ".join(versions) or "none that it names"
+        return (
+            f"the host speaks {spoken}, this exporter 1.x, 0.1 to 0.9 and the older 1: "
+            "update the exporter, or the host if it is the older one"
+        )
+    if code == 0:
+        return "the host does not answer: it is asked again"
+    return _MEANING.get(code, "the host refused a request") + f" (error {code})"

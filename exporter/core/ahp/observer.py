@@ -6,29 +6,27 @@ an old `lastSeenServerSeq` with an empty replay. Actions that arrive before the 
 waits: each request carries the callbacks for its response.
 """
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from exporter.core.ahp import errors, requests
+import msgspec
+
+from exporter.core.ahp import requests
 from exporter.core.ahp.dialect import Dialect, dialect_of
-from exporter.core.ahp.fetching import PendingRequest, ignore
 from exporter.core.ahp.messages import (
+    UNSUPPORTED_VERSION,
     ErrorResponse,
     HostNotification,
     HostRequest,
-    InvalidFrame,
     Response,
+    explain,
     parse_frame,
-    uri_of,
 )
-from exporter.core.ahp.session import Line
-from exporter.core.ahp.subscriptions import Subscriptions
+from exporter.core.ahp.subscriptions import PendingRequest, Subscriptions
 from exporter.core.ahp.values import Json, mapping, number, objects, strings, text
 
 IN_FLIGHT_MAX: Final = 8
-WAITING_MAX: Final = 20_000
 ANSWER_SECONDS: Final = 30.0
 INVALID_FRAMES_MAX: Final = 100
 PING_SECONDS: Final = 60.0
@@ -39,7 +37,9 @@ TELEMETRY_LEVEL: Final = "info"
 
 @dataclass(slots=True)
 class HostObserver:
-    """The protocol state of one host. The caller sends `outgoing`, stores `take()`, and reconnects after `failure`.
+    """The protocol state of one host.
+
+    The caller sends `outgoing`, stores the events that `subscriptions` have, and reconnects after a `failure`.
 
     `is_hopeless` says that a new connection would fail in the same way. The host's own telemetry is requested only if
     `on_telemetry` is set.
@@ -60,7 +60,6 @@ class HostObserver:
     _last_seq: int = 0
     _previous_seq: int | None = None
     _number: int = 0
-    _waiting: deque[PendingRequest] = field(default_factory=deque)
     _in_flight: dict[int, tuple[PendingRequest, float]] = field(default_factory=dict)
     _received_at: float = 0.0
     _list_at: float | None = None
@@ -69,23 +68,22 @@ class HostObserver:
     @property
     def has_pending_requests(self) -> bool:
         """Tell whether responses are pending, so more history may follow."""
-        return bool(self._in_flight or self._waiting or self.outgoing)
+        return bool(self._in_flight or self.subscriptions.pending or self.outgoing)
 
     def connected(self, now: float) -> None:
         """Start the protocol on a new connection."""
         self.failure, self.is_ready, self.is_hopeless = "", False, False
         self.outgoing.clear()
-        self._waiting.clear()
         self._in_flight.clear()
         self._received_at = now
         self._previous_seq = self._last_seq
         self.subscriptions.disconnected()
         if self.dialect is not None and self._last_seq > 0:
-            dialect, subscriptions = self.dialect, self.subscriptions.addresses()
-            write = lambda id: requests.reconnect(id, dialect, self.client, self._last_seq, subscriptions)  # noqa: E731
-            self._request(PendingRequest(write, self._reconnected, lambda _, at: self._initialize(at)), now)
+            message = requests.reconnect(self.dialect, self.client, self._last_seq, self.subscriptions.addresses())
+            self.subscriptions.request(message, self._reconnected, lambda _, at: self._initialize())
         else:
-            self._initialize(now)
+            self._initialize()
+        self._send(now)
 
     def receive(self, frame: str | bytes, now: float) -> None:
         """Process a frame."""
@@ -102,9 +100,8 @@ class HostObserver:
             else:
                 request.on_error(message, now)
         elif isinstance(message, HostRequest):
-            self.outgoing.append(requests.refuse(message.id, message.method))
+            self._write(requests.refuse(message.id, message.method))
         else:
-            assert isinstance(message, InvalidFrame)
             self._count_invalid(message.reason)
         self._send(now)
 
@@ -114,67 +111,54 @@ class HostObserver:
         for id in late:
             request, _ = self._in_flight.pop(id)
             request.on_error(ErrorResponse(id, 0), now)
-        if self.is_ready:
-            self.subscriptions.tick(now)
-            if self.dialect is not None and self._list_at is not None and now >= self._list_at:
+        if self.is_ready and self.dialect is not None:
+            if self._list_at is not None and now >= self._list_at:
                 self._list(self.dialect)
-            if self.dialect is not None and now - self._received_at > PING_SECONDS and not self._in_flight:
-                dialect = self.dialect
-                self._request(PendingRequest(lambda id: requests.ping(id, dialect), ignore, ignore), now)
+            if now - self._received_at > PING_SECONDS and not self._in_flight:
+                self.subscriptions.request(requests.ping(self.dialect))
+            self.subscriptions.tick(now)
         self._send(now)
 
-    def take(self, now: float) -> list[tuple[str, list[Line]]]:
-        """Return the events so far, by session."""
-        return self.subscriptions.take(now)
+    def _initialize(self) -> None:
+        self.subscriptions.request(requests.initialize(self.client), self._initialized, self._refused)
 
-    def _initialize(self, now: float) -> None:
-        self._request(
-            PendingRequest(lambda id: requests.initialize(id, self.client), self._initialized, self._refused), now
-        )
-
-    def _initialized(self, result: Any, now: float) -> None:
-        given = result if isinstance(result, dict) else {}
-        version = given.get("protocolVersion")
+    def _initialized(self, result: Json, now: float) -> None:
+        version = result.get("protocolVersion")
         self.dialect = dialect_of(version)
         self.version = str(version)[:32] if isinstance(version, str | int) else ""
         if self.dialect is None:
             self.failure = "the host speaks a version that this exporter cannot read: update the exporter"
             self.is_hopeless = True
             return
-        channel = text(mapping(given, "telemetry"), TELEMETRY).replace("{level}", TELEMETRY_LEVEL)
+        channel = text(mapping(result, "telemetry"), TELEMETRY).replace("{level}", TELEMETRY_LEVEL)
         self._telemetry = channel if channel.startswith("ahp-otlp:") else ""
-        self._subscribe_all(number(given, "serverSeq") or 0, now)
+        self._check_restart(number(result, "serverSeq") or 0)
+        self._subscribe_all(self.dialect)
 
     def _refused(self, failure: ErrorResponse, now: float) -> None:
-        self.failure = errors.explain(failure.code, failure.versions)
-        self.is_hopeless = failure.code == errors.UNSUPPORTED_VERSION
+        self.failure = explain(failure.code, failure.versions)
+        self.is_hopeless = failure.code == UNSUPPORTED_VERSION
 
-    def _reconnected(self, result: Any, now: float) -> None:
-        given = result if isinstance(result, dict) else {}
-        for uri in strings(given, "missing"):
+    def _reconnected(self, result: Json, now: float) -> None:
+        for uri in strings(result, "missing"):
             self.subscriptions.mark_missing(uri, now)
-        self._subscribe_all(None, now)
+        if self.dialect is not None:
+            self._subscribe_all(self.dialect)
 
-    def _subscribe_all(self, seq: int | None, now: float) -> None:
+    def _subscribe_all(self, dialect: Dialect) -> None:
         """Request the list of sessions and the state of every conversation."""
-        assert self.dialect is not None
         self.is_ready = True
-        self.subscriptions.set_dialect(self.dialect)
+        self.subscriptions.dialect = dialect
         self.subscriptions.on_snapshot = self._check_restart
-        if seq is not None:
-            self._check_restart(seq)
-        dialect = self.dialect
-        root = PendingRequest(lambda id: requests.subscribe(id, dialect, dialect.root), self._root_known, ignore)
-        self._queue([root])
+        self.subscriptions.request(requests.subscribe(dialect, dialect.root), self._root_known)
         self._list(dialect)
-        self.subscriptions.resubscribe_all()
         if self._telemetry and self.on_telemetry is not None:
-            uri = self._telemetry
-            self._queue([PendingRequest(lambda id: requests.subscribe(id, dialect, uri), ignore, ignore)])
+            self.subscriptions.request(requests.subscribe(dialect, self._telemetry))
+        self.subscriptions.resubscribe_all()
 
     def _list(self, dialect: Dialect) -> None:
         self._list_at = None
-        self._queue([PendingRequest(lambda id: requests.list_sessions(id, dialect), self._listed, self._not_listed)])
+        self.subscriptions.request(requests.list_sessions(dialect), self._listed, self._not_listed)
 
     def _check_restart(self, seq: int) -> None:
         """Detect a restart: the first serverSeq of a connection is lower than the last of the connection before."""
@@ -184,14 +168,19 @@ class HostObserver:
         self._previous_seq = None
         self._last_seq = max(self._last_seq, seq)
 
-    def _listed(self, result: Any, now: float) -> None:
+    def _listed(self, result: Json, now: float) -> None:
         self.notice = ""
-        for summary in objects(result if isinstance(result, dict) else {}, "items"):
+        for summary in objects(result, "items"):
             self.subscriptions.consider(summary, now)
 
     def _not_listed(self, failure: ErrorResponse, now: float) -> None:
-        self.notice = errors.explain(failure.code, failure.versions)
+        self.notice = explain(failure.code, failure.versions)
         self._list_at = now + AGAIN_SECONDS
+
+    def _root_known(self, result: Json, now: float) -> None:
+        seq = number(mapping(result, "snapshot"), "fromSeq")
+        if seq is not None:
+            self._check_restart(seq)
 
     def _on_notification(self, message: HostNotification, now: float) -> None:
         if self.dialect is None:
@@ -207,39 +196,27 @@ class HostObserver:
                 self.subscriptions.apply(uri, action, seq, now)
         else:
             method, params = self.dialect.notice(message.method, message.params)
+            uri = text(params, "session") or text(params, "resource") or text(params, "channel")
             if method == "root/sessionAdded":
                 self.subscriptions.consider(mapping(params, "summary"), now)
             elif method == "root/sessionSummaryChanged":
-                changed: Json = {**mapping(params, "changes"), "resource": text(params, "session") or uri_of(params)}
-                self.subscriptions.consider(changed, now)
+                self.subscriptions.consider({**mapping(params, "changes"), "resource": uri}, now)
             elif method == "root/sessionRemoved":
-                self.subscriptions.mark_removed(text(params, "session") or uri_of(params), now)
-
-    def _root_known(self, result: Any, now: float) -> None:
-        seq = number(mapping(result if isinstance(result, dict) else {}, "snapshot"), "fromSeq")
-        if seq is not None:
-            self._check_restart(seq)
-
-    def _queue(self, added: list[PendingRequest]) -> None:
-        self._waiting.extend(added[: WAITING_MAX - len(self._waiting)])
-
-    def _request(self, request: PendingRequest, now: float) -> None:
-        self._queue([request])
-        self._send(now)
+                self.subscriptions.mark_removed(uri, now)
 
     def _send(self, now: float) -> None:
-        if not (self.subscriptions.pending or self._waiting):
-            return
-        self._queue(self.subscriptions.pending)
-        self.subscriptions.pending.clear()
-        while self._waiting and len(self._in_flight) < IN_FLIGHT_MAX and not self.failure:
-            request = self._waiting.popleft()
-            if request.is_notification:
-                self.outgoing.append(request.write(0))
+        pending = self.subscriptions.pending
+        while pending and len(self._in_flight) < IN_FLIGHT_MAX and not self.failure:
+            request = pending.popleft()
+            if request.message["method"] in requests.NOTIFICATIONS:
+                self._write(request.message)
                 continue
             self._number += 1
             self._in_flight[self._number] = (request, now)
-            self.outgoing.append(request.write(self._number))
+            self._write({"id": self._number, **request.message})
+
+    def _write(self, message: Json) -> None:
+        self.outgoing.append(msgspec.json.encode({"jsonrpc": "2.0", **message}).decode())
 
     def _count_invalid(self, reason: str) -> None:
         self.invalid_frames += 1

@@ -53,6 +53,10 @@ class Session:
     saved: SavedSession
     is_live_only: bool
     since: float
+    touched_at: float
+    retries: int = 0
+    retry_at: float | None = None  # when its state is requested again
+    references: dict[str, str] = field(default_factory=dict)  # content types by the addresses that states refer to
     lines: list[Line] = field(default_factory=list)
     chats: dict[str, Chat] = field(default_factory=dict)
     default_chat: str = ""
@@ -93,7 +97,7 @@ class Session:
             self.alias, self.is_live_only = name, True
             self.lines = [line for line in self.lines if line[1]]
 
-    def replace(self, state: Json, seq: int, now: float) -> list[str]:
+    def replace(self, state: Json, now: float) -> list[str]:
         """Process the session's state and return the conversations to subscribe to, the default one first."""
         for key in ("provider", "title", "workingDirectories", "workingDirectory", "createdAt"):
             value = state.get(key) or mapping(state, "summary").get(key)
@@ -101,9 +105,7 @@ class Session:
                 self.summary[key] = value
         self._start(now)
         if text(state, "lifecycle") in ("failed", "creation-failed", "creationFailed"):
-            error = mapping(state, "creationError")
-            data = {"errorType": text(error, "errorType") or "creation", "message": text(error, "message")}
-            self.emit([Draft(id_of(self.uri, "creation", data), "session.error", moment(now), data)])
+            self._creation_failed(mapping(state, "creationError"), now)
         summaries = objects(state, "chats")
         self.default_chat = text(state, "defaultChat") or (
             text(summaries[0], "resource") if summaries else self.default_chat
@@ -132,14 +134,10 @@ class Session:
         """Return the conversations of sub-agents that tool calls refer to, as older hosts report them."""
         found = []
         for call in [call for turn in turns for call in calls(turn)]:
-            for content in objects(call, "content"):
+            origin = {"kind": "tool", "chat": chat.owner.chat, "toolCallId": text(call, "toolCallId")}
+            for content in [each for each in objects(call, "content") if each.get("type") == "subagent"]:
                 uri = text(content, "resource")
-                if (
-                    content.get("type") == "subagent"
-                    and uri.startswith(f"{self.uri}/subagent/")
-                    and uri not in self.chats
-                ):
-                    origin = {"kind": "tool", "chat": chat.owner.chat, "toolCallId": text(call, "toolCallId")}
+                if uri.startswith(f"{self.uri}/subagent/") and uri not in self.chats:
                     found.append({"resource": uri, "title": text(content, "title"), "origin": origin})
         return found
 
@@ -150,7 +148,7 @@ class Session:
     def replace_chat(self, chat: Chat, state: Json, seq: int, now: float, *, has_cursors: bool) -> None:
         """Process the state of a conversation."""
         for turn in [*objects(state, "turns"), mapping(state, "activeTurn")]:
-            self._find_cli_session({"usage": turn.get("usage")})
+            self._find_cli_session(turn)
         self.add_drafts(chat, chat.replace(state, seq, now, has_cursors=has_cursors), now)
 
     def add_drafts(self, chat: Chat, new: list[Draft], now: float) -> None:
@@ -179,9 +177,10 @@ class Session:
             self.add_drafts(chat, new, now)
         if kind == "chat/usage":
             self._find_cli_session(action)
-            key = ephemeral.usage_key(action)
-            is_childs = chat.owner.agent is None and ephemeral.usage_agent(action) and len(self.chats) > 1
-            if is_childs or key in self._usages:
+            call = ephemeral.model_call(action)
+            key = text(call, "eventId") or text(call, "apiCallId")
+            is_childs = chat.owner.agent is None and text(call, "agentId") and len(self.chats) > 1
+            if is_childs or key in self._usages:  # hosts send a report several times, and on parent and child
                 return applied
             if key:
                 self._usages[key] = None
@@ -209,9 +208,7 @@ class Session:
         if kind == "session/chatAdded":
             added = self.add_chat(mapping(action, "summary") or mapping(action, "chat"), now)
         elif kind == "session/creationFailed":
-            error = mapping(action, "error")
-            data = {"errorType": text(error, "errorType") or "creation", "message": text(error, "message")}
-            self.emit([Draft(id_of(self.uri, "creation", data), "session.error", moment(now), data)])
+            self._creation_failed(mapping(action, "error"), now)
         elif kind.startswith("session/workingDirector"):
             self.summary.update(
                 {key: action[key] for key in ("workingDirectories", "workingDirectory") if key in action}
@@ -220,16 +217,19 @@ class Session:
         self.emit(ephemeral.of_session(self.uri, action, self.default_chat or self.uri, seq, now))
         return added
 
+    def _creation_failed(self, error: Json, now: float) -> None:
+        data = {"errorType": text(error, "errorType") or "creation", "message": text(error, "message")}
+        self.emit([Draft(id_of(self.uri, "creation", data), "session.error", moment(now), data)])
+
     def mark_removed(self, now: float) -> None:
         """The host disposed of the session."""
         data = {"shutdownType": "disposed"}
         self.emit([Draft(id_of(self.uri, "removed"), "session.shutdown", moment(now), data)])
         self.identify("")
 
-    def _find_cli_session(self, action: Json) -> None:
-        usage = mapping(action, "usage")
-        if usage:  # where hosts name the CLI's session
-            self.identify(text(mapping(mapping(usage, "_meta"), "vscode.modelCall"), "sdkSessionId"))
+    def _find_cli_session(self, holder: Json) -> None:
+        if mapping(holder, "usage"):  # where hosts name the CLI's session
+            self.identify(text(ephemeral.model_call(holder), "sdkSessionId"))
 
     def _start(self, now: float) -> None:
         directories = strings(self.summary, "workingDirectories") or [text(self.summary, "workingDirectory")]

@@ -1,92 +1,103 @@
-"""The subscriptions to sessions of a host, and the requests about each of them.
+"""The subscriptions to sessions of a host, and every request about one of them.
 
 A subscription may wake a session, so only sessions that were active recently or are named by the user are subscribed
-to, and idle ones are unsubscribed from. Requests go into `pending`, which the observer sends.
+to, and idle ones are unsubscribed from. A state only refers to older turns and to large content: these are requested
+as well. Requests go into `pending`, which the observer sends.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from functools import partial
+from typing import Any, Final
 
 import msgspec
 
-from exporter.core.ahp import errors
+from exporter.core.ahp import requests
 from exporter.core.ahp.chat import Chat
 from exporter.core.ahp.chat_state import Applied
-from exporter.core.ahp.dialect import Dialect
-from exporter.core.ahp.drafts import seconds_of
-from exporter.core.ahp.fetching import Fetcher, PendingRequest, Resources, turns_in
-from exporter.core.ahp.messages import ErrorResponse
+from exporter.core.ahp.dialect import CLASSIC, Dialect
+from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
+from exporter.core.ahp.messages import NOT_FOUND, SESSION_NOT_FOUND, ErrorResponse, explain
 from exporter.core.ahp.session import Hooks, Line, SavedSession, Session, name_of
 from exporter.core.ahp.values import Json, mapping, number, objects, text
 from exporter.core.events.envelope import REFUSALS
 
 SESSIONS_MAX: Final = 1000
+PENDING_MAX: Final = 20_000
 SUMMARIES_MAX: Final = 10_000
 ACTIVE_SECONDS: Final = 3600.0
 RETRIES_MAX: Final = 4
 RETRY_SECONDS_MAX: Final = 60.0
+PAGE_SECONDS: Final = 30.0
+CONTENT_BYTES_MAX: Final = 256 << 10
+REFERENCES_MAX: Final = 256
 _RUNS: Final = 8
+_SESSION_GONE: Final = "the host has no such session any more"
 
-Wanted: TypeAlias = Literal["nothing", "live", "all"]
+
+def ignore(answer: Any, now: float) -> None:
+    """Ignore a response."""
 
 
-@dataclass(slots=True)
-class _Subscription:
-    session: Session
-    resources: Resources = field(default_factory=Resources)
-    touched_at: float = 0.0
+@dataclass(frozen=True, slots=True)
+class PendingRequest:
+    """A message to the host and the callbacks for its response, if it gets one."""
+
+    message: Json
+    on_result: Callable[[Json, float], None]
+    on_error: Callable[[ErrorResponse, float], None]
 
 
 @dataclass(slots=True)
 class Subscriptions:
-    """The subscribed sessions. `wants` says which events of a session are wanted, `load` returns its stored state."""
+    """The subscribed sessions.
+
+    `wants` says which events of a session are wanted (nothing, live or all), `load` returns its stored state.
+    """
 
     hooks: Hooks
-    wants: Callable[[str, str], Wanted] = lambda session, changed: "all"
+    wants: Callable[[str, str], str] = lambda session, changed: "all"
     load: Callable[[str], bytes | None] = lambda session: None
     named: frozenset[str] = frozenset()
     gone: list[str] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
     on_snapshot: Callable[[int], None] = lambda seq: None
-    reads_resources: bool = True
-    _fetcher: Fetcher = field(init=False)
-    _by_uri: dict[str, _Subscription] = field(default_factory=dict)
-    _chats: dict[str, tuple[_Subscription, Chat]] = field(default_factory=dict)
+    dialect: Dialect = CLASSIC
+    pending: deque[PendingRequest] = field(default_factory=deque)
+    _by_uri: dict[str, Session] = field(default_factory=dict)
+    _chats: dict[str, tuple[Session, Chat]] = field(default_factory=dict)
     _summaries: OrderedDict[str, Json] = field(default_factory=OrderedDict)
-    _retries: dict[str, tuple[int, float]] = field(default_factory=dict)
-    _changed: dict[str, _Subscription] = field(default_factory=dict)
+    _changed: dict[str, Session] = field(default_factory=dict)
     _final_lines: list[tuple[str, list[Line]]] = field(default_factory=list)
     _unsaved: list[tuple[str, bytes]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._fetcher = Fetcher(self._on_answer, reads_resources=self.reads_resources)
-
-    @property
-    def pending(self) -> list[PendingRequest]:
-        """Return the requests to send; the caller removes them."""
-        return self._fetcher.pending
-
-    def set_dialect(self, dialect: Dialect) -> None:
-        """Set the dialect of the host."""
-        self._fetcher.dialect = dialect
 
     @property
     def sessions(self) -> list[Session]:
         """Return the subscribed sessions."""
-        return [subscription.session for subscription in self._by_uri.values()]
+        return list(self._by_uri.values())
 
     def addresses(self) -> list[str]:
         """Return every subscribed address."""
         return [*self._by_uri, *(uri for uri in self._chats if uri not in self._by_uri)]
 
+    def request(
+        self,
+        message: Json,
+        on_result: Callable[[Json, float], None] = ignore,
+        on_error: Callable[[ErrorResponse, float], None] = ignore,
+    ) -> None:
+        """Add a message to the pending ones, unless there are too many."""
+        if len(self.pending) < PENDING_MAX:
+            self.pending.append(PendingRequest(message, on_result, on_error))
+
     def disconnected(self) -> None:
-        """Ignore actions until the state has been requested again."""
-        self._fetcher.stop()
-        self._retries.clear()
+        """Drop all requests, and ignore actions until the state has been requested again."""
+        self.pending.clear()
+        for session in self._by_uri.values():
+            session.retries, session.retry_at = 0, None
         for _, chat in self._chats.values():
-            chat.is_known = False
+            chat.is_known, chat.page_requested_at = False, None
 
     def resubscribe_all(self) -> None:
         """Request the state of every session again."""
@@ -114,44 +125,37 @@ class Subscriptions:
         wanted = self.wants(name, str(known.get("modifiedAt") or ""))
         if wanted == "nothing" or len(self._by_uri) >= SESSIONS_MAX:
             return
-        session = Session(uri, dict(known), self.hooks, self._load_saved(name), wanted == "live", now)
-        self._by_uri[uri] = _Subscription(session, touched_at=now)
+        self._by_uri[uri] = Session(uri, dict(known), self.hooks, self._load_saved(name), wanted == "live", now, now)
         self._subscribe_session(uri)
 
     def apply(self, uri: str, action: Json, seq: int, now: float) -> None:
         """Apply an action to a session or a conversation; ignore any other."""
         if text(action, "type").startswith("chat/"):
-            subscription, chat = self._chats.get(uri, (None, None))
-            if subscription is None or chat is None:
-                return
-            self._mark_active(subscription, now)
-            if subscription.session.apply(chat, action, seq, now) is Applied.LOST:
-                self._subscribe_chat(uri)
-            self._fetch_referenced(subscription, chat, turns_in(action), now)
+            if uri in self._chats:
+                session, chat = self._chats[uri]
+                self._mark_active(session, now)
+                if session.apply(chat, action, seq, now) is Applied.LOST:
+                    self._subscribe_chat(uri)
+                self._fetch_referenced(session, chat, _turns_in(action), now)
         elif uri in self._by_uri:
-            subscription = self._by_uri[uri]
-            self._mark_active(subscription, now)
-            added = subscription.session.apply_to_session(action, seq, now)
-            if added:
-                self._chats[added] = subscription, subscription.session.chats[added]
-                self._subscribe_chat(added)
+            session = self._by_uri[uri]
+            self._mark_active(session, now)
+            self._add_chat(session, session.apply_to_session(action, seq, now))
 
     def mark_missing(self, uri: str, now: float) -> None:
         """The host no longer has this session or conversation."""
-        if uri in self._chats and uri not in self._by_uri:
-            subscription, chat = self._chats.pop(uri)
-            subscription.session.add_drafts(
-                chat, chat.mark_lost("the host has no such conversation any more", now), now
-            )
-            self._mark_active(subscription, now)
         if uri in self._by_uri:
-            self._unsubscribe(uri, now, "the host has no such session any more")
+            self._unsubscribe(uri, now, _SESSION_GONE)
+        elif uri in self._chats:
+            session, chat = self._chats.pop(uri)
+            session.add_drafts(chat, chat.mark_lost("the host has no such conversation any more", now), now)
+            self._mark_active(session, now)
 
     def mark_removed(self, uri: str, now: float) -> None:
         """The host disposed of the session."""
         self._summaries.pop(uri, None)
         if uri in self._by_uri:
-            session = self._by_uri[uri].session
+            session = self._by_uri[uri]
             session.mark_removed(now)
             if not session.is_live_only:
                 self.gone.append(session.name)
@@ -159,42 +163,35 @@ class Subscriptions:
 
     def tick(self, now: float) -> None:
         """Time out page requests, repeat refused subscriptions, and unsubscribe from idle sessions."""
-        for uri, (subscription, chat) in self._chats.items():
-            if self._fetcher.has_timed_out(uri, now):
-                subscription.session.add_drafts(
-                    chat, chat.abandon_history("the host does not give older turns", now), now
-                )
-                self._mark_active(subscription, now)
-        for uri, (tries, due) in self._retries.items():
-            if now >= due and uri in self._by_uri:
-                self._retries[uri] = tries, now + RETRY_SECONDS_MAX
+        for session, chat in self._chats.values():
+            if chat.page_requested_at is not None and now - chat.page_requested_at > PAGE_SECONDS:
+                chat.page_requested_at = None
+                session.add_drafts(chat, chat.abandon_history("the host does not give older turns", now), now)
+                self._mark_active(session, now)
+        for uri, session in list(self._by_uri.items()):
+            if session.retry_at is not None and now >= session.retry_at:
+                session.retry_at = now + RETRY_SECONDS_MAX
                 self._subscribe_session(uri)
-        for uri, subscription in list(self._by_uri.items()):
-            chats = subscription.session.chats.values()
-            rests = now - subscription.touched_at > ACTIVE_SECONDS and not any(chat.chat_state.active for chat in chats)
-            if rests and not self._is_named(uri):
-                for each in {uri, *subscription.session.chats}:
-                    self._fetcher.unsubscribe(each)
+            is_running = any(chat.chat_state.active for chat in session.chats.values())
+            if now - session.touched_at > ACTIVE_SECONDS and not is_running and not self._is_named(uri):
+                for each in {uri, *session.chats}:
+                    self.request(requests.unsubscribe(self.dialect, each))
                 self._unsubscribe(uri, now)
 
     def take(self, now: float) -> list[tuple[str, list[Line]]]:
         """Return the events so far, by session."""
         taken, self._final_lines = self._final_lines, []
-        for uri, subscription in list(self._changed.items()):
-            lines = subscription.session.take(now)
+        for uri, session in list(self._changed.items()):
+            lines = session.take(now)
             if lines:
-                taken.append((subscription.session.name, lines))
-            if subscription.session.is_identified:
+                taken.append((session.name, lines))
+            if session.is_identified:
                 del self._changed[uri]
         return taken
 
     def save(self) -> list[tuple[str, bytes]]:
         """Return the state to store of changed sessions whose events are durable."""
-        dirty = [
-            subscription.session
-            for uri, subscription in self._by_uri.items()
-            if subscription.session.is_dirty and uri not in self._changed
-        ]
+        dirty = [one for uri, one in self._by_uri.items() if one.is_dirty and uri not in self._changed]
         left, self._unsaved = self._unsaved, []
         return left + [(session.id, session.save()) for session in dirty]
 
@@ -208,95 +205,178 @@ class Subscriptions:
         except REFUSALS:
             return SavedSession()
 
-    def _mark_active(self, subscription: _Subscription, now: float) -> None:
-        subscription.touched_at = now
-        self._changed[subscription.session.uri] = subscription
+    def _mark_active(self, session: Session, now: float) -> None:
+        session.touched_at = now
+        self._changed[session.uri] = session
 
-    def _on_answer(self, session: Session, now: float) -> None:
+    def _mark_changed(self, session: Session, now: float) -> None:
+        """A response changed a session, which may have been unsubscribed from since the request."""
         if session.uri in self._by_uri:
             self._mark_active(self._by_uri[session.uri], now)
 
     def _unsubscribe(self, uri: str, now: float, lost: str = "") -> None:
-        subscription = self._by_uri.pop(uri)
-        self._retries.pop(uri, None)
-        for each, chat in subscription.session.chats.items():
+        session = self._by_uri.pop(uri)
+        for each, chat in session.chats.items():
             self._chats.pop(each, None)
             if lost:
-                subscription.session.add_drafts(chat, chat.mark_lost(lost, now), now)
+                session.add_drafts(chat, chat.mark_lost(lost, now), now)
         self._changed.pop(uri, None)
-        subscription.session.identify("")
-        self._final_lines.append((subscription.session.name, subscription.session.take(now)))
-        self._unsaved.append((subscription.session.id, subscription.session.save()))
+        session.identify("")
+        self._final_lines.append((session.name, session.take(now)))
+        self._unsaved.append((session.id, session.save()))
+
+    # ---- the state of a session -----------------------------------------------------------------------------
 
     def _subscribe_session(self, uri: str) -> None:
-        def refused(failure: ErrorResponse, now: float) -> None:
-            self.problems[name_of(uri)] = errors.explain(failure.code)
-            while len(self.problems) > SESSIONS_MAX:
-                self.problems.pop(next(iter(self.problems)))
-            tries = self._retries.get(uri, (0, 0.0))[0] + 1
-            if uri not in self._by_uri:
-                return
-            if failure.code in (errors.SESSION_NOT_FOUND, errors.NOT_FOUND) and tries > RETRIES_MAX:
-                self._unsubscribe(uri, now, "the host has no such session any more")
-            else:  # a host that was just started does not know its sessions yet, or waits for its owner's sign-in
-                self._retries[uri] = tries, now + min(RETRY_SECONDS_MAX, 2.0 ** min(tries, 16))
+        on_result, on_error = partial(self._on_session_snapshot, uri), partial(self._on_session_refused, uri)
+        self.request(requests.subscribe(self.dialect, uri), on_result, on_error)
 
-        def known(result: Any, now: float) -> None:
-            snapshot = mapping(result if isinstance(result, dict) else {}, "snapshot")
-            if uri in self._by_uri:
-                self.problems.pop(name_of(uri), None)
-                self._retries.pop(uri, None)
-                self._session_snapshot(
-                    self._by_uri[uri], mapping(snapshot, "state"), number(snapshot, "fromSeq") or 0, now
-                )
+    def _on_session_refused(self, uri: str, failure: ErrorResponse, now: float) -> None:
+        self.problems[name_of(uri)] = explain(failure.code)
+        while len(self.problems) > SESSIONS_MAX:
+            self.problems.pop(next(iter(self.problems)))
+        session = self._by_uri.get(uri)
+        if session is None:
+            return
+        session.retries += 1
+        if failure.code in (SESSION_NOT_FOUND, NOT_FOUND) and session.retries > RETRIES_MAX:
+            self._unsubscribe(uri, now, _SESSION_GONE)
+        else:  # a host that was just started does not know its sessions yet, or waits for its owner's sign-in
+            session.retry_at = now + min(RETRY_SECONDS_MAX, 2.0 ** min(session.retries, 16))
 
-        self._fetcher.subscribe(uri, known, refused)
-
-    def _session_snapshot(self, subscription: _Subscription, state: Json, seq: int, now: float) -> None:
-        session = subscription.session
+    def _on_session_snapshot(self, uri: str, result: Json, now: float) -> None:
+        if uri not in self._by_uri:
+            return
+        self.problems.pop(name_of(uri), None)
+        session, (state, seq) = self._by_uri[uri], _snapshot(result)
+        session.retries, session.retry_at = 0, None
         self.on_snapshot(seq)
-        self._mark_active(subscription, now)
-        if not self._fetcher.dialect.has_chats:
-            session.add_chat({"resource": session.uri}, now)
-            session.default_chat = session.uri
-        for uri in session.replace(state, seq, now):
-            self._chats[uri] = subscription, session.chats[uri]
-            if uri != session.uri:
-                self._subscribe_chat(uri)
-        if session.uri in session.chats:
-            self._chat_snapshot(subscription, session.chats[session.uri], state, seq, now)
+        self._mark_active(session, now)
+        if not self.dialect.has_chats:
+            session.add_chat({"resource": uri}, now)
+            session.default_chat = uri
+        for chat in session.replace(state, now):
+            self._chats[chat] = session, session.chats[chat]
+            if chat != uri:
+                self._subscribe_chat(chat)
+        if uri in session.chats:
+            self._replace_chat(session, session.chats[uri], state, seq, now)
+
+    # ---- the state of a conversation ------------------------------------------------------------------------
+
+    def _add_chat(self, session: Session, uri: str | None) -> None:
+        if uri:
+            self._chats[uri] = session, session.chats[uri]
+            self._subscribe_chat(uri)
 
     def _subscribe_chat(self, uri: str) -> None:
-        def known(result: Any, now: float) -> None:
-            snapshot = mapping(result if isinstance(result, dict) else {}, "snapshot")
-            if uri in self._chats:
-                subscription, chat = self._chats[uri]
-                self._chat_snapshot(
-                    subscription, chat, mapping(snapshot, "state"), number(snapshot, "fromSeq") or 0, now
-                )
+        on_result, on_error = partial(self._on_chat_snapshot, uri), partial(self._on_chat_refused, uri)
+        self.request(requests.subscribe(self.dialect, uri), on_result, on_error)
 
-        def refused(failure: ErrorResponse, now: float) -> None:
-            if uri in self._chats and failure.code in (errors.SESSION_NOT_FOUND, errors.NOT_FOUND):
-                self.mark_missing(uri, now)
-            elif uri in self._chats and not failure.code:
-                self._subscribe_chat(uri)
+    def _on_chat_refused(self, uri: str, failure: ErrorResponse, now: float) -> None:
+        if uri in self._chats and failure.code in (SESSION_NOT_FOUND, NOT_FOUND):
+            self.mark_missing(uri, now)
+        elif uri in self._chats and not failure.code:
+            self._subscribe_chat(uri)
 
-        self._fetcher.subscribe(uri, known, refused)
+    def _on_chat_snapshot(self, uri: str, result: Json, now: float) -> None:
+        if uri in self._chats:
+            self._replace_chat(*self._chats[uri], *_snapshot(result), now)
 
-    def _chat_snapshot(self, subscription: _Subscription, chat: Chat, state: Json, seq: int, now: float) -> None:
+    def _replace_chat(self, session: Session, chat: Chat, state: Json, seq: int, now: float) -> None:
         self.on_snapshot(seq)
-        subscription.session.replace_chat(chat, state, seq, now, has_cursors=self._fetcher.dialect.has_cursors)
-        self._mark_active(subscription, now)
-        self._fetch_referenced(subscription, chat, [*objects(state, "turns"), mapping(state, "activeTurn")], now)
+        session.replace_chat(chat, state, seq, now, has_cursors=self.dialect.has_cursors)
+        self._mark_active(session, now)
+        self._fetch_referenced(session, chat, [*objects(state, "turns"), mapping(state, "activeTurn")], now)
 
-    def _fetch_referenced(self, subscription: _Subscription, chat: Chat, turns: list[Json], now: float) -> None:
-        """Request the content that turns refer to, and the turns before them."""
-        self._fetcher.fetch_page(subscription.session, chat, now)
-        if turns:
-            self._fetcher.fetch_references(subscription.session, subscription.resources, turns)
-        if turns and not self._fetcher.dialect.has_chats:
-            for summary in subscription.session.children_in(chat, turns):
-                uri = subscription.session.add_chat(summary, now)
-                if uri:
-                    self._chats[uri] = subscription, subscription.session.chats[uri]
-                    self._subscribe_chat(uri)
+    # ---- what a state refers to -----------------------------------------------------------------------------
+
+    def _fetch_referenced(self, session: Session, chat: Chat, turns: list[Json], now: float) -> None:
+        """Request the turns before the ones held, the content that `turns` refer to, and their sub-agents."""
+        self._fetch_page(session, chat, now)
+        if not session.is_live_only:
+            for uri in _new_references(session.references, turns):
+                self._fetch_content(session, uri)
+        if not self.dialect.has_chats:
+            for summary in session.children_in(chat, turns):
+                self._add_chat(session, session.add_chat(summary, now))
+
+    def _fetch_page(self, session: Session, chat: Chat, now: float) -> None:
+        """Request the next page of a conversation's history, if one is needed."""
+        if chat.history is None:
+            chat.page_requested_at = None
+        if not chat.wants_page or chat.history is None:
+            return
+        chat.wants_page, chat.page_requested_at = False, now
+
+        def on_result(result: Json, at: float) -> None:
+            if chat.is_known:
+                session.add_drafts(chat, chat.add_page(result, at), at)
+                self._mark_changed(session, at)
+                self._fetch_page(session, chat, at)
+
+        def on_error(failure: ErrorResponse, at: float) -> None:
+            if chat.is_known:
+                reason = "the host does not give older turns: " + explain(failure.code)
+                session.add_drafts(chat, chat.abandon_history(reason, at), at)
+                self._mark_changed(session, at)
+
+        self.request(requests.fetch_turns(self.dialect, chat.owner.chat, chat.history.position), on_result, on_error)
+
+    def _fetch_content(self, session: Session, uri: str) -> None:
+        """Request the content of an address that a state referred to; no other may be read."""
+
+        def tell(data: Json, at: float) -> None:
+            session.emit([Draft(id_of("resource", uri), "exporter.content", moment(at), data)])
+            self._mark_changed(session, at)
+
+        def on_result(result: Json, at: float) -> None:
+            content = text(result, "data")
+            data: Json = {
+                "uri": uri,
+                "contentType": text(result, "contentType") or session.references[uri],
+                "encoding": text(result, "encoding"),
+                "isTruncated": len(content) > CONTENT_BYTES_MAX,
+                "data": content if len(content) <= CONTENT_BYTES_MAX else "",
+            }
+            tell(data, at)
+
+        def on_error(failure: ErrorResponse, at: float) -> None:
+            tell({"uri": uri, "error": explain(failure.code)}, at)
+
+        self.request(requests.read_resource(self.dialect, session.uri, uri), on_result, on_error)
+
+
+def _snapshot(result: Json) -> tuple[Json, int]:
+    snapshot = mapping(result, "snapshot")
+    return mapping(snapshot, "state"), number(snapshot, "fromSeq") or 0
+
+
+def _turns_in(action: Json) -> list[Json]:
+    """Return the parts of an action that may hold references, as turns."""
+    kind = text(action, "type")
+    if kind == "chat/turnsLoaded":
+        return objects(action, "turns")
+    if kind == "chat/responsePart":
+        return [{"responseParts": [mapping(action, "part")]}]
+    if kind in ("chat/toolCallContentChanged", "chat/toolCallComplete"):
+        call = {**(mapping(action, "result") or action), "toolCallId": action.get("toolCallId")}
+        return [{"responseParts": [{"kind": "toolCall", "toolCall": call}]}]
+    return []
+
+
+def _new_references(known: dict[str, str], turns: list[Json]) -> list[str]:
+    """Return the references in turns that are new and not too large; `known` gets their content types."""
+    found = []
+    for part in [part for turn in turns for part in objects(turn, "responseParts")]:
+        found += [part] if part.get("kind") == "contentRef" else []
+        found += [each for each in objects(mapping(part, "toolCall"), "content") if each.get("type") == "resource"]
+    new = []
+    for reference in found:
+        uri, size = text(reference, "uri"), number(reference, "sizeHint") or 0
+        # A file: address could name any file of this machine.
+        is_new = uri and uri not in known and len(known) < REFERENCES_MAX
+        if is_new and not uri.lower().startswith("file:") and size <= CONTENT_BYTES_MAX:
+            known[uri] = text(reference, "contentType")
+            new.append(uri)
+    return new

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
+from exporter.core.ahp.chat_state import ENDED, STARTED
 from exporter.core.ahp.checkpoint import Checkpoint, digest_of, piece_of, prompt
 from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
-from exporter.core.ahp.tools import ENDED, STARTED
 from exporter.core.ahp.values import Json, mapping, objects, said, text
 from exporter.core.events.envelope import REFUSALS
 
@@ -84,20 +84,14 @@ class TurnWriter:
         asked, origin = prompt(turn), text(mapping(message, "origin"), "kind", "user")
         model = text(mapping(message, "model"), "id") or text(message, "model")
         if model and model != self._checkpoint.model:
-            previous = self._checkpoint.model or None
-            self._add(
-                "model",
-                model,
-                "session.model_change",
-                {"previousModel": previous, "newModel": model},
-                self._started_at,
-            )
+            data: Json = {"previousModel": self._checkpoint.model or None, "newModel": model}
+            self._add("model", model, "session.model_change", data, self._started_at)
             self._checkpoint.model = model
         if origin == "systemNotification":
             self._add("notification", asked, "system.notification", _notification(asked), self._started_at)
         else:
             source = origin if owner.agent is None else f"agent-{owner.parent or owner.session}"
-            data: Json = {"content": asked, "source": source, "attachments": objects(message, "attachments")}
+            data = {"content": asked, "source": source, "attachments": objects(message, "attachments")}
             self._add("user", asked, "user.message", data, self._started_at)
         self._add("start", "", "assistant.turn_start", {"turnId": str(self._checkpoint.count)}, self._started_at)
         self._recorded.begun, self._recorded.id, self._recorded.prompt = True, text(turn, "id"), digest_of(asked)
@@ -107,16 +101,12 @@ class TurnWriter:
         if not piece:
             return
         place, identity = self._recorded.count(kind), "messageId" if kind == "markdown" else "reasoningId"
-        data: Json = {identity: self.text_id(kind, place), "content": piece}
+        data: Json = {identity: text_id(self._owner, self._checkpoint, kind), "content": piece}
         if kind == "markdown":
             data["toolRequests"] = []
         self._add(f"{kind} {place}", digest_of(piece), _TEXTS[kind], data)
         self._recorded.parts[index] = len(content)
         self._recorded.pieces.append(piece_of(kind, piece))
-
-    def text_id(self, kind: str, place: int) -> str:
-        """Return the id of a text, which its ephemeral events share."""
-        return id_of(self._owner.chat, self._checkpoint.count, self._checkpoint.rewinds, "text", kind, place)
 
     def _tool(self, call: Json) -> None:
         identity, status = text(call, "toolCallId"), text(call, "status")
@@ -126,19 +116,14 @@ class TurnWriter:
             self._recorded.tools[identity] = _STARTED
             data = {"toolCallId": identity, "toolName": text(call, "toolName"), "arguments": _arguments(call)}
             self._add(f"tool start {identity}", "", "tool.execution_start", data)
-        self._child(identity, call)
-        if status in ENDED and self._recorded.tools[identity] < _ENDED:
-            self._recorded.tools[identity] = _ENDED
-            self._add(f"tool complete {identity}", "", "tool.execution_complete", result_of(call), self._ended_at())
-
-    def _child(self, identity: str, call: Json) -> None:
         child = self._owner.children.get(identity) or _child_in(call)
-        if child is not None and identity not in self._owner.announced:
+        if child and identity not in self._owner.announced:
             self._owner.announced.add(identity)
             self._drafts.append(announce(self._owner, identity, child, call, self._at))
-
-    def _ended_at(self) -> str:
-        return self._ended if self._has_ended else self._at
+        if status in ENDED and self._recorded.tools[identity] < _ENDED:
+            self._recorded.tools[identity] = _ENDED
+            at = self._ended if self._has_ended else self._at
+            self._add(f"tool complete {identity}", "", "tool.execution_complete", result_of(call), at)
 
     def _end(self, has_error_part: bool) -> None:
         state, resumed = text(self._turn, "state"), self._recorded.notes.count("resumed")
@@ -152,11 +137,10 @@ class TurnWriter:
         if owner.agent is not None and self._checkpoint.count == 0 and not resumed:
             name = text(owner.children.get(owner.call), "agentName") or "agent"
             data: Json = {"toolCallId": owner.call, "agentName": name, "agentDisplayName": owner.title or name}
-            if state in ("cancelled", "error"):
+            has_failed = state in ("cancelled", "error")
+            if has_failed:
                 data["error"] = text(error, "message") or state
-                self._add("subagent end", "", "subagent.failed", data, self._ended)
-            else:
-                self._add("subagent end", "", "subagent.completed", data, self._ended)
+            self._add("subagent end", "", "subagent.failed" if has_failed else "subagent.completed", data, self._ended)
 
     def _once(self, key: str, type: str, data: Json) -> None:
         if key not in self._recorded.notes:
@@ -170,7 +154,7 @@ class TurnWriter:
 
 def announce(owner: TurnOwner, identity: str, child: Json, call: Json, at: str) -> Draft:
     """Return the `subagent.started` event, as an event of the conversation that started the sub-agent."""
-    content, meta = _child_in(call) or {}, mapping(call, "_meta")
+    content, meta = _child_in(call), mapping(call, "_meta")
     name = text(content, "agentName") or text(meta, "subagentAgentName") or "agent"
     title = text(content, "title") or text(child, "title") or name
     data: Json = {
@@ -205,11 +189,15 @@ def result_of(call: Json) -> Json:
     return data
 
 
-def _child_in(call: Json) -> Json | None:
-    for each in objects(call, "content"):
-        if each.get("type") == "subagent" and text(each, "resource"):
-            return each
-    return None
+def text_id(owner: TurnOwner, checkpoint: Checkpoint, kind: str) -> str:
+    """Return the id of the next text of a kind, which its ephemeral events share."""
+    return id_of(owner.chat, checkpoint.count, checkpoint.rewinds, "text", kind, checkpoint.open.count(kind))
+
+
+def _child_in(call: Json) -> Json:
+    """Return the content of a tool call that names a sub-agent's conversation, empty when there is none."""
+    contents = objects(call, "content")
+    return next((each for each in contents if each.get("type") == "subagent" and text(each, "resource")), {})
 
 
 def _arguments(call: Json) -> Any:

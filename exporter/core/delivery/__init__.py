@@ -1,6 +1,6 @@
 """How the events of one session reach one sink: every decision, no input or output.
 
-follow, position   what a changed file means, and how far a sink has it: the mark
+position           what a changed file means, and how far a sink has it: the mark
 segment            lines to a redacted segment; batches sends it whole or in halves (and states the order of effects)
 session_state      the state of one session at one sink: what is due, and what every answer changes (the table)
 reconcile          one way through a file, from the mark on or compared with what the sink has

@@ -4,32 +4,9 @@ While a sink is failing only one request at a time probes it, so that a thousand
 All times are of a monotonic clock that the caller reads.
 """
 
-from dataclasses import dataclass
-from typing import TypeAlias
-
-
-@dataclass(frozen=True, slots=True)
-class Go:
-    """Send now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """Do not send before this time; it may be far away while a probe is under way."""
-
-    until: float
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """Do not send until the token changes."""
-
-
-Readiness: TypeAlias = Go | Hold | Closed
-
 
 class Gate:
-    """The state of one sink between requests."""
+    """The state of one sink between requests. While it is `closed` nothing is sent until the token changes."""
 
     def __init__(self) -> None:
         self.failures = 0
@@ -39,18 +16,20 @@ class Gate:
         self._hold_until = 0.0
         self._probing = False
 
-    def ready(self, now: float) -> Readiness:
-        """Say whether a request may start. When the sink is failing, `Go` is said to one caller at a time."""
+    def ready(self, now: float) -> float | None:
+        """Return None when a request may start, else the time before which none may.
+
+        When the sink is failing, one caller at a time gets None. The time is infinite while that probe is under way,
+        and while the gate is closed.
+        """
         if self.closed:
-            return Closed()
+            return float("inf")
         if self.failures == 0:
-            return Go()
-        if self._probing:
-            return Hold(float("inf"))
-        if now < self._hold_until:
-            return Hold(self._hold_until)
+            return None
+        if self._probing or now < self._hold_until:
+            return float("inf") if self._probing else self._hold_until
         self._probing = True
-        return Go()
+        return None
 
     def succeeded(self) -> None:
         """Note an answer that shows the sink is well."""
@@ -66,7 +45,7 @@ class Gate:
         self._hold_until = now + delay_seconds
 
     def unused(self) -> None:
-        """Note that the caller who was told `Go` had nothing to send after all."""
+        """Note that the caller who was let through had nothing to send after all."""
         self._probing = False
 
     def unauthorized(self, token: str | None) -> None:

@@ -1,4 +1,9 @@
-"""Where in which file a sink is: an offset that is only believed if the bytes before it are still the same."""
+"""Where in which file a sink is: an offset that is only believed if the bytes before it are still the same.
+
+The CLI appends to the file, replaces it by a shorter one (rewind, truncate, repair), and may leave it for days. Other
+programs may truncate it in place, copy it, move its directory away and back, or delete it. All of these are told apart
+by three facts: the identity of the file, its size, and the bytes before the offset.
+"""
 
 import hashlib
 from dataclasses import dataclass
@@ -13,6 +18,16 @@ class Identity:
 
     device: int
     inode: int
+
+
+def rewritten(known: Identity | None, size: int, seen: Identity, seen_size: int) -> str | None:
+    """Say how the past of a file has changed since it was `known` with a `size`; None when it can only have grown.
+
+    After a change the file is read again from its first event, and what was not sent is sent.
+    """
+    if known is not None and seen != known:
+        return "replaced"
+    return "truncated" if seen_size < size else None
 
 
 def tail_hash(tail: bytes) -> bytes:

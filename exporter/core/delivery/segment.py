@@ -7,7 +7,7 @@ Several sinks may hold the same segment; nobody changes it once it is finished.
 import hashlib
 from collections import Counter
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
 import xxhash
@@ -31,6 +31,10 @@ from exporter.core.events.redaction import Masked, Redacted, RedactEvent, Refuse
 EVENTS_MAX: Final = 500
 BYTES_MAX: Final = 1_000_000
 _WHITESPACE: Final = b" \t\r"
+
+
+def _sha256(line: bytes) -> bytes:
+    return hashlib.sha256(line).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,7 @@ class Segment:
     size: int = 0
     events: int = 0
     last_id: str | None = None
-    _hashes: list[bytes] = field(default_factory=list)
-    _hashed_for_digest: bool = False
+    _hashes: dict[bool, list[bytes]] = field(default_factory=dict, init=False)
 
     def hashes(self, *, for_digest: bool) -> list[bytes]:
         """Return a hash of every event as delivered, computed once.
@@ -76,14 +79,10 @@ class Segment:
         A receiver that can prove what it holds does so with SHA-256; towards one at the floor nothing but a change
         of the event has to be told, and 16 bytes of XXH3 do that at a tenth of the cost.
         """
-        if len(self._hashes) != len(self.lines) or (self._hashes and for_digest != self._hashed_for_digest):
-            sha256 = hashlib.sha256
-            short = xxhash.xxh3_128_digest
-            self._hashes = (
-                [sha256(line).digest() for line in self.lines] if for_digest else list(map(short, self.lines))
-            )
-            self._hashed_for_digest = for_digest
-        return self._hashes
+        if for_digest not in self._hashes:
+            hashed = _sha256 if for_digest else xxhash.xxh3_128_digest
+            self._hashes[for_digest] = list(map(hashed, self.lines))
+        return self._hashes[for_digest]
 
     def without(self, refused: frozenset[int], *, for_digest: bool) -> tuple[list[str], list[bytes]]:
         """Return the ids and the hashes of the events but those at these indices."""
@@ -94,6 +93,7 @@ class Segment:
         return ids, hashes
 
 
+@dataclass(slots=True)
 class SegmentBuilder:
     """Fills one segment from whole lines; `take` until it is full, then `finish`.
 
@@ -102,57 +102,47 @@ class SegmentBuilder:
     never part of what is delivered.
     """
 
-    def __init__(
-        self,
-        start: Position,
-        redact: RedactEvent,
-        *,
-        events_max: int = EVENTS_MAX,
-        bytes_max: int = BYTES_MAX,
-        last_id: str | None = None,
-        skip: Container[str] | None = None,
-        keep_live: bool = False,
-        seen: set[str] | None = None,
-    ) -> None:
-        self.segment = Segment(start, start)
-        self.offset = start.offset
-        self.full = False
-        self._redact = redact
-        self._events_max = events_max
-        self._bytes_max = bytes_max
-        self._last_id = last_id
-        self._skip = skip
-        self._keep_live = keep_live
-        self._seen = seen
-        self._held_bytes = 0
-        self._redacted: Redacted | None = None  # of the line at hand, when that is not the line itself
+    start: Position
+    redact: RedactEvent
+    _: KW_ONLY
+    events_max: int = EVENTS_MAX
+    bytes_max: int = BYTES_MAX
+    last_id: str | None = None
+    skip: Container[str] | None = None
+    keep_live: bool = False
+    seen: set[str] | None = None
+    segment: Segment = field(init=False)
+    offset: int = field(init=False)
+    full: bool = field(default=False, init=False)
+    _held_bytes: int = field(default=0, init=False)
+    _redacted: Redacted | None = field(default=None, init=False)  # of the line at hand, if another than the line itself
+
+    def __post_init__(self) -> None:
+        self.segment, self.offset = Segment(self.start, self.start), self.start.offset
 
     def take(self, lines: list[bytes | Oversized], index: int, until: int, *, is_ascii: bool = False) -> int:
         """Take lines from `index` up to `until` while there is room; return the index of the first not taken.
 
         `is_ascii` promises that all of them are ASCII.
         """
-        if self._skip is None and self._seen is None:
+        if self.skip is None and self.seen is None:
             index = self._take_clean(lines, index, until, is_ascii)
-        self.full = self.full or len(self.segment.ids) >= self._events_max or self.segment.size >= self._bytes_max
+        self.full = self.full or len(self.segment.ids) >= self.events_max or self.segment.size >= self.bytes_max
         if index < until and not self.full:
             taken = self._take_one(lines[index])
             self.full = self.full or not taken
             index += taken
         return index
 
-    def _has_room(self, length: int) -> bool:
-        return not self.segment.ids or self.segment.size + length <= self._bytes_max
-
     def _take_clean(self, lines: list[bytes | Oversized], index: int, until: int, is_ascii: bool) -> int:
         """Take lines while they are whole events in which nothing is masked: the loop where the time goes."""
-        segment, redact, read, keep_live = self.segment, self._redact, decode_envelope, self._keep_live
+        segment, redact, read, keep_live = self.segment, self.redact, decode_envelope, self.keep_live
         ids, events, offsets = segment.ids, segment.lines, segment.offsets
-        offset, size, last_id = self.offset, segment.size, self._last_id
-        until = min(until, index + self._events_max - len(ids))
+        offset, size, last_id = self.offset, segment.size, self.last_id
+        until = min(until, index + self.events_max - len(ids))
         while index < until:
             line = lines[index]
-            if line.__class__ is not bytes or (ids and size + len(line) > self._bytes_max):
+            if line.__class__ is not bytes or (ids and size + len(line) > self.bytes_max):
                 break
             try:
                 envelope = read(line)
@@ -181,7 +171,7 @@ class SegmentBuilder:
             last_id = identity
             offset += len(line) + 1
             index += 1
-        self.offset, segment.size, self._last_id = offset, size, last_id
+        self.offset, segment.size, self.last_id = offset, size, last_id
         return index
 
     def finish(self, tail: bytes) -> Segment:
@@ -196,43 +186,41 @@ class SegmentBuilder:
         if isinstance(line, Oversized):
             self._unsendable(line.offset, line.head, line.size, "line_too_long", None)
             self.offset = line.offset + line.size + 1
-            self._last_id = None
+            self.last_id = None
             return True
-        if not self._has_room(len(line)):
+        if self.segment.ids and self.segment.size + len(line) > self.bytes_max:
             return False
         envelope = decode(line)
         whole = [Piece(0, line.strip(_WHITESPACE), envelope)] if isinstance(envelope, Envelope) else pieces(line)
-        if self.segment.ids and len(self.segment.ids) + len(whole) > self._events_max:
+        if self.segment.ids and len(self.segment.ids) + len(whole) > self.events_max:
             return False
         for piece in whole:
-            if isinstance(piece.envelope, Unreadable):
-                self._rubbish(piece, piece.envelope)
+            offset, raw, envelope = self.offset + piece.start, piece.raw, piece.envelope
+            if isinstance(envelope, Unreadable):
+                self._unsendable(offset, raw, len(raw), envelope.reason, envelope.id)
+                self.last_id = None
             else:
-                self._event(self.offset + piece.start, piece.raw, piece.envelope)
+                self._event(offset, raw, envelope)
         self.offset += len(line) + 1
         return True
 
-    def _rubbish(self, piece: Piece, why: Unreadable) -> None:
-        self._unsendable(self.offset + piece.start, piece.raw, len(piece.raw), why.reason, why.id)
-        self._last_id = None
-
     def _event(self, offset: int, raw: bytes, envelope: Envelope) -> None:
         segment, identity = self.segment, envelope.id
-        if envelope.parentId != self._last_id and self._last_id is not None:
+        if envelope.parentId != self.last_id and self.last_id is not None:
             segment.chain_breaks += 1
-        self._last_id = identity
+        self.last_id = identity
         if envelope.ephemeral:
             segment.ephemeral += 1
             # A file holds no text in pieces; if one does, nobody has put the pieces together to look for secrets.
-            if self._keep_live and not is_piece(envelope.type):
+            if self.keep_live and not is_piece(envelope.type):
                 self._show(raw)
             return
-        if self._seen is not None:
-            self._seen.add(identity)
-        if self._skip is not None and identity in self._skip:
+        if self.seen is not None:
+            self.seen.add(identity)
+        if self.skip is not None and identity in self.skip:
             segment.skipped += 1
             return
-        line = self._redact(raw) if self._redacted is None else self._redacted
+        line = self.redact(raw) if self._redacted is None else self._redacted
         self._redacted = None
         if isinstance(line, Refused):
             self._unsendable(offset, raw, len(raw), line.reason, identity)
@@ -246,7 +234,7 @@ class SegmentBuilder:
         segment.size += len(line) + 1
 
     def _show(self, raw: bytes) -> None:
-        shown = self._redact(raw)
+        shown = self.redact(raw)
         if not isinstance(shown, Refused):
             line = shown.line if isinstance(shown, Masked) else shown
             self.segment.live.append(line)
@@ -255,7 +243,7 @@ class SegmentBuilder:
     def _hold(self, size: int, count: int) -> None:
         """End the segment where what is not delivered would fill the memory: rubbish, or shown events."""
         self._held_bytes += size
-        self.full = self.full or count >= self._events_max or self._held_bytes >= self._bytes_max
+        self.full = self.full or count >= self.events_max or self._held_bytes >= self.bytes_max
 
     def _unsendable(self, offset: int, raw: bytes, size: int, reason: str, identity: str | None) -> None:
         self.segment.unsendable.append(Unsendable(offset, raw, size, reason, identity))

@@ -39,9 +39,9 @@ _VALUE: Final = re.compile(_FLAT)
 _NEXT_ELEMENTS: Final = re.compile(rb"(?>%s,%s%s)*+" % (_GAP, _GAP, _FLAT))
 _NEXT_MEMBERS: Final = re.compile(rb"(?>%s,%s%s%s:%s%s)*+" % (_GAP, _GAP, _TEXT, _GAP, _GAP, _FLAT))
 
-_OPEN_OBJECT, _CLOSE_OBJECT = ord("{"), ord("}")
-_OPEN_ARRAY, _CLOSE_ARRAY = ord("["), ord("]")
-_COMMA, _COLON, _QUOTE = ord(","), ord(":"), ord('"')
+_OPEN_OBJECT, _OPEN_ARRAY = ord("{"), ord("[")
+_CLOSING: Final = {_OPEN_OBJECT: ord("}"), _OPEN_ARRAY: ord("]")}
+_COMMA, _COLON = ord(","), ord(":")
 
 
 class Steps:
@@ -109,7 +109,7 @@ def _after_value(text: bytes, position: int, open_containers: bytearray) -> tupl
         if byte == _COMMA:
             position = skip_whitespace(text, position + 1)
             return (_scan_key(text, position) if container == _OPEN_OBJECT else position), True
-        if byte != (_CLOSE_OBJECT if container == _OPEN_OBJECT else _CLOSE_ARRAY):
+        if byte != _CLOSING[container]:
             raise NotJsonError(position)
         open_containers.pop()
         position += 1
@@ -127,7 +127,7 @@ def scan_value(text: bytes, position: int = 0, steps: Steps | None = None) -> in
         value = _VALUE.match(text, position)
         if value is None:
             byte = text[position] if position < len(text) else -1
-            if byte not in (_OPEN_OBJECT, _OPEN_ARRAY):
+            if byte not in _CLOSING:
                 raise NotJsonError(position)
             # It holds containers, so it is not empty.
             open_containers.append(byte)
@@ -148,24 +148,8 @@ def members(
     A key is given as its bytes between the quotes, undecoded; of a repeated key the last value counts, as in every
     common JSON reader. `scan` finds the end of the values of these keys in place of `scan_value`.
     """
-    if position >= len(text) or text[position] != _OPEN_OBJECT:
-        raise NotJsonError(position)
-    found: dict[bytes, tuple[int, int]] = {}
-    steps = Steps()
-    position = skip_whitespace(text, position + 1)
-    if position < len(text) and text[position] == _CLOSE_OBJECT:
-        return found, position + 1
-    while True:
-        start = _scan_key(text, position)
-        key = text[position + 1 : scan_string(text, position) - 1]
-        end = scan.get(key, scan_value)(text, start, steps)
-        found[key] = (start, end)
-        position = skip_whitespace(text, end)
-        if position < len(text) and text[position] == _CLOSE_OBJECT:
-            return found, position + 1
-        if position >= len(text) or text[position] != _COMMA:
-            raise NotJsonError(position)
-        position = skip_whitespace(text, position + 1)
+    found, end = _entries(text, position, _OPEN_OBJECT, Steps(), scan)
+    return dict(found), end
 
 
 def elements(
@@ -175,21 +159,33 @@ def elements(
 
     Raises `TooManyError` as soon as there are more than `count_max`.
     """
-    if position >= len(text) or text[position] != _OPEN_ARRAY:
+    found, end = _entries(text, position, _OPEN_ARRAY, steps or Steps(), _AS_ANY, count_max)
+    return [span for _, span in found], end
+
+
+def _entries(
+    text: bytes, position: int, opening: int, steps: Steps, scan: Mapping[bytes, Scan], count_max: int | None = None
+) -> tuple[list[tuple[bytes, tuple[int, int]]], int]:
+    """Return the key, empty in an array, and the span of each value in the container, and the position after it."""
+    if position >= len(text) or text[position] != opening:
         raise NotJsonError(position)
-    spans: list[tuple[int, int]] = []
-    steps = steps or Steps()
+    closing = _CLOSING[opening]
+    found: list[tuple[bytes, tuple[int, int]]] = []
     position = skip_whitespace(text, position + 1)
-    if position < len(text) and text[position] == _CLOSE_ARRAY:
-        return spans, position + 1
+    if position < len(text) and text[position] == closing:
+        return found, position + 1
     while True:
-        if len(spans) == count_max:
-            raise TooManyError(len(spans))
-        end = scan_value(text, position, steps)
-        spans.append((position, end))
+        if len(found) == count_max:
+            raise TooManyError(len(found))
+        key, start = b"", position
+        if opening == _OPEN_OBJECT:
+            start = _scan_key(text, position)
+            key = text[position + 1 : scan_string(text, position) - 1]
+        end = scan.get(key, scan_value)(text, start, steps)
+        found.append((key, (start, end)))
         position = skip_whitespace(text, end)
-        if position < len(text) and text[position] == _CLOSE_ARRAY:
-            return spans, position + 1
+        if position < len(text) and text[position] == closing:
+            return found, position + 1
         if position >= len(text) or text[position] != _COMMA:
             raise NotJsonError(position)
         position = skip_whitespace(text, position + 1)

@@ -25,26 +25,19 @@ class LineSplitter:
 
     It never holds more than the longer of `line_bytes_max` and 64 KiB: of a longer line only the head is kept and the
     rest is counted.
+
+    `offset` is the file offset right after the last whole line, which is where the held bytes begin. `held` is how
+    many bytes of an unfinished line have been fed so far, the skipped ones included.
     """
 
-    __slots__ = ("_held", "_kept", "_line_bytes_max", "_offset")
+    __slots__ = ("_kept", "_line_bytes_max", "held", "offset")
 
     def __init__(self, offset: int, line_bytes_max: int) -> None:
         """Expects the first chunk to begin at `offset` of the file, which is the start of a line."""
-        self._offset = offset
+        self.offset = offset
         self._line_bytes_max = line_bytes_max
-        self._held = 0
+        self.held = 0
         self._kept = bytearray()
-
-    @property
-    def offset(self) -> int:
-        """The file offset right after the last whole line, which is where the held bytes begin."""
-        return self._offset
-
-    @property
-    def held(self) -> int:
-        """How many bytes of an unfinished line have been fed so far, the skipped ones included."""
-        return self._held
 
     def head(self, size: int) -> bytes:
         """Return up to so many bytes that the unfinished line begins with."""
@@ -56,11 +49,11 @@ class LineSplitter:
         tail = parts.pop()
         lines: list[bytes | Oversized] = []
         if parts:
-            start = self._offset
-            self._offset += self._held + len(chunk) - len(tail)
-            if self._held:
+            start = self.offset
+            self.offset += self.held + len(chunk) - len(tail)
+            if self.held:
                 first, parts = parts[0], parts[1:]
-                start += self._held + len(first) + 1
+                start += self.held + len(first) + 1
                 lines.append(self._finish(first, start))
             # A chunk within the limit cannot hold a line beyond it, so the usual chunk is not looked at line by line.
             if len(chunk) > self._line_bytes_max:
@@ -72,8 +65,8 @@ class LineSplitter:
         return lines
 
     def _hold(self, piece: bytes) -> None:
-        self._held += len(piece)
-        if self._held <= self._line_bytes_max:
+        self.held += len(piece)
+        if self.held <= self._line_bytes_max:
             self._kept += piece
         elif len(self._kept) < HEAD_BYTES:
             self._kept += piece[: HEAD_BYTES - len(self._kept)]
@@ -82,9 +75,9 @@ class LineSplitter:
 
     def _finish(self, piece: bytes, end: int) -> bytes | Oversized:
         self._hold(piece)
-        kept, size = bytes(self._kept), self._held
+        kept, size = bytes(self._kept), self.held
         self._kept.clear()
-        self._held = 0
+        self.held = 0
         return kept if size <= self._line_bytes_max else Oversized(end - 1 - size, size, kept)
 
     def _measured(self, lines: Sequence[bytes], start: int) -> list[bytes | Oversized]:

@@ -34,11 +34,9 @@ class TextStream(Protocol):
 
     def feed(self, text: str) -> str:
         """Return the part of the text so far that is safe to show now."""
-        ...
 
     def flush(self) -> str:
         """Return the rest."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +76,13 @@ def is_piece(type: str) -> bool:
     return type in _KINDS or (type.endswith("_delta") and type not in _WITHOUT_TEXT)
 
 
+@dataclass(slots=True)
 class _Text:
-    """One text in progress."""
+    """One text in progress; `_partial` unless it is whole from its beginning."""
 
-    __slots__ = ("_head", "_partial", "_stream")
-
-    def __init__(self, stream: TextStream, *, is_whole: bool) -> None:
-        self._stream = stream
-        self._partial = None if is_whole else _PartialText()
-        self._head = ""
+    _stream: TextStream
+    _partial: "_PartialText | None"
+    _head: str = ""
 
     def piece(self, text: str) -> str:
         """Return what may be shown after a further piece."""
@@ -105,19 +101,17 @@ class _Text:
         return (self.piece("\n") if self._partial is not None else "") + self._stream.flush()
 
 
+@dataclass(slots=True)
 class _PartialText:
     """A text whose beginning was missed: shows whole lines that cannot be the rest of a secret.
 
     Anything up to the end of the first line with a blank may be such a rest, and any line of a key.
     """
 
-    __slots__ = ("_begun", "_is_too_long", "_past_first", "_was_left_out")
-
-    def __init__(self) -> None:
-        self._begun = ""
-        self._is_too_long = False
-        self._past_first = False
-        self._was_left_out = True
+    _begun: str = ""
+    _is_too_long: bool = False
+    _past_first: bool = False
+    _was_left_out: bool = True
 
     def lines(self, text: str) -> str:
         """Return the lines that a further piece completes, as far as they may be shown."""
@@ -199,7 +193,7 @@ class LiveText:
                 is_whole = kind.is_snapshot or (session, f"call {names[0]}") in self._beginnings
             else:
                 is_whole = (session, f"agent {envelope.agentId or ''}") in self._beginnings
-            text = self._texts[key] = _Text(self._stream(session), is_whole=is_whole)
+            text = self._texts[key] = _Text(self._stream(session), None if is_whole else _PartialText())
         self._texts.move_to_end(key)
         return text
 

@@ -6,11 +6,11 @@ apart and never added together: the first is shown when there is any, else the s
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
-from exporter.core.events.envelope import read_object
+from exporter.core.events.envelope import Envelope, read_object
 
 TITLE_LENGTH_MAX: Final = 120
 _WAITING_MAX: Final = 256
@@ -23,20 +23,8 @@ _TOKEN_FIELDS: Final = {
     "cache_write": "cacheWriteTokens",
     "reasoning": "reasoningTokens",
 }
+_AS_IT_IS: Final = ("title", "state", "repository", "branch", "cwd", "model", "parent", "started", "last_activity")
 _Data = dict[str, Any]
-
-
-class SummaryEvent(Protocol):
-    """The part of an envelope that the fold reads; `exporter.core.events.envelope.Envelope` is one."""
-
-    @property
-    def type(self) -> str: ...
-    @property
-    def timestamp(self) -> str: ...
-    @property
-    def agentId(self) -> str | None: ...  # noqa: N802  the wire's own name
-    @property
-    def data(self) -> msgspec.Raw: ...
 
 
 class Summary(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -58,7 +46,7 @@ class Summary(msgspec.Struct, kw_only=True, omit_defaults=True):
     recorded: dict[str, float] = {}
     totals: dict[str, float] = {}
 
-    def add(self, event: SummaryEvent, now: str = _EVER, instead: str | None = None) -> None:
+    def add(self, event: Envelope, now: str = _EVER, instead: str | None = None) -> None:
         """Add one durable event. Data of an unexpected shape is ignored, never an error.
 
         A time after `now` is that of a wrong clock and counts as `instead`, or as `now`.
@@ -82,15 +70,7 @@ class Summary(msgspec.Struct, kw_only=True, omit_defaults=True):
         """Return the session object of the API and of `sessions list --json`."""
         return {
             "id": session_id,
-            "title": self.title,
-            "state": self.state,
-            "repository": self.repository,
-            "branch": self.branch,
-            "cwd": self.cwd,
-            "model": self.model,
-            "parent": self.parent,
-            "started": self.started,
-            "last_activity": self.last_activity,
+            **{name: getattr(self, name) for name in _AS_IT_IS},
             "events": self.events,
             "tokens": self.tokens(),
             "cost": self.cost(),
@@ -101,13 +81,16 @@ class Summary(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     def tokens(self) -> _Data:
         """Return each figure with the source it comes from."""
-        source, figures = ("usage_record", self.recorded) if self.recorded else ("shutdown", self.totals)
+        source, figures = self._figures()
         return {name: {"value": int(figures[name]), "source": source} for name in _TOKEN_FIELDS if name in figures}
 
     def cost(self) -> _Data | None:
         """Return the cost with the source it comes from, None if it is unknown."""
-        source, figures = ("usage_record", self.recorded) if self.recorded else ("shutdown", self.totals)
+        source, figures = self._figures()
         return {"value": figures["cost"], "source": source} if "cost" in figures else None
+
+    def _figures(self) -> tuple[str, dict[str, float]]:
+        return ("usage_record", self.recorded) if self.recorded else ("shutdown", self.totals)
 
 
 def _text(value: object) -> str | None:
@@ -128,34 +111,32 @@ def _dictionary(value: object) -> _Data:
     return value if isinstance(value, dict) else {}
 
 
-def _take_context(summary: Summary, context: _Data) -> None:
-    summary.cwd = _text(context.get("cwd")) or summary.cwd
-    summary.branch = _text(context.get("branch")) or summary.branch
-    summary.repository = _text(context.get("repository")) or summary.repository
+def _take(summary: Summary, data: _Data, **fields: str) -> None:
+    """Set what the data tell: the name of a field of the summary, and that of the field of the data."""
+    for name, field in fields.items():
+        setattr(summary, name, _text(data.get(field)) or getattr(summary, name))
+
+
+def _context_changed(summary: Summary, data: _Data) -> None:
+    _take(summary, data, cwd="cwd", branch="branch", repository="repository")
 
 
 def _session_start(summary: Summary, data: _Data) -> None:
     summary.state = "idle"
-    summary.started = _text(data.get("startTime")) or summary.started
-    summary.model = _text(data.get("selectedModel")) or summary.model
-    summary.copilot_version = _text(data.get("copilotVersion")) or summary.copilot_version
-    summary.parent = _text(data.get("parentSessionId")) or _text(data.get("forkedFrom")) or summary.parent
-    _take_context(summary, _dictionary(data.get("context")))
+    _take(summary, data, started="startTime", model="selectedModel", copilot_version="copilotVersion")
+    _take(summary, data, parent="forkedFrom")
+    _take(summary, data, parent="parentSessionId")
+    _context_changed(summary, _dictionary(data.get("context")))
 
 
 def _session_resume(summary: Summary, data: _Data) -> None:
-    summary.state = "idle"
-    summary.waiting = []
-    summary.model = _text(data.get("selectedModel")) or summary.model
-    _take_context(summary, _dictionary(data.get("context")))
-
-
-def _context_changed(summary: Summary, data: _Data) -> None:
-    _take_context(summary, data)
+    summary.state, summary.waiting = "idle", []
+    _take(summary, data, model="selectedModel")
+    _context_changed(summary, _dictionary(data.get("context")))
 
 
 def _model_change(summary: Summary, data: _Data) -> None:
-    summary.model = _text(data.get("newModel")) or summary.model
+    _take(summary, data, model="newModel")
 
 
 def _title_changed(summary: Summary, data: _Data) -> None:
@@ -197,15 +178,19 @@ def _completed(summary: Summary, data: _Data) -> None:
         summary.state = "working"
 
 
+def _add_usage(sums: dict[str, float], usage: _Data, cost: _Data) -> None:
+    """Add the tokens of a usage, and the cost that stands in `cost`."""
+    named = [(name, usage[field]) for name, field in _TOKEN_FIELDS.items() if field in usage]
+    if "cost" in cost:
+        named.append(("cost", cost["cost"]))
+    for name, value in named:
+        sums[name] = sums.get(name, 0) + _number(value)
+
+
 def _usage_record(summary: Summary, data: _Data) -> None:
     usage = _dictionary(data.get("usage"))
-    summed = dict(summary.recorded)
-    for name, field in _TOKEN_FIELDS.items():
-        if field in usage:
-            summed[name] = summed.get(name, 0) + _number(usage[field])
-    if "cost" in usage:
-        summed["cost"] = summed.get("cost", 0) + _number(usage["cost"])
-    summary.recorded = summed
+    summary.recorded = dict(summary.recorded)
+    _add_usage(summary.recorded, usage, usage)
 
 
 def _main_usage_record(summary: Summary, data: _Data) -> None:
@@ -216,19 +201,18 @@ def _main_usage_record(summary: Summary, data: _Data) -> None:
 
 def _session_shutdown(summary: Summary, data: _Data) -> None:
     summary.state, summary.waiting = "ended", []
-    models = _dictionary(data.get("modelMetrics"))
     totals: dict[str, float] = {}
-    for metrics in models.values():
-        usage = _dictionary(_dictionary(metrics).get("usage"))
-        requests = _dictionary(_dictionary(metrics).get("requests"))
-        for name, field in _TOKEN_FIELDS.items():
-            if field in usage:
-                totals[name] = totals.get(name, 0) + _number(usage[field])
-        if "cost" in requests:
-            totals["cost"] = totals.get("cost", 0) + _number(requests["cost"])
+    for metrics in _dictionary(data.get("modelMetrics")).values():
+        of_model = _dictionary(metrics)
+        _add_usage(totals, _dictionary(of_model.get("usage")), _dictionary(of_model.get("requests")))
     summary.totals = totals or summary.totals
 
 
+_WAITS: Final = {
+    f"{family}.{end}": change
+    for family in ("permission", "user_input", "elicitation", "exit_plan_mode")
+    for end, change in (("requested", _requested), ("completed", _completed))
+}
 _CHANGES: Final[dict[str, Callable[[Summary, _Data], None]]] = {
     "session.start": _session_start,
     "session.resume": _session_resume,
@@ -241,19 +225,9 @@ _CHANGES: Final[dict[str, Callable[[Summary, _Data], None]]] = {
     "assistant.turn_start": _turn_start,
     "assistant.turn_end": _turn_end,
     "abort": _abort,
-    "permission.requested": _requested,
-    "permission.completed": _completed,
-    "user_input.requested": _requested,
-    "user_input.completed": _completed,
-    "elicitation.requested": _requested,
-    "elicitation.completed": _completed,
-    "exit_plan_mode.requested": _requested,
-    "exit_plan_mode.completed": _completed,
+    **_WAITS,
 }
 # The events of sub-agents that change the summary too.
-_CHILD_CHANGES: Final = {
-    **{kind: change for kind, change in _CHANGES.items() if change in (_requested, _completed)},
-    "session.usage_record": _usage_record,
-}
+_CHILD_CHANGES: Final = {**_WAITS, "session.usage_record": _usage_record}
 # The types that must be read again to rebuild a summary; all others are only counted.
 SUMMARY_TYPES: Final = frozenset(_CHANGES)

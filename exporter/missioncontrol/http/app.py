@@ -12,16 +12,18 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from exporter.core.events.redaction import RedactEvent
 from exporter.core.names import STORE_HEADER
-from exporter.missioncontrol.http import page_routes, read_api, search_api, upload_api
+from exporter.missioncontrol.http import read_api, search_api, upload_api
 from exporter.missioncontrol.http.guard import Guard
-from exporter.missioncontrol.http.login import ROUTES as LOGIN
-from exporter.missioncontrol.http.login import Login
+from exporter.missioncontrol.http.login import PATH, Login, enter, form
 from exporter.missioncontrol.http.request_intake import Counters
-from exporter.missioncontrol.http.responses import ApiError, answer_api_error, error_answer
+from exporter.missioncontrol.http.responses import ApiError, error_answer
+from exporter.missioncontrol.pages import event, export, feed, health, session, sessions, waterfall
+from exporter.missioncontrol.pages.rendering import error_page, give, is_fragment
 from exporter.missioncontrol.receiver import Receiver, ReceiverOptions
 from exporter.missioncontrol.store import tokens
 from exporter.missioncontrol.store.port import Store
@@ -39,6 +41,24 @@ _REFUSALS: Final = {
     404: ("not_found", "Look at the address; docs/mission-control.md lists what is served."),
     405: ("method_not_allowed", "Use a method that the header Allow names."),
 }
+_FOR_PROGRAMS: Final = ("/api", "/agents", "/metrics", "/healthz", "/readyz")
+_PAGES: Final = (
+    Route(PATH, form),
+    Route(PATH, enter, methods=["POST"]),
+    Route("/", sessions.sessions_page),
+    Route("/feed", feed.feed_page),
+    Route("/health", health.health_page),
+    Route("/sessions/{id}", session.session_page),
+    Route("/sessions/{id}/next", session.next_event),
+    Route("/sessions/{id}/event", event.event_page),
+    Route("/sessions/{id}/forget", session.forget_page),
+    Route("/sessions/{id}/forget", session.forget, methods=["POST"]),
+    Route("/sessions/{id}/waterfall", waterfall.waterfall_page),
+    Route("/sessions/{id}/export.{form}", export.export),
+    Route("/style.css", give("style.css", "text/css")),
+    Route("/script.js", give("script.js", "text/javascript")),
+    Route("/icon.svg", give("icon.svg", "image/svg+xml")),
+)
 
 
 def create_app(
@@ -54,20 +74,14 @@ def create_app(
     In process the token is asked for only when there is one; `server.serve_http` adds the rules for the network.
     """
     receiver = Receiver(store, redactor, **options)
-    login = Login(token, receiver.find_holder, partial(_is_in_force, store))
+    login = Login(token or None, receiver.find_holder, partial(_is_in_force, store))
     app = Starlette(
-        routes=[*upload_api.ROUTES, *read_api.ROUTES, *search_api.ROUTES, *LOGIN, *page_routes.ROUTES],
+        routes=[*upload_api.ROUTES, *read_api.ROUTES, *search_api.ROUTES, *_PAGES],
         middleware=[
             Middleware(_FinishAnswers, counters=receiver.counters, store=store.do(identity)),
-            Middleware(
-                Guard,
-                token=token,
-                trusted_hosts=tuple(trusted_hosts),
-                find_holder=receiver.find_holder,
-                login=login,
-            ),
+            Middleware(Guard, login=login, trusted_hosts=tuple(trusted_hosts)),
         ],
-        exception_handlers={ApiError: answer_api_error, HTTPException: _answer_http_error},
+        exception_handlers={ApiError: _answer_api_error, HTTPException: _answer_http_error},
         lifespan=_live,
     )
     app.state.receiver = receiver
@@ -91,13 +105,29 @@ async def _live(app: Starlette) -> AsyncIterator[None]:
     receiver.close()
 
 
+async def _answer_api_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return error_page(request, error) if _is_for_a_person(request) else error_answer(error)
+
+
 async def _answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    if error.status_code == 404 and request.method == "GET" and page_routes.is_for_a_person(request):
-        return page_routes.no_such_page(request)
+    if error.status_code == 404 and request.method == "GET" and _is_for_a_person(request):
+        hint = "The address is incomplete or misspelt, or comes from another version."
+        return error_page(request, ApiError(404, "not_found", "Page not found.", hint=hint))
     kind, hint = _REFUSALS.get(error.status_code, ("refused", "docs/mission-control.md says what may be asked."))
     headers = dict(error.headers or {})
     return error_answer(ApiError(error.status_code, kind, error.detail, hint=hint, headers=headers))
+
+
+def _is_for_a_person(request: Request) -> bool:
+    """Tell whether a browser asks for a page to show, and not a program, the script among them.
+
+    An error of the login form is no page, because a page loads files that only those who have a token get.
+    """
+    path, accepted = request.url.path, request.headers.get("accept", "")
+    is_of_programs = any(path == name or path.startswith(f"{name}/") for name in _FOR_PROGRAMS)
+    return "text/html" in accepted and not is_of_programs and path != PATH and not is_fragment(request)
 
 
 class _FinishAnswers:

@@ -2,17 +2,15 @@
 
 import re
 from collections.abc import Iterable
-from hmac import compare_digest
 from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from exporter.missioncontrol.http.login import COOKIE, PATH, FindHolder, Login
+from exporter.missioncontrol.http.login import COOKIE, PATH, Login
 from exporter.missioncontrol.http.responses import ApiError, error_answer
-from exporter.missioncontrol.store.tokens import PREFIX
 
 PEER: Final = "peer"
 """The key in the scope's state for who is at the other end of a connection; absent in process. Set by `connection`."""
@@ -32,62 +30,47 @@ _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip")
 class Guard:
     """Refuses what may not come in before any endpoint sees it. `/healthz` and `/enter` are open to everybody."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        token: str | None,
-        trusted_hosts: Iterable[str],
-        find_holder: FindHolder | None = None,
-        login: Login | None = None,
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, login: Login, trusted_hosts: Iterable[str]) -> None:
         self._app = app
         self._login = login
-        self._find_holder = find_holder
-        self._token = token.encode() if token else None
         self._hosts = _LOOPBACK_NAMES | {host.lower() for host in trusted_hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] != "/healthz":
             refusal = await self._refusal(scope)
             if refusal is not None:
-                answer: Response = error_answer(refusal)
-                if self._may_enter(scope, refusal):
-                    answer = RedirectResponse(PATH, status_code=303)
-                await answer(scope, receive, send)
-                return
+                may_enter = self._may_enter(scope, refusal)
+                answer = RedirectResponse(PATH, status_code=303) if may_enter else error_answer(refusal)
+                return await answer(scope, receive, send)
         await self._app(scope, receive, send)
 
     async def _refusal(self, scope: Scope) -> ApiError | None:
         headers = Headers(scope=scope)
         bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
-        has_token = self._token is not None and compare_digest(bearer.encode(), self._token)
-        holder = None
-        if not has_token and bearer.startswith(PREFIX) and self._find_holder is not None:
-            holder = await self._find_holder(bearer)
-        if holder is not None:
+        holder = await self._login.holder(bearer)
+        if holder is not None and holder.name:
             scope.setdefault("state", {})[HOLDER] = holder.name
             if holder.scope == "upload" and not scope["path"].startswith("/agents/"):
                 return ApiError(403, "upload_only", "This token is for uploading.", hint="Use one that may read.")
-        has_token = has_token or holder is not None or await self._is_visitor(scope)
+        has_token = holder is not None or await self._is_visitor(scope)
         if has_token:
             scope.setdefault("state", {})[ADMITTED] = True
-        has_token = has_token or (self._login is not None and scope["path"] == PATH)
+        has_token = has_token or scope["path"] == PATH
         if (foreign := self._foreign(scope, headers, has_token=has_token)) is not None:
             return foreign
         return None if has_token else self._stranger(scope, headers)
 
     def _may_enter(self, scope: Scope, refusal: ApiError) -> bool:
         """Tell whether a browser is better led to the door: a team's receiver has names that it does not know."""
-        if self._login is None or not _is_page(scope):
+        if not _is_page(scope):
             return False
-        is_for_a_team = self._token is not None or scope.get("state", {}).get(PEER) == "remote"
+        is_for_a_team = self._login.token is not None or scope.get("state", {}).get(PEER) == "remote"
         return refusal.kind == "no_token" or (refusal.kind == "foreign_host" and is_for_a_team)
 
     async def _is_visitor(self, scope: Scope) -> bool:
         """Tell whether a browser has come in; its cookie goes to no other host, nor from one."""
         cookie = HTTPConnection(scope).cookies.get(COOKIE)
-        return self._login is not None and cookie is not None and await self._login.knows(cookie)
+        return cookie is not None and await self._login.knows(cookie)
 
     def _foreign(self, scope: Scope, headers: Headers, *, has_token: bool) -> ApiError | None:
         """A page elsewhere cannot send our token, so only who lacks it is bound to the known host names."""
@@ -107,7 +90,7 @@ class Guard:
             return ApiError(403, "other_user", "This receiver belongs to another user.", hint="Send its token.")
         if peer == "same" and not any(name in headers for name in _FORWARDED):
             return None
-        if peer is None and self._token is None:
+        if peer is None and self._login.token is None:
             return None
         return ApiError(
             401,

@@ -17,17 +17,17 @@ from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.pages.rendering import render
-from exporter.missioncontrol.store.tokens import Holder
+from exporter.missioncontrol.store.tokens import PREFIX, Holder
 
 FindHolder: TypeAlias = Callable[[str], Awaitable[Holder | None]]
 IsInForce: TypeAlias = Callable[[bytes], Awaitable[bool]]
 
 PATH: Final = "/enter"
 COOKIE: Final = "exporter_visitor"
+_OWNER: Final = Holder("", "all", b"")
 _COOKIE_SECONDS, _CODE_SECONDS = 12 * 3600, 600
 _KEPT_SECONDS: Final = 30 * 86_400
 """How long a browser keeps the cookie; how long it is good is told here alone."""
@@ -61,7 +61,7 @@ class Login:
         is_in_force: IsInForce,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._token = token
+        self.token = token
         self._find_holder = find_holder
         self._is_in_force = is_in_force
         self._clock = clock
@@ -79,13 +79,17 @@ class Login:
             return None
         return self._make(self._cookies, _COOKIE_SECONDS)
 
+    async def holder(self, token: str) -> Holder | None:
+        """Return who has this token, or None; the holder of the receiver's own token has no name."""
+        if self.token is not None and compare_digest(token.encode(), self.token.encode()):
+            return _OWNER
+        return await self._find_holder(token) if token.startswith(PREFIX) else None
+
     async def admit(self, token: str) -> str | None:
         """Return a cookie for a token that may read; None for any other, after a moment."""
-        if self._token is not None and compare_digest(token.encode(), self._token.encode()):
-            return self._make(self._cookies, _COOKIE_SECONDS)
-        holder = await self._find_holder(token)
+        holder = await self.holder(token)
         if holder is not None and holder.scope == "all":
-            return self._make(self._cookies, _COOKIE_SECONDS, holder.hash)
+            return self._make(self._cookies, _COOKIE_SECONDS, holder.hash or None)
         await asyncio.sleep(_WRONG_TOKEN_SECONDS)
         return None
 
@@ -119,11 +123,8 @@ async def form(request: Request) -> Response:
     code = request.query_params.get("once")
     if code is None:
         return _form()
-    cookie = login.use(code)
-    return (
-        _refused("This address has already been used, or has expired after ten minutes.")
-        if cookie is None
-        else _entered(request, cookie)
+    return _entered(
+        request, login.use(code), refusal="This address has already been used, or has expired after ten minutes."
     )
 
 
@@ -136,8 +137,7 @@ async def enter(request: Request) -> Response:
     except TimeoutError as error:
         raise ApiError(408, "slow_body", "The form did not arrive in time.", hint="Send it again.") from error
     given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
-    cookie = await login.admit(given.strip())
-    return _refused("Invalid token.") if cookie is None else _entered(request, cookie)
+    return _entered(request, await login.admit(given.strip()), refusal="Invalid token.")
 
 
 async def _form_of(request: Request) -> bytes:
@@ -149,11 +149,7 @@ async def _form_of(request: Request) -> bytes:
     return body
 
 
-def _refused(why: str) -> Response:
-    return _form(why, status=401)
-
-
-def _form(refusal: str = "", *, status: int = 200) -> Response:
+def _form(refusal: str = "") -> Response:
     style_hash = b64encode(sha256(render("login.css").encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'sha256-{style_hash}'; img-src data:; form-action 'self';"
@@ -161,13 +157,15 @@ def _form(refusal: str = "", *, status: int = 200) -> Response:
     )
     return Response(
         render("login.html", refusal=refusal),
-        status_code=status,
+        status_code=401 if refusal else 200,
         media_type="text/html",
         headers={"Content-Security-Policy": policy, **_HEADERS},
     )
 
 
-def _entered(request: Request, cookie: str) -> Response:
+def _entered(request: Request, cookie: str | None, *, refusal: str) -> Response:
+    if cookie is None:
+        return _form(refusal)
     answer = RedirectResponse("/", status_code=303, headers=_HEADERS)
     answer.set_cookie(
         COOKIE,
@@ -178,6 +176,3 @@ def _entered(request: Request, cookie: str) -> Response:
         secure=request.url.scheme == "https",
     )
     return answer
-
-
-ROUTES: Final = (Route(PATH, form, methods=["GET"]), Route(PATH, enter, methods=["POST"]))

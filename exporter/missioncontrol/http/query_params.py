@@ -5,21 +5,10 @@ from typing import Final
 
 from starlette.requests import Request
 
-from exporter.missioncontrol.http.responses import ApiError
-from exporter.missioncontrol.receiver import receiver_of
-from exporter.missioncontrol.store.port import Job, Result
-from exporter.missioncontrol.store.session_row import BadCursorError
+from exporter.missioncontrol.http.responses import ApiError, bad_cursor
 
 STATES: Final = ("working", "idle", "needs_attention", "ended", "crashed")
 """What a session can be."""
-
-
-async def read_page(request: Request, job: Job[Result]) -> Result:
-    """Run a read that continues at the request's cursor; raise `ApiError` 400 when the cursor is unknown."""
-    try:
-        return await receiver_of(request).read(job)
-    except BadCursorError as error:
-        raise bad_cursor() from error
 
 
 def limit_of(request: Request, default: int, maximum: int) -> int:
@@ -60,8 +49,3 @@ def number_cursor(request: Request) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise bad_cursor()
     return int(text)
-
-
-def bad_cursor() -> ApiError:
-    """Return the error for a cursor that was never given out."""
-    return ApiError(400, "bad_cursor", "There is no such place to go on from.", hint="Begin at the first page again.")

@@ -1,20 +1,205 @@
-"""Reads requests: bodies within the limits, and batches decoded and redacted off the event loop."""
+"""Reads requests: bodies within limits on their size before and after unpacking, and batches of events.
+
+Batches are decoded and redacted off the event loop.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+import threading
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
-from starlette.requests import Request
+import zstandard
+from starlette.requests import ClientDisconnect, Request
 
 from exporter.core.events.json_scanner import TooManyError
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
-from exporter.missioncontrol.http.request_body import MemoryBudget, read_body
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.ingest.batch import EVENTS_MAX, BadBodyError, Batch, Elements, read_elements, sort_out
+
+ENCODINGS: Final = ("zstd", "gzip")
+_CHUNK_SECONDS: Final = 30.0
+_UNPACKED_INLINE_BYTES_MAX: Final = 256 * 1024
+_WINDOW_BYTES_MAX: Final = 8 << 20
+# What one step is given can at most become 8 and 4 MiB: four bytes of zstd are up to 128 KiB, one of gzip up to 1032.
+_ZSTD_STEP_BYTES, _GZIP_STEP_BYTES = 256, 4096
+_FRAMES_MAX: Final = 1000
+_HINT: Final = "Nothing was stored; send it again, or without Content-Encoding."
+
+
+class MemoryBudget:
+    """Limits the memory of all bodies together, from their first byte until their events are stored."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_left = bytes_max
+        self.lock = threading.Lock()
+        self.unpacking = asyncio.Lock()
+        """Only one body is unpacked in a thread at a time, so that several bombs cost the memory of one."""
+
+    @contextmanager
+    def reserve(self) -> "Iterator[Reservation]":
+        """Give one request its reservation, which is returned at the end."""
+        reservation = Reservation(self)
+        try:
+            yield reservation
+        finally:
+            reservation.take(-reservation.size_bytes)
+
+
+class Reservation:
+    """The memory that one request has reserved; to be used from one thread at a time."""
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self.budget = budget
+        self.size_bytes = 0
+
+    def take(self, size: int) -> None:
+        """Reserve memory, or return it where `size` is negative; raise `ApiError` 503 when there is not enough."""
+        with self.budget.lock:
+            if size > self.budget.bytes_left:
+                headers = {"Retry-After": "1"}
+                raise ApiError(503, "busy", "Too much arrives at once.", hint="Send it again later.", headers=headers)
+            self.budget.bytes_left -= size
+        self.size_bytes += size
+
+
+class _Unpacker(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: memoryview, /) -> bytes: ...
+
+
+async def read_body(request: Request, size_max: int, reservation: Reservation) -> bytes:
+    """Return the body as it was before Content-Encoding; raise `ApiError` 400, 408, 413, 415 or 503.
+
+    Room for what is returned is taken and stays so.
+    """
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    received = await _receive(request, size_max, reservation)
+    match encoding:
+        case "" | "identity":
+            return received
+        case "zstd":
+            body = _unpack_whole(received, min(size_max, _UNPACKED_INLINE_BYTES_MAX), reservation)
+            if body is None:
+                async with reservation.budget.unpacking:
+                    body = await asyncio.to_thread(_unpack_zstd, received, size_max, reservation)
+        case "gzip" | "x-gzip":
+            async with reservation.budget.unpacking:
+                body = await asyncio.to_thread(_unpack_gzip, received, size_max, reservation)
+        case _:
+            raise ApiError(
+                415,
+                "unknown_encoding",
+                f"Content-Encoding {encoding[:40]!r} is not understood.",
+                hint="Send zstd, gzip or identity.",
+                headers={"Accept-Encoding": ", ".join(ENCODINGS)},
+            )
+    reservation.take(-len(received))
+    return body
+
+
+async def _receive(request: Request, size_max: int, reservation: Reservation) -> bytes:
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and (len(declared) > 18 or int(declared) > size_max):
+        raise _too_large(size_max)
+    chunks: list[bytes] = []
+    size = 0
+    stream = request.stream()
+    try:
+        while True:
+            async with asyncio.timeout(_CHUNK_SECONDS):
+                chunk = await anext(stream, None)
+            if chunk is None:
+                return b"".join(chunks)
+            size += len(chunk)
+            if size > size_max:
+                raise _too_large(size_max)
+            reservation.take(len(chunk))
+            chunks.append(chunk)
+    except ClientDisconnect as error:
+        message = "The connection closed before the whole body was here."
+        raise ApiError(400, "half_body", message, hint="Nothing was stored; send it again.") from error
+    except TimeoutError as error:
+        message = f"The body stood still for {_CHUNK_SECONDS:.0f} seconds."
+        raise ApiError(408, "slow_body", message, hint="Nothing was stored; send it again.") from error
+
+
+def _unpack_whole(packed: bytes, size_max: int, reservation: Reservation) -> bytes | None:
+    """Return what one frame holds that says its size, at most so much; None for everything else."""
+    size = 0
+    try:
+        size = zstandard.frame_content_size(packed)
+        if not 0 < size <= size_max:
+            return None
+        reservation.take(size)
+        unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
+        return unpacker.decompress(packed, allow_extra_data=False)
+    except zstandard.ZstdError:
+        reservation.take(-max(0, size))
+        return None
+
+
+def _unpack_zstd(packed: bytes, size_max: int, reservation: Reservation) -> bytes:
+    try:
+        if zstandard.frame_content_size(packed) > size_max:
+            raise _too_large(size_max)
+        body = _unpack_whole(packed, size_max, reservation)
+        if body is not None:
+            return body
+        unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
+        return _unpack(packed, unpacker.decompressobj, _ZSTD_STEP_BYTES, size_max, reservation)
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise _broken(f"is not valid zstd: {error}") from error
+
+
+def _unpack_gzip(packed: bytes, size_max: int, reservation: Reservation) -> bytes:
+    try:
+        return _unpack(packed, lambda: zlib.decompressobj(wbits=31), _GZIP_STEP_BYTES, size_max, reservation)
+    except zlib.error as error:
+        raise _broken(f"is not valid gzip: {error}") from error
+
+
+def _unpack(
+    packed: bytes, begin: Callable[[], _Unpacker], step_bytes: int, size_max: int, reservation: Reservation
+) -> bytes:
+    """Return the content of all frames (gzip calls them members); each must be whole, and nothing may follow them."""
+    view, position = memoryview(packed), 0
+    parts: list[bytes] = []
+    size = frames = 0
+    while position < len(packed) or not frames:
+        frames += 1
+        if frames > _FRAMES_MAX:
+            raise _broken(f"has more than {_FRAMES_MAX} compressed parts")
+        unpacker = begin()
+        while not unpacker.eof:
+            if position >= len(packed):
+                raise _broken("ends too early")
+            piece = view[position : position + step_bytes]
+            part = unpacker.decompress(piece)
+            position += len(piece) - len(unpacker.unused_data)
+            size += len(part)
+            if size > size_max:
+                raise _too_large(size_max)
+            reservation.take(len(part))
+            parts.append(part)
+    return b"".join(parts)
+
+
+def _broken(why: str) -> ApiError:
+    return ApiError(400, "bad_encoding", f"The body {why}.", hint=_HINT)
+
+
+def _too_large(size_max: int) -> ApiError:
+    message = f"The body is larger than {size_max} bytes."
+    return ApiError(413, "too_large", message, hint="Send fewer events in one request.")
+
 
 DECLARATION: Final = "session-exporter"
 """The request header that says: this client redacts before it sends."""
@@ -87,10 +272,10 @@ class RequestIntake:
         with self._memory.reserve() as reservation:
             body = await read_body(request, self._limits.body_bytes, reservation)
             if declared and len(body) <= _INLINE_BYTES_MAX:
-                batch = self._sort_out(body, None)
+                batch = self._sort_out(body, declared)
             else:
-                thread, redact = (self._sorting, None) if declared else (self._redacting, self._redact)
-                batch = await asyncio.get_running_loop().run_in_executor(thread, self._sort_out, body, redact)
+                thread = self._sorting if declared else self._redacting
+                batch = await asyncio.get_running_loop().run_in_executor(thread, self._sort_out, body, declared)
             del body  # what of it is stored is in the batch
             yield self._counted(batch)
 
@@ -106,32 +291,22 @@ class RequestIntake:
         self._counters.masked += sum(bool(event.rules) for event in batch.durable)
         return batch
 
-    def _sort_out(self, body: bytes, redact: RedactEvent | None) -> Batch:
+    def _sort_out(self, body: bytes, declared: bool) -> Batch:
         try:
             found = read_elements(body, self._limits.events)
         except BadBodyError as error:
-            raise ApiError(
-                400, "bad_body", f"The body cannot be read: {error}.", hint='Send {"events":[…]} as JSON.'
-            ) from error
+            message = f"The body cannot be read: {error}."
+            raise ApiError(400, "bad_body", message, hint='Send {"events":[…]} as JSON.') from error
         except TooManyError as error:
-            raise ApiError(
-                413,
-                "too_many_events",
-                f"The body names more than {error.count_max} events; no more are taken at once.",
-                hint="Send fewer events in one request.",
-            ) from error
-        made_safe = None if redact is None else _without_secrets(redact, self._counters)
-        return sort_out(found, event_bytes_max=self._limits.event_bytes, redact=made_safe)
+            message = f"The body names more than {error.count_max} events; no more are taken at once."
+            raise ApiError(413, "too_many_events", message, hint="Send fewer events in one request.") from error
+        masked = None if declared else self._masked
+        return sort_out(found, event_bytes_max=self._limits.event_bytes, redact=masked)
 
-
-def _without_secrets(
-    redact: RedactEvent, counters: Counters
-) -> Callable[[bytes], tuple[bytes, tuple[str, ...]] | None]:
-    def apply(raw: bytes) -> tuple[bytes, tuple[str, ...]] | None:
-        outcome = redact(raw)
+    def _masked(self, raw: bytes) -> tuple[bytes, tuple[str, ...]] | None:
+        assert self._redact is not None
+        outcome = self._redact(raw)
         if isinstance(outcome, Refused):
-            counters.refused += 1
+            self._counters.refused += 1
             return None
         return (outcome.line, outcome.rules or (_NAMELESS,)) if isinstance(outcome, Masked) else (outcome, ())
-
-    return apply

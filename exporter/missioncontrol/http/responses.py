@@ -1,6 +1,6 @@
 """The answers that are the same everywhere: JSON, errors with a kind and a hint, and `304` where nothing changed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, Final
@@ -11,7 +11,12 @@ from starlette.responses import Response
 
 from exporter.missioncontrol.store.eraser import TextNotErasedError
 from exporter.missioncontrol.store.port import StoreError
-from exporter.missioncontrol.store.session_row import DeletedSessionError, ExpiredSessionError, UnknownSessionError
+from exporter.missioncontrol.store.session_row import (
+    BadCursorError,
+    DeletedSessionError,
+    ExpiredSessionError,
+    UnknownSessionError,
+)
 
 
 class ApiError(Exception):
@@ -28,9 +33,9 @@ class ApiError(Exception):
         self.headers = headers or {}
 
 
-def json_answer(value: Any, *, status: int = 200) -> Response:
+def json_answer(value: Any) -> Response:
     """Return the value as JSON."""
-    return Response(msgspec.json.encode(value), status_code=status, media_type="application/json")
+    return Response(msgspec.json.encode(value), media_type="application/json")
 
 
 def error_answer(error: ApiError) -> Response:
@@ -39,43 +44,29 @@ def error_answer(error: ApiError) -> Response:
     return Response(content, status_code=error.status, media_type="application/json", headers=error.headers)
 
 
-async def answer_api_error(_: Request, error: Exception) -> Response:
-    """Turn an `ApiError` raised by an endpoint into its answer."""
-    assert isinstance(error, ApiError)
-    return error_answer(error)
+def bad_cursor() -> ApiError:
+    """Return the error for a cursor that was never given out."""
+    return ApiError(400, "bad_cursor", "There is no such place to go on from.", hint="Begin at the first page again.")
 
 
-# From the particular to the general; the text of an `UnknownSessionError` and the like is the session's id.
-_REFUSALS: Final[dict[type[Exception], Callable[[Exception], ApiError]]] = {
-    UnknownSessionError: lambda error: ApiError(
-        404, "unknown_session", f"There is no session {error}.", hint="Register it with POST /agents/sessions."
-    ),
-    ExpiredSessionError: lambda error: ApiError(
-        410, "expired_session", f"Session {error} is past its time here.", hint="Only a restore brings it back."
-    ),
-    DeletedSessionError: lambda error: ApiError(
-        410, "deleted_session", f"Session {error} was deleted here.", hint="Only a restore brings it back."
-    ),
-    OverflowError: lambda error: ApiError(
-        400, "number_too_large", f"A number in it is too large: {error}.", hint="Numbers have at most 64 bits."
-    ),
-    TextNotErasedError: lambda _: ApiError(
+_RESTORE: Final = "Only a restore brings it back."
+# From the particular to the general.
+_REFUSALS: Final = {
+    UnknownSessionError: (404, "unknown_session", "There is no session {}.", "Register it with POST /agents/sessions."),
+    ExpiredSessionError: (410, "expired_session", "Session {} is past its time here.", _RESTORE),
+    DeletedSessionError: (410, "deleted_session", "Session {} was deleted here.", _RESTORE),
+    OverflowError: (400, "number_too_large", "A number in it is too large: {}.", "Numbers have at most 64 bits."),
+    TextNotErasedError: (
         503,
         "text_still_in_log",
         "The session is deleted and shown no more, but its text is still in the store's log, because"
         " another program reads the store.",
-        hint="End that program (a backup, a sqlite3 shell). It is tried again until it is done;"
+        "End that program (a backup, a sqlite3 shell). It is tried again until it is done;"
         " the same DELETE tells whether it is.",
-        headers={"Retry-After": "10"},
     ),
-    StoreError: lambda error: ApiError(
-        503,
-        "store_failed",
-        f"The store did not take it: {error}.",
-        hint="Nothing was stored; send it again.",
-        headers={"Retry-After": "1"},
-    ),
+    StoreError: (503, "store_failed", "The store did not take it: {}.", "Nothing was stored; send it again."),
 }
+_RETRY_SECONDS: Final = {"text_still_in_log": 10, "store_failed": 1}
 
 
 @contextmanager
@@ -83,8 +74,13 @@ def api_errors() -> Iterator[None]:
     """Raise what the store refuses as an `ApiError`, which says what can be done about it."""
     try:
         yield
+    except BadCursorError as error:
+        raise bad_cursor() from error
     except tuple(_REFUSALS) as error:
-        raise next(make(error) for kind, make in _REFUSALS.items() if isinstance(error, kind)) from error
+        status, kind, message, hint = next(row for type, row in _REFUSALS.items() if isinstance(error, type))
+        headers = {"Retry-After": str(_RETRY_SECONDS[kind])} if kind in _RETRY_SECONDS else None
+        # The text of an `UnknownSessionError` and the like is the session's id.
+        raise ApiError(status, kind, message.format(error), hint=hint, headers=headers) from error
 
 
 def tagged_answer(request: Request, content: bytes, *, media_type: str = "application/json") -> Response:

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from exporter.missioncontrol.http.query_params import limit_of, number_cursor, read_page
+from exporter.missioncontrol.http.query_params import limit_of, number_cursor
 from exporter.missioncontrol.http.responses import ApiError, json_answer, tagged_answer
 from exporter.missioncontrol.http.upload_api import checked_id
 from exporter.missioncontrol.live import feed
@@ -16,8 +16,8 @@ from exporter.missioncontrol.live.waiting import OpenWait
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.search import search_query
 from exporter.missioncontrol.store import queries
-from exporter.missioncontrol.store.cursor import decode_cursor, encode_cursor
 from exporter.missioncontrol.store.port import Database
+from exporter.missioncontrol.store.queries import decode_cursor, encode_cursor
 from exporter.missioncontrol.store.redactions import grouping, redactions
 from exporter.missioncontrol.store.session_row import BadCursorError
 
@@ -73,7 +73,7 @@ async def read_notifications(request: Request, limit: int) -> tuple[list[dict[st
             return [*live, *page], following
         return live, encode_cursor("wait", *waits[limit - 1].place) if page or len(waits) > limit else None
 
-    return await read_page(request, read)
+    return await receiver_of(request).read(read)
 
 
 def _place_in_waits(cursor: str) -> tuple[str, int] | None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import ipaddress
 import socket
 import ssl
 import sys
@@ -16,10 +15,8 @@ import uvicorn
 from starlette.applications import Starlette
 
 from exporter.errors import ExporterError, SettingsError
-from exporter.missioncontrol.http.connection import ClientConnection
-from exporter.missioncontrol.http.login import PATH, Login
-from exporter.missioncontrol.http.peer import tells_users
-from exporter.missioncontrol.receiver import Receiver
+from exporter.missioncontrol.http.connection import ClientConnection, is_any, is_loopback, tells_users
+from exporter.missioncontrol.http.login import PATH
 
 _PORTS_TRIED: Final = 64
 _STOP_SECONDS: Final = 1.0
@@ -34,11 +31,10 @@ class ServerHandle:
 
     host: str
     port: int
-    _receiver: Receiver
+    scheme: str
+    _app: Starlette
     _server: uvicorn.Server
     _serving: "asyncio.Task[None]"
-    _login: Login
-    scheme: str = "http"
 
     @property
     def url(self) -> str:
@@ -48,17 +44,17 @@ class ServerHandle:
 
     def named(self) -> str | None:
         """Return what other machines open where it listens on all addresses, which is none that can be opened."""
-        return f"{self.scheme}://{socket.gethostname()}:{self.port}/" if _is_every(self.host) else None
+        return f"{self.scheme}://{socket.gethostname()}:{self.port}/" if is_any(self.host) else None
 
     def address(self) -> str:
         """Return what a person opens: on loopback where the system does not say whose a connection is, works once."""
         if is_loopback(self.host) and not tells_users():
-            return f"{self.url}{PATH}?once={self._login.one_time_code()}"
+            return f"{self.url}{PATH}?once={self._app.state.login.one_time_code()}"
         return f"{self.url}/"
 
     async def stop(self) -> None:
         """Stop listening. A second call does nothing."""
-        self._receiver.live.close()
+        self._app.state.receiver.live.close()
         self._server.should_exit = True
         with suppress(asyncio.CancelledError):
             await self._serving
@@ -113,8 +109,7 @@ async def serve_http(
             await serving
             raise ExporterError("The receiver did not start.", hint="Run with --json to see its errors.")
         await asyncio.sleep(0.002)
-    scheme = "http" if certificate is None else "https"
-    return ServerHandle(host, bound, app.state.receiver, server, serving, app.state.login, scheme)
+    return ServerHandle(host, bound, "http" if certificate is None else "https", app, server, serving)
 
 
 def _config(app: Starlette, certificate: Certificate | None) -> uvicorn.Config:
@@ -140,24 +135,6 @@ class _QuietServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _is_every(host: str) -> bool:
-    """Tell whether it stands for all addresses of this machine, as 0.0.0.0 does."""
-    try:
-        return ipaddress.ip_address(host).is_unspecified
-    except ValueError:
-        return False
 
 
 def _listen(host: str, port: int, *, explicit_port: bool) -> socket.socket:

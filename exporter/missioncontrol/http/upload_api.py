@@ -13,8 +13,7 @@ from starlette.routing import Route
 from exporter.core.events.envelope import REFUSALS
 from exporter.missioncontrol.http.guard import HOLDER
 from exporter.missioncontrol.http.query_params import STATES
-from exporter.missioncontrol.http.request_body import ENCODINGS
-from exporter.missioncontrol.http.request_intake import DECLARATION
+from exporter.missioncontrol.http.request_intake import DECLARATION, ENCODINGS
 from exporter.missioncontrol.http.responses import ApiError, json_answer
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.receiver import Receiver, receiver_of
@@ -59,8 +58,7 @@ def checked_id(text: str) -> str:
 async def register(request: Request) -> Response:
     """Make a session known; the same registration again gives the same answer."""
     receiver = receiver_of(request)
-    body = await receiver.intake.read_body(request, _REPORT_BYTES_MAX)
-    wanted = _decoded(body, _Registration)
+    wanted = await _decoded(request, _Registration)
     session_id = checked_id(wanted.id or wanted.agent_task_id or wanted.task_id or str(uuid4()))
     task_id = checked_id(wanted.agent_task_id or wanted.task_id or session_id)
     now = receiver.now()
@@ -99,7 +97,7 @@ async def report_session(request: Request) -> Response:
     receiver = receiver_of(request)
     _needs_declaration(request)
     session_id = checked_id(request.path_params["id"])
-    report = _decoded(await receiver.intake.read_body(request, _REPORT_BYTES_MAX), _SessionReport)
+    report = await _decoded(request, _SessionReport)
     if isinstance(report.state, str) and report.state not in STATES:
         raise ApiError(400, "bad_state", "The state is not one.", hint=f"States are {', '.join(STATES)}.")
     fields = msgspec.to_builtins(report)
@@ -114,7 +112,7 @@ async def report_exporter(request: Request) -> Response:
     receiver = receiver_of(request)
     _needs_declaration(request)
     exporter_id = checked_id(request.path_params["id"])
-    report = _decoded(await receiver.intake.read_body(request, _REPORT_BYTES_MAX), dict[str, Any])
+    report = await _decoded(request, dict[str, Any])
     if not _is_bounded(report, _REPORT_LEVELS_MAX):
         hint = f"Numbers are at most {AMOUNT_MAX}, and at most {_REPORT_LEVELS_MAX} values stand in each other."
         raise ApiError(400, "bad_report", "The report holds what cannot be shown.", hint=hint)
@@ -173,7 +171,8 @@ def _is_bounded(value: object, levels: int) -> bool:
     return levels > 0 and all(_is_bounded(one, levels - 1) for one in inside)
 
 
-def _decoded(body: bytes, type: Any) -> Any:
+async def _decoded(request: Request, type: Any) -> Any:
+    body = await receiver_of(request).intake.read_body(request, _REPORT_BYTES_MAX)
     try:
         return msgspec.json.decode(body, type=type)
     except REFUSALS as error:

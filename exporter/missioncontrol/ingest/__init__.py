@@ -2,6 +2,6 @@
 
 batch           a body as events: exact bytes, envelope, what the store keeps
 write_jobs      registers sessions, stores batches, hides events, records reports, deletes sessions
-event_order     the pure sort; event_places gives new events their places with it
+event_order     the place of each new event, by the order of the file
 agent_attribution   which sub-agent an event belongs to, and the tree of agents
 """

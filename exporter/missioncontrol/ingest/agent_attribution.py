@@ -6,7 +6,7 @@ agent, and `AgentTree` has the agent's path by all events of the session, so an 
 the same path as the others.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,7 +17,7 @@ from exporter.core.events.envelope import Envelope, decode
 from exporter.missioncontrol.ingest.batch import UploadedEvent
 from exporter.missioncontrol.store.payloads import whole
 from exporter.missioncontrol.store.port import Database
-from exporter.missioncontrol.store.session_row import number_of
+from exporter.missioncontrol.store.session_row import number_of, shown_events
 
 KNOWN_MAX: Final = 10_000
 """How many agents of a session are stored; further ones have no known parent."""
@@ -72,8 +72,10 @@ def attribute(database: Database, session: int, session_id: str, events: Sequenc
     state, stored = _load(database, session)
     fold = _Fold(session_id, state)
     found = [fold.add(event.envelope) if _may_name_agent(event) else None for event in events]
-    _move(database, session, fold.moved)
-    _save(database, session, fold, stored)
+    moved = [(child, session, call) for call, child in fold.moved.items()]
+    database.executemany("UPDATE events SET agent_id = ? WHERE session = ? AND agent_id = ?", moved)
+    database.executemany("UPDATE notices SET agent = ? WHERE session = ? AND agent = ?", moved)
+    fold.save(database, session, stored)
     return [None if agent is None else fold.moved.get(agent, agent) for agent in found]
 
 
@@ -88,11 +90,8 @@ def named_agent(event: UploadedEvent) -> str | None:
 def attribute_again(database: Database, session: int, session_id: str) -> None:
     """Attribute all events of a session again, from those shown."""
     types = " OR ".join(f"substr(type, 1, {len(prefix)}) = '{prefix}'" for prefix in _AGENT_TYPES)
-    rows = database.execute(
-        f"SELECT n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0"  # noqa: S608  constants only
-        f" AND (agent_id IS NOT NULL OR type = '{_SHUTDOWN}' OR {types}) ORDER BY place, n",
-        (session,),
-    )
+    of_agents = f" AND (agent_id IS NOT NULL OR type = '{_SHUTDOWN}' OR {types})"
+    rows = shown_events(database, session, "n, agent_id, body, cuts", of_agents)
     fold = _Fold(session_id, _State())
     found: list[tuple[str | None, str | None, int]] = []
     for n, before, body, cuts in rows:
@@ -104,7 +103,7 @@ def attribute_again(database: Database, session: int, session_id: str) -> None:
     )
     database.executemany("UPDATE events SET agent_id = ? WHERE n = ?", list(changed))
     database.execute("DELETE FROM families WHERE session = ?", (session,))
-    _save(database, session, fold, b"")
+    fold.save(database, session, b"")
 
 
 def as_of(envelope: Envelope, agent: str | None) -> Envelope:
@@ -153,8 +152,16 @@ class _Fold:
         for below in [one for one in self.state.known.values() if one.parent == call]:
             self.state.known[below.id] = replace(below, parent=child)
 
-    def stored(self) -> bytes:
-        return msgspec.json.encode(_State(self._agents.snapshot(self._root), self.state.known))
+    def save(self, database: Database, session: int, before: bytes) -> None:
+        if not self.state.known:
+            return
+        state = msgspec.json.encode(_State(self._agents.snapshot(self._root), self.state.known))
+        if state != before:
+            database.execute(
+                "INSERT INTO families (session, state) VALUES (?, ?)"
+                " ON CONFLICT (session) DO UPDATE SET state = excluded.state",
+                (session, state),
+            )
 
 
 def _may_name_agent(event: UploadedEvent) -> bool:
@@ -171,21 +178,3 @@ def _may_name_agent(event: UploadedEvent) -> bool:
 def _load(database: Database, session: int) -> tuple[_State, bytes]:
     row = database.execute("SELECT state FROM families WHERE session = ?", (session,)).fetchone()
     return (_State(), b"") if row is None else (_read_state(row[0]), row[0])
-
-
-def _save(database: Database, session: int, fold: _Fold, before: bytes) -> None:
-    if not fold.state.known:
-        return
-    state = fold.stored()
-    if state != before:
-        database.execute(
-            "INSERT INTO families (session, state) VALUES (?, ?)"
-            " ON CONFLICT (session) DO UPDATE SET state = excluded.state",
-            (session, state),
-        )
-
-
-def _move(database: Database, session: int, moved: dict[str, str]) -> None:
-    changes: Iterable[tuple[str, int, str]] = [(child, session, call) for call, child in moved.items()]
-    database.executemany("UPDATE events SET agent_id = ? WHERE session = ? AND agent_id = ?", changes)
-    database.executemany("UPDATE notices SET agent = ? WHERE session = ? AND agent = ?", changes)

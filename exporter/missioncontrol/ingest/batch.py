@@ -149,7 +149,7 @@ def sort_out(
         if redact is not None:
             redacted = redact(raw)
             if redacted is None:
-                batch.rejected.append(_name(raw, index))
+                batch.rejected.append(decode(raw).id or f"#{index}")
                 continue
             body, rules = redacted
         envelope = decode(body)
@@ -178,8 +178,3 @@ def _parent_key(parent_id: str | None, previous: UploadedEvent | None) -> int | 
         return key_of(parent_id)
     except UnicodeEncodeError:  # a lone surrogate: no event has such an id
         return None
-
-
-def _name(raw: bytes, index: int) -> str:
-    envelope = decode(raw)
-    return envelope.id or f"#{index}"

@@ -11,7 +11,7 @@ from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.summary import SUMMARY_TYPES, Summary
 from exporter.missioncontrol.ingest import agent_attribution
 from exporter.missioncontrol.ingest.batch import Batch, UploadedEvent, key_of
-from exporter.missioncontrol.ingest.event_places import known, last_shown, note_hidden_parents, place_new
+from exporter.missioncontrol.ingest.event_order import known, last_shown, note_hidden_parents, place_new
 from exporter.missioncontrol.live import feed
 from exporter.missioncontrol.store import payloads, redactions
 from exporter.missioncontrol.store.port import Database
@@ -22,6 +22,7 @@ from exporter.missioncontrol.store.session_row import (
     UnknownSessionError,
     load,
     save,
+    shown_events,
 )
 
 # Results and errors of these jobs are part of their interface.
@@ -194,10 +195,7 @@ def _rebuild(database: Database, session: SessionRow, now: str) -> None:
 def _rebuild_summary(database: Database, n: int, now: str) -> Summary:
     """Derive the summary from the events shown."""
     summary = Summary()
-    rows = database.execute(
-        "SELECT n, type, timestamp, agent_id FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (n,)
-    )
-    for row, type, timestamp, agent_id in rows:
+    for row, type, timestamp, agent_id in shown_events(database, n, "n, type, timestamp, agent_id"):
         envelope = Envelope(id="", type=type, timestamp=timestamp, agentId=agent_id)
         if type in SUMMARY_TYPES:
             stored = database.execute("SELECT body, cuts FROM events WHERE n = ?", (row,)).fetchone()

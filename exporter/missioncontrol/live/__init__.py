@@ -1,6 +1,6 @@
 """What is true now and in no file: live events, and who is waited for.
 
 subscriptions   fan-out to subscribers, each with a bounded queue
-waiting         which sessions wait for a person; wait_text puts it into words
+waiting         which sessions wait for a person, and the text of what is asked
 feed            notifications, warnings, errors and waits across all sessions
 """

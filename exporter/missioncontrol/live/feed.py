@@ -7,11 +7,11 @@ import msgspec
 
 from exporter.core.events.envelope import Envelope, decode, read_object
 from exporter.missioncontrol.ingest.agent_attribution import as_of
-from exporter.missioncontrol.live.wait_text import ASKING, NOTIFICATION_TAG, words
-from exporter.missioncontrol.store.cursor import decode_cursor, encode_cursor
+from exporter.missioncontrol.live.waiting import ASKING, NOTIFICATION_TAG, words
 from exporter.missioncontrol.store.payloads import whole
 from exporter.missioncontrol.store.port import Database
-from exporter.missioncontrol.store.queries import title, where
+from exporter.missioncontrol.store.queries import decode_cursor, encode_cursor, title, where
+from exporter.missioncontrol.store.session_row import shown_events
 
 _TEXT_LENGTH_MAX: Final = 500
 _WORD_LENGTH_MAX: Final = 100
@@ -56,12 +56,8 @@ def add_events(database: Database, session: int, events: Iterable[tuple[int, Env
 def rebuild(database: Database, session: int) -> None:
     """Build the session's part of the feed again, after events were rewound or arrived late."""
     database.execute("DELETE FROM notices WHERE session = ?", (session,))
-    marks = ",".join("?" * len(FEED_TYPES))
-    rows = database.execute(
-        f"SELECT n, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND type IN ({marks})"  # noqa: S608  marks only
-        " ORDER BY place, n",
-        (session, *FEED_TYPES),
-    )
+    of_types = f" AND type IN ({','.join('?' * len(FEED_TYPES))})"
+    rows = shown_events(database, session, "n, agent_id, body, cuts", of_types, FEED_TYPES)
     for number, agent, body, cuts in rows.fetchall():
         envelope = decode(whole(database, body, cuts))
         if isinstance(envelope, Envelope):

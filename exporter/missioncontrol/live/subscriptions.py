@@ -57,32 +57,22 @@ class LiveSubscriptions:
 
     def publish_events(self, session_id: str, events: list[bytes], *, ephemeral: bool) -> None:
         """Publish events, exactly as stored or, when ephemeral, as they came."""
-        subscribers = self._of(session_id)
-        if not subscribers or not events:
-            return
-        head = b'{"session":%s,"ephemeral":%s,"events":[' % (
-            msgspec.json.encode(session_id),
-            b"true" if ephemeral else b"false",
-        )
-        message = _message(b"events", head + b",".join(events) + b"]}")
-        for subscriber in subscribers:
-            subscriber.put(message)
+        if events and (subscribers := self._of(session_id)):
+            head = b'{"session":%s,"ephemeral":%s,"events":[' % (
+                msgspec.json.encode(session_id),
+                b"true" if ephemeral else b"false",
+            )
+            _put(subscribers, _message(b"events", head + b",".join(events) + b"]}"))
 
     def publish_session(self, session_id: str, *, deleted: bool = False) -> None:
         """Publish that a session changed; the change is not in the message."""
-        subscribers = self._of(session_id)
-        if not subscribers:
-            return
-        message = _message(b"session", msgspec.json.encode({"session": session_id, "deleted": deleted}))
-        for subscriber in subscribers:
-            subscriber.put(message)
+        if subscribers := self._of(session_id):
+            _put(subscribers, _message(b"session", msgspec.json.encode({"session": session_id, "deleted": deleted})))
 
     def publish_exporter(self, exporter_id: str) -> None:
         """Publish to subscribers of all sessions that an exporter reported on itself."""
-        message = _message(b"exporter", msgspec.json.encode({"exporter": exporter_id}))
-        for subscriber in self._subscribers:
-            if subscriber.session_id is None:
-                subscriber.put(message)
+        subscribers = [subscriber for subscriber in self._subscribers if subscriber.session_id is None]
+        _put(subscribers, _message(b"exporter", msgspec.json.encode({"exporter": exporter_id})))
 
     @contextmanager
     def subscribe(self, session_id: str | None) -> Iterator[Subscriber]:
@@ -117,6 +107,11 @@ class LiveSubscriptions:
 
     def _of(self, session_id: str) -> list[Subscriber]:
         return [subscriber for subscriber in self._subscribers if subscriber.session_id in (None, session_id)]
+
+
+def _put(subscribers: list[Subscriber], message: bytes) -> None:
+    for subscriber in subscribers:
+        subscriber.put(message)
 
 
 def _message(name: bytes, data: bytes) -> bytes:

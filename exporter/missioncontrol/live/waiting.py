@@ -1,15 +1,97 @@
-"""Requests to a person that only live events have: kept in memory, because such events are in no file.
+"""Requests to a person: the text of each, and those that only live events have.
 
-Requests that are durable are in the feed instead. A wait ends with its answer, with its tool call, or when the main
-agent continues or stops; an answer may be lost, since live events are dropped for a slow subscriber.
+The latter are kept in memory, because such events are in no file; durable requests are in the feed instead. A wait
+ends with its answer, with its tool call, or when the main agent continues or stops; an answer may be lost, since live
+events are dropped for a slow subscriber.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from exporter.core.events.envelope import Envelope, decode, read_object
-from exporter.missioncontrol.live.wait_text import ASKING, words
+
+ASKING: Final = ("permission", "user_input", "elicitation", "exit_plan_mode")
+"""What a session waits for; each is `NAME.requested` and, at its end, `NAME.completed`."""
+NOTIFICATION_TAG: Final = re.compile(r"<[/]?system_notification>")
+"""What the CLI puts around the text of a notification."""
+
+_PART_LENGTH_MAX: Final = 400
+_PARTS_MAX: Final = 12
+Data = dict[str, Any]
+
+
+_QUESTIONS: Final = {
+    "user_input": ("choices", "question", "message"),
+    "exit_plan_mode": ("actions", "summary", "planContent"),
+}
+"""Where the choices are, and the fields of which the first that is a text is the question."""
+_PERMISSIONS: Final = {
+    "shell": ("Run", "fullCommandText", "command"),
+    "write": ("Write", "fileName", "path", "resolvedPath"),
+    "read": ("Read", "path", "resolvedPath"),
+    "url": ("Fetch", "url"),
+    "mcp": ("Use the tool", "toolTitle", "toolName"),
+    "memory": ("Remember", "fact", "subject"),
+    "custom-tool": ("Use the tool", "toolName"),
+    "hook": ("Use the tool", "toolName"),
+    "extension-management": ("the extension", "extensionName"),
+    "workflow": ("Run the workflow", "name"),
+}
+"""By the kind of a permission: what is asked for, and the fields of which the first that is a text says of what."""
+
+
+def words(event_type: str, data: Data) -> str:
+    """Return what an event of a type in `ASKING` requests; empty when it does not say."""
+    name = event_type.partition(".")[0]
+    if name == "permission":
+        return _permission(data)
+    if name == "elicitation":
+        fields = _object(_object(data.get("requestedSchema")).get("properties"))
+        return _joined(_text(data, "message"), _listed(fields), _text(data, "url"))
+    choices, *names = _QUESTIONS[name]
+    listed = data.get(choices)
+    return _joined(_text(data, *names), _listed(listed if isinstance(listed, list) else []))
+
+
+def _permission(data: Data) -> str:
+    request = _object(data.get("permissionRequest")) or _object(data.get("promptRequest"))
+    kind = _text(request, "kind")
+    verb, *names = _PERMISSIONS.get(kind, ("",))
+    what = _text(request, *names)
+    if kind == "mcp" and (server := _text(request, "serverName")):
+        what += f" of {server}"
+    elif kind == "extension-management":
+        verb = f"{(_text(request, 'operation') or 'change').capitalize()} {verb}"
+    asked = f"{verb} {what}" if what else ""
+    if not asked:
+        what = _text(request, "fullCommandText", "fileName", "path", "url", "toolName", "name", "operation")
+        asked = ": ".join(part for part in (kind, what) if part)
+    outside = "outside of the sandbox" if request.get("requestSandboxBypass") is True else ""
+    return _joined(asked, _text(request, "intention", "hookMessage", "reason"), outside, _text(request, "warning"))
+
+
+def _listed(values: Iterable[object]) -> str:
+    names = [value[:_PART_LENGTH_MAX] for value in values if isinstance(value, str) and value.strip()]
+    return " / ".join(names[:_PARTS_MAX])
+
+
+def _joined(*parts: str) -> str:
+    return " · ".join(part for part in parts if part)
+
+
+def _text(data: Data, *names: str) -> str:
+    for name in names:
+        value = data.get(name)
+        if isinstance(value, str) and value.strip():
+            return " ".join(value[: 2 * _PART_LENGTH_MAX].split())[:_PART_LENGTH_MAX]
+    return ""
+
+
+def _object(value: object) -> Data:
+    return value if isinstance(value, dict) else {}
+
 
 SESSIONS_MAX: Final = 1000
 WAITS_MAX: Final = 64

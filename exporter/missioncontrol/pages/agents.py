@@ -3,10 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from exporter.missioncontrol.pages.formats import address
-from exporter.missioncontrol.pages.timeline.entry import one_line
 from exporter.missioncontrol.pages.timeline.windows import TimelineScope
-from exporter.missioncontrol.store.amounts import amount
 
 _SHOWN_MAX: Final = 200
 _DEPTH_MAX: Final = 32
@@ -28,11 +25,12 @@ def names_of(tree: Node) -> dict[str, str]:
     names: dict[str, str] = {}
     for node in everyone(tree):
         above = names.get(node["parent"]) if node["parent"] else None
-        names[node["id"]] = f"{above} → {_name(node)}" if above else _name(node)
+        names[node["id"]] = f"{above} → {agent_name(node)}" if above else agent_name(node)
     return names
 
 
-def _name(node: Node) -> str:
+def agent_name(node: Node) -> str:
+    """Return what a sub-agent is called."""
     return str(node["display_name"] or node["name"] or node["id"][:12])
 
 
@@ -45,38 +43,20 @@ def scope_of(tree: Node, agent: str | None, *, is_main: bool) -> TimelineScope:
     return TimelineScope((agent, *[str(one["id"]) for one in below][:_SCOPED_MAX]))
 
 
-def branches_of(tree: Node, agent: str | None) -> list[Node]:
-    """Return the sub-agents that are shown, each with its `agents`; `agent` is the one that is looked at."""
-    return _branches(tree["agents"], agent, iter(range(_SHOWN_MAX)), 0)
+def branches_of(nodes: list[Node]) -> list[Node]:
+    """Return the sub-agents that are shown of these, each with its `agents`."""
+    return _branches(nodes, iter(range(_SHOWN_MAX)), 0)
 
 
-def _branches(nodes: list[Node], agent: str | None, left: Iterator[int], depth: int) -> list[Node]:
-    shown = []
-    for node in nodes:
-        if next(left, None) is not None and depth <= _DEPTH_MAX:
-            took = amount(node["duration_ms"])
-            told = {
-                "name": _name(node),
-                "is_current": node["id"] == agent,
-                "is_background": node["mode"] == "background",
-                "seconds": None if took is None else took / 1000,
-                "error": one_line(node["error"] or ""),
-                "agents": _branches(node["agents"], agent, left, depth + 1),
-            }
-            shown.append({**node, **told})
-    return shown
-
-
-def steps_to(path: str, tree: Node, agent: str | None) -> list[Node]:
-    """Return where the agent stands to which the timeline is scoped: those above it, each with its address."""
-    by_id = {node["id"]: node for node in everyone(tree)}
-    if agent not in by_id:
-        return []
-    above = [by_id[id] for id in by_id[agent]["path"] if id in by_id]
+def _branches(nodes: list[Node], left: Iterator[int], depth: int) -> list[Node]:
     return [
-        {"name": "Main agent", "address": address(path, main=1), "is_current": False},
-        *(
-            {"name": _name(node), "address": address(path, agent=node["id"]), "is_current": node["id"] == agent}
-            for node in above
-        ),
+        {**node, "agents": _branches(node["agents"], left, depth + 1)}
+        for node in nodes
+        if next(left, None) is not None and depth <= _DEPTH_MAX
     ]
+
+
+def steps_to(tree: Node, agent: str | None) -> list[Node]:
+    """Return the agent to which the timeline is scoped and those above it, the outermost first."""
+    by_id = {node["id"]: node for node in everyone(tree)}
+    return [by_id[id] for id in by_id[agent]["path"] if id in by_id] if agent in by_id else []

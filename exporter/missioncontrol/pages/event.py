@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.projection import ProjectEvent
-from exporter.missioncontrol.http.event_annotations import about
+from exporter.missioncontrol.http.read_api import about
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.http.upload_api import checked_id
 from exporter.missioncontrol.ingest.agent_attribution import AgentTree, kin
 from exporter.missioncontrol.pages.formats import session_path
-from exporter.missioncontrol.pages.page import HEADERS, page
+from exporter.missioncontrol.pages.rendering import HEADERS, page
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.port import Database

@@ -1,7 +1,7 @@
 """A session to take away, redacted already: JSON lines, Markdown, or one HTML file that needs nothing else."""
 
 import base64
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from hashlib import sha256
 from typing import Final
 
@@ -12,13 +12,10 @@ from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.http.upload_api import checked_id
 from exporter.missioncontrol.pages.agents import names_of
 from exporter.missioncontrol.pages.figures import figures_of
-from exporter.missioncontrol.pages.formats import IN_UTC
 from exporter.missioncontrol.pages.markdown import entry_markdown, head_markdown
-from exporter.missioncontrol.pages.page import HEADERS
-from exporter.missioncontrol.pages.rendering import render
+from exporter.missioncontrol.pages.rendering import HEADERS, render
 from exporter.missioncontrol.pages.timeline import windows
-from exporter.missioncontrol.pages.timeline.axis import mark_bars, mark_days
-from exporter.missioncontrol.pages.timeline.entry import Entry
+from exporter.missioncontrol.pages.timeline.entry import Entry, mark_bars, mark_days
 from exporter.missioncontrol.pages.timeline.teller import ENDS, Teller
 from exporter.missioncontrol.receiver import Receiver, receiver_of
 from exporter.missioncontrol.store import queries
@@ -47,17 +44,12 @@ async def export(request: Request) -> Response:
 
 
 async def _lines(receiver: Receiver, session_id: str) -> AsyncIterator[bytes]:
-    after: str | None = None
-    while True:
-        page = await receiver.read(_page_after(session_id, after))
+    after, has_more = None, True
+    while has_more:
+        page = await receiver.read(lambda database: queries.events(database, session_id, after=after, limit=_EVENTS))  # noqa: B023
         yield b"".join(body + b"\n" for body in page.bodies)
         after = page.next
-        if after is None:
-            return
-
-
-def _page_after(session_id: str, after: str | None) -> Callable[[Database], queries.EventPage]:
-    return lambda database: queries.events(database, session_id, after=after, limit=_EVENTS)
+        has_more = after is not None
 
 
 async def _told(receiver: Receiver, session_id: str, form: str) -> AsyncIterator[bytes]:
@@ -83,7 +75,7 @@ def _head(database: Database, session_id: str, is_html: bool) -> str:
     if not is_html:
         return head_markdown(session, figures)
     style_hash = base64.b64encode(sha256(render("style.css").encode()).digest()).decode()
-    return render("export.html", "head", session=session, figures=figures, style_hash=style_hash, in_utc=IN_UTC)
+    return render("export.html", "head", session=session, figures=figures, style_hash=style_hash)
 
 
 class _Pieces:
@@ -117,6 +109,7 @@ class _Pieces:
     def _window(self, database: Database) -> windows.Window:
         everybody = windows.TimelineScope()
         if self._last is not None:
-            return windows.window_after(database, self._last, everybody, _EVENTS)
+            return windows.read_window(database, self._last, everybody, _EVENTS)
         self._rewinds = windows.rewinds(database, self._session_id)
-        return windows.first_window(database, self._session_id, everybody, _EVENTS)
+        first = windows.edge_of(database, self._session_id, is_end=False)
+        return windows.read_window(database, first, everybody, _EVENTS)

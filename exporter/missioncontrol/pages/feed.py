@@ -1,14 +1,14 @@
 """The page of what agents told and what waits for a person, across all sessions."""
 
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from exporter.missioncontrol.http.search_api import read_counts, read_notifications
 from exporter.missioncontrol.pages.formats import FilterLink, address
-from exporter.missioncontrol.pages.page import page
+from exporter.missioncontrol.pages.rendering import page
 
 _SHOWN: Final = 100
 _TYPES_MAX: Final = 20
@@ -33,7 +33,7 @@ async def feed_page(request: Request) -> Response:
         request,
         "feed.html",
         "list",
-        entries=[_shown(entry) for entry in entries],
+        entries=entries,
         categories=[
             link("All", categories.total(), not type and not status),
             *(
@@ -51,8 +51,3 @@ async def feed_page(request: Request) -> Response:
         ],
         following=address("/feed", type=type, status=status, cursor=cursor) if cursor else None,
     )
-
-
-def _shown(entry: dict[str, Any]) -> dict[str, Any]:
-    category = entry["category"] if entry["category"] in _CATEGORIES else "notification"
-    return {**entry, "category": category, "kind": entry["type"].replace("_", " ")}

@@ -1,14 +1,19 @@
-"""Values as a person reads them: times, sizes, amounts, and addresses of pages; templates escape them."""
+"""Values as a person reads them: times, sizes, amounts, addresses of pages, and the small Markdown of messages.
+
+Markdown is code fences, `code`, **bold** and redaction markers; all else stays as it is. Templates escape the values.
+"""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
 from exporter.missioncontrol.store.amounts import amount
 
+_AGENT_COLOURS: Final = 6
 IN_UTC: Final = "All times are in UTC."
 STATES: Final = {
     "needs_attention": "needs attention",
@@ -126,6 +131,11 @@ def counted(value: Any, noun: str, several: str = "") -> str:
     return f"{figure(value)} {noun if value == 1 else several or noun + 's'}"
 
 
+def colour_of(agent: str) -> str:
+    """Return the class of an agent's colour, the same wherever it is shown."""
+    return f"agent-{blake2b(agent.encode('utf-8', 'replace'), digest_size=1).digest()[0] % _AGENT_COLOURS}"
+
+
 @dataclass(frozen=True, slots=True)
 class FilterLink:
     """A link that shows of a list what it names, and how much that is."""
@@ -135,3 +145,42 @@ class FilterLink:
     is_current: bool
     kind: str
     address: str
+
+
+MARK: Final = "[REDACTED:"
+_MARKER: Final = re.compile(r"\[REDACTED:([a-z0-9.-]{1,48}):([0-9a-f]{8})\]")
+"""What stands where a secret was: the rule that found it, and a tag that is the same for the same secret."""
+# One pass, so that no piece of structure can begin inside another.
+_SPAN: Final = re.compile(_MARKER.pattern + r"|`([^`\n]{1,400})`|\*\*([^*\n]{1,400})\*\*")
+_FENCE: Final = re.compile(r"^```[^\n]*\n(.*?)(?:^```[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def redactions(text: str) -> Iterator[tuple[str | None, ...]]:
+    """Return text in pieces, each with the rule and the tag of the redaction behind it, None at the end."""
+    return _pieces(_MARKER, text)
+
+
+def spans(paragraph: str) -> Iterator[tuple[str | None, ...]]:
+    """Return a paragraph in pieces, each with the rule and the tag, the code or the bold words behind it, or None."""
+    return _pieces(_SPAN, paragraph)
+
+
+def _pieces(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str | None, ...]]:
+    parts: list[str | None] = pattern.split(text)
+    parts += [None] * pattern.groups
+    return zip(*[iter(parts)] * (pattern.groups + 1), strict=True)
+
+
+def paragraphs(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield what is told and what stands in code fences, which is true of the latter."""
+    end = 0
+    for fence in _FENCE.finditer(text):
+        yield from _told(text[end : fence.start()])
+        yield fence[1], True
+        end = fence.end()
+    yield from _told(text[end:])
+
+
+def _told(text: str) -> Iterator[tuple[str, bool]]:
+    if text.strip():
+        yield text.strip("\n"), False

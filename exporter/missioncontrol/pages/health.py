@@ -6,7 +6,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from exporter.missioncontrol.pages.page import page
+from exporter.missioncontrol.pages.rendering import page
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.amounts import amount
@@ -66,16 +66,4 @@ def _masked(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _sinks(told: object) -> list[dict[str, Any]]:
-    listed = [sink for sink in told if isinstance(sink, dict)] if isinstance(told, list) else []
-    return [_sink(sink) for sink in listed[:_SINKS_MAX]]
-
-
-def _sink(sink: dict[str, Any]) -> dict[str, Any]:
-    seconds, events, retries = (amount(sink.get(name)) for name in ("lag_seconds", "lag_events", "retries"))
-    return {
-        "name": sink.get("name") or "",
-        "seconds": seconds if seconds is not None and seconds >= 1 else None,
-        "events": events,
-        "retries": retries,
-        "error": sink.get("last_error"),
-    }
+    return [sink for sink in told if isinstance(sink, dict)][:_SINKS_MAX] if isinstance(told, list) else []

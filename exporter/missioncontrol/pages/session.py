@@ -1,149 +1,116 @@
-"""The page of one session: what it is, its agents, a window of its timeline, and the way from stop to stop in it."""
+"""The page of one session: what it is, its agents, a window of its timeline, and the way from stop to stop in it.
 
-from dataclasses import dataclass
+Also how a session is forgotten for good: a page that says what is deleted, and the button on it.
+"""
+
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from exporter.core.events.projection import ProjectEvent
-from exporter.missioncontrol.http.query_params import bad_cursor
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.http.upload_api import checked_id
 from exporter.missioncontrol.pages import agents
-from exporter.missioncontrol.pages.figures import Figures, figures_of, lags_of
-from exporter.missioncontrol.pages.formats import IN_UTC, address, event_address, session_path
-from exporter.missioncontrol.pages.found import find
-from exporter.missioncontrol.pages.page import is_fragment, page
+from exporter.missioncontrol.pages.figures import figures_of, lags_of
+from exporter.missioncontrol.pages.formats import address, event_address, session_path
+from exporter.missioncontrol.pages.rendering import is_fragment, page
+from exporter.missioncontrol.pages.sessions import find
 from exporter.missioncontrol.pages.timeline import windows
-from exporter.missioncontrol.pages.timeline.axis import day_of, mark_bars, mark_days
-from exporter.missioncontrol.pages.timeline.entry import Entry, Stop
-from exporter.missioncontrol.pages.timeline.stops import next_stop
-from exporter.missioncontrol.pages.timeline.teller import tell
-from exporter.missioncontrol.receiver import Receiver, receiver_of
+from exporter.missioncontrol.pages.timeline.entry import Entry, day_of, mark_bars, mark_days
+from exporter.missioncontrol.pages.timeline.teller import STOP_TYPES, Teller, next_stop
+from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.agent_tree import tree as tree_of
 from exporter.missioncontrol.store.port import Database
-from exporter.missioncontrol.store.session_row import BadCursorError
 
 _WINDOW: Final = 400
 _CONTEXT: Final = 60
 _FOUND_MAX: Final = 50
-_STOPS: Final[dict[str, Stop]] = {"error": "error", "note": "note"}
 _PLACES: Final = ("at", "from", "before", "after", "edge")
 
 
-@dataclass(frozen=True, slots=True)
 class _Asked:
     """What the request wants to see."""
 
-    session_id: str
-    agent: str | None
-    is_main: bool
-    everything: bool
-    model_only: bool
-    place: tuple[str, str] | None
-    limit: int
-    is_part: bool
-    is_side: bool
+    def __init__(self, request: Request) -> None:
+        query = request.query_params
+        self.session_id = checked_id(request.path_params["id"])
+        self.agent = query.get("agent") or None
+        self.is_main = query.get("main") == "1"
+        self.everything = query.get("all") == "1"
+        self.model_only = query.get("model") == "1"
+        self.place = next(((name, query[name]) for name in _PLACES if query.get(name)), None)
+        self.limit = 1 if query.get("few") == "1" else _WINDOW
+        self.is_part = is_fragment(request)
+        self.is_side = self.is_part and query.get("side") == "1"
 
     @property
-    def scope(self) -> dict[str, object]:
-        """What all links of the timeline keep of the request, but for the choice of events."""
-        return {"agent": self.agent, "main": 1 if self.is_main else None}
+    def event(self) -> str | None:
+        """The event that is asked for."""
+        return self.place[1] if self.place is not None and self.place[0] == "at" else None
 
     @property
     def kept(self) -> dict[str, object]:
-        """What the links to other windows keep of the request."""
-        return {**self.scope, "all": 1 if self.everything else None, "model": 1 if self.model_only else None}
+        """What the links of the timeline keep of the request."""
+        return {
+            "agent": self.agent,
+            "main": 1 if self.is_main else None,
+            "all": 1 if self.everything else None,
+            "model": 1 if self.model_only else None,
+        }
 
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """What the page is made of."""
-
-    session: dict[str, Any]
-    figures: Figures
-    behind: dict[str, Any] | None
-    tree: dict[str, Any]
-    window: windows.Window
-    rewinds: list[windows.Rewind]
-    day_above: str
+    def link(self, **changed: object) -> str:
+        """Return the address of the timeline with what is kept of the request, but for some changes."""
+        return address(session_path(self.session_id), **{**self.kept, **changed})
 
 
 async def session_page(request: Request) -> Response:
     """Show a session, or for the script a part of it."""
-    asked, receiver = _asked(request), receiver_of(request)
+    asked, receiver = _Asked(request), receiver_of(request)
+    waits = [wait for wait in receiver.waiting.all() if wait.session == asked.session_id]
     try:
-        shown = await receiver.read(lambda database: _read(database, asked))
-    except BadCursorError as error:
+        values = await receiver.read(lambda database: _values(database, asked, receiver.project))
+    except ApiError as error:
+        if error.kind != "bad_cursor":
+            raise
         if asked.is_part:
             return page(request, "gone.html")
-        if asked.place is None:
-            raise bad_cursor() from error
         raise ApiError(404, "unknown_event", "Event not found.", hint="It may have been rewound.") from error
     return page(
         request,
         "session.html",
         *(("head", "side") if asked.is_side else ("timeline",)),
-        **_values(asked, shown, receiver),
+        **values,
+        asked=asked,
+        waits=waits,
         words=request.query_params.get("q", ""),
         found=None if asked.is_part else await find(request, asked.session_id, _FOUND_MAX),
     )
 
 
-def _values(asked: _Asked, shown: _Shown, receiver: Receiver) -> dict[str, Any]:
-    path, tree = session_path(asked.session_id), shown.tree
-    waits = [wait for wait in receiver.waiting.all() if wait.session == asked.session_id]
-    entries, is_all = _entries(asked, shown, receiver.project)
+def _values(database: Database, asked: _Asked, project: ProjectEvent | None) -> dict[str, Any]:
+    id = asked.session_id
+    session, tree = queries.session(database, id), tree_of(database, id)
+    scope = agents.scope_of(tree, asked.agent, is_main=asked.is_main)
+    window = windows.with_ends(database, id, _window(database, asked, scope))
+    entries, is_all = _entries(asked, window, windows.rewinds(database, id), project)
+    mark_days(entries, _day_above(database, asked, scope))
+    mark_bars(entries)
     return {
-        "path": path,
-        "session": shown.session,
-        "figures": shown.figures,
-        "behind": shown.behind,
-        "waits": [wait.text or wait.type.replace("_", " ") for wait in waits],
+        "path": session_path(id),
+        "session": session,
+        "figures": figures_of(database, [id]).get(id, {}),
+        "behind": lags_of(queries.exporters(database)).of(session),
         "main_events": tree["events"],
-        "branches": agents.branches_of(tree, asked.agent),
-        "steps": agents.steps_to(path, tree, asked.agent),
+        "branches": agents.branches_of(tree["agents"]),
+        "steps": agents.steps_to(tree, asked.agent),
         "names": agents.names_of(tree),
+        "window": window,
         "entries": entries,
         "is_all": is_all,
-        "links": _links(asked, shown.window, path),
-        "kept": [(name, value) for name, value in asked.kept.items() if value is not None],
-        "asked": asked,
-        "has_model": receiver.project is not None,
-        "in_utc": IN_UTC,
+        "has_model": project is not None,
     }
-
-
-def _asked(request: Request) -> _Asked:
-    query = request.query_params
-    return _Asked(
-        session_id=checked_id(request.path_params["id"]),
-        agent=query.get("agent") or None,
-        is_main=query.get("main") == "1",
-        everything=query.get("all") == "1",
-        model_only=query.get("model") == "1",
-        place=next(((name, query[name]) for name in _PLACES if query.get(name)), None),
-        limit=1 if query.get("few") == "1" else _WINDOW,
-        is_part=is_fragment(request),
-        is_side=is_fragment(request) and query.get("side") == "1",
-    )
-
-
-def _read(database: Database, asked: _Asked) -> _Shown:
-    session = queries.session(database, asked.session_id)
-    tree = tree_of(database, asked.session_id)
-    scope = agents.scope_of(tree, asked.agent, is_main=asked.is_main)
-    return _Shown(
-        session=session,
-        figures=figures_of(database, [asked.session_id]).get(asked.session_id, {}),
-        behind=lags_of(queries.exporters(database)).of(session),
-        tree=tree,
-        window=windows.with_ends(database, asked.session_id, _window(database, asked, scope)),
-        rewinds=windows.rewinds(database, asked.session_id),
-        day_above=_day_above(database, asked, scope),
-    )
 
 
 def _day_above(database: Database, asked: _Asked, scope: windows.TimelineScope) -> str:
@@ -151,86 +118,74 @@ def _day_above(database: Database, asked: _Asked, scope: windows.TimelineScope) 
     if not asked.is_part or asked.is_side or asked.place is None or asked.place[0] not in ("from", "after"):
         return ""
     kind, id = asked.place
-    place = windows.place_of(database, asked.session_id, id)
-    above = windows.window_before(database, place if kind == "from" else place._replace(n=place.n + 1), scope, 1)
+    place = windows.place_of(database, asked.session_id, id).moved(0 if kind == "from" else 1)
+    above = windows.read_window(database, place, scope, 1, is_back=True)
     return day_of(above.rows[0].envelope.timestamp) if above.rows else ""
 
 
 def _window(database: Database, asked: _Asked, scope: windows.TimelineScope) -> windows.Window:
     if asked.is_side:
         return windows.Window([], before=False, behind=False)
-    if asked.place is None:
-        return windows.last_window(database, asked.session_id, scope, _WINDOW)
-    kind, id = asked.place
-    if kind == "edge":
-        return windows.first_window(database, asked.session_id, scope, _WINDOW)
+    kind, id = asked.place or ("newest", "")
+    if kind in ("newest", "edge"):
+        is_end = kind == "newest"
+        edge = windows.edge_of(database, asked.session_id, is_end=is_end)
+        return windows.read_window(database, edge, scope, _WINDOW, is_back=is_end)
     place = windows.place_of(database, asked.session_id, id)
-    if kind == "before":
-        return windows.window_before(database, place, scope, _WINDOW)
-    if kind == "after":
-        return windows.window_after(database, place, scope, _WINDOW)
     if kind == "from":
-        return windows.window_from(database, place, scope, asked.limit)
-    earlier = windows.window_before(database, place, scope, _CONTEXT)
-    later = windows.window_from(database, place, scope, _WINDOW - _CONTEXT)
+        return windows.read_window(database, place.moved(-1), scope, asked.limit)
+    if kind in ("before", "after"):
+        return windows.read_window(database, place, scope, _WINDOW, is_back=kind == "before")
+    earlier = windows.read_window(database, place, scope, _CONTEXT, is_back=True)
+    later = windows.read_window(database, place.moved(-1), scope, _WINDOW - _CONTEXT)
     return windows.Window(earlier.rows + later.rows, earlier.before, later.behind, later.until)
 
 
-def _entries(asked: _Asked, shown: _Shown, project: ProjectEvent | None) -> tuple[list[Entry], bool]:
+def _entries(
+    asked: _Asked, window: windows.Window, rewinds: list[windows.Rewind], project: ProjectEvent | None
+) -> tuple[list[Entry], bool]:
     """Return what is shown of the window; True when that is every event because the one asked for is for machines."""
-    rows, taken_back = shown.window.rows, windows.rewinds_within(shown.rewinds, shown.window)
+    rows, taken_back = window.rows, windows.rewinds_within(rewinds, window)
     model_only = asked.model_only and project is not None
-    everything, ends, is_all = asked.everything or model_only, shown.window.ends, False
-    entries = tell(rows, ends=ends, everything=everything, taken_back=taken_back, project=project)
+    everything = asked.everything or model_only
+    entries = Teller(everything, project).tell(rows, taken_back, window.ends)
     seen = _given_to_model(rows, project)
     for entry in entries:
         if entry.type == "system.notification" and project is not None and entry.id not in seen:
             entry.facts.append("not visible to the model")
     if model_only:
         entries = [entry for entry in entries if not entry.ids or not seen.isdisjoint(entry.ids)]
-    if asked.place is not None and asked.place[0] == "at" and not any(asked.place[1] in entry.ids for entry in entries):
-        entries, is_all = tell(rows, ends=ends, everything=True, taken_back=taken_back), True
-    mark_days(entries, shown.day_above)
-    mark_bars(entries)
-    return entries, is_all
+    if asked.event is None or any(asked.event in entry.ids for entry in entries):
+        return entries, False
+    return Teller(everything=True).tell(rows, taken_back, window.ends), True
 
 
 def _given_to_model(rows: list[windows.TimelineRow], project: ProjectEvent | None) -> set[str]:
     if project is None:
         return set()
-    told = ((row.envelope, project(row.envelope.type, bytes(row.envelope.data), False)) for row in rows)
-    return {envelope.id for envelope, meant in told if meant.model_visible}
-
-
-def _links(asked: _Asked, window: windows.Window, path: str) -> dict[str, str]:
-    """Return the links with which the reader moves on; without the script these alone lead from stop to stop."""
-    here = asked.place[1] if asked.place is not None and asked.place[0] == "at" else None
-    links = {
-        "error": address(path + "/next", kind="error", after=here),
-        "note": address(path + "/next", kind="note", after=here),
-        "everything": address(path, **asked.scope, all=None if asked.everything else 1),
-        "model_only": address(path, **asked.scope, model=None if asked.model_only else 1),
-    }
-    if window.before and window.rows:
-        links["earlier"] = address(path, **asked.kept, before=window.rows[0].envelope.id)
-        links["beginning"] = address(path, **asked.kept, edge="first")
-    if window.behind and window.rows:
-        links["later"] = address(path, **asked.kept, after=window.rows[-1].envelope.id)
-        links["newest"] = address(path, **asked.kept) + "#newest"
-    return links
+    meant = ((row.envelope, project(row.envelope.type, bytes(row.envelope.data), False)) for row in rows)
+    return {envelope.id for envelope, projected in meant if projected.model_visible}
 
 
 async def next_event(request: Request) -> Response:
     """Send the reader to the next event of a kind, going round at the end."""
     session_id, asked = checked_id(request.path_params["id"]), request.query_params
-    kind, after, is_back = _STOPS.get(asked.get("kind", "")), asked.get("after"), asked.get("back") == "1"
-    if kind is None:
+    kind, after, is_back = asked.get("kind", ""), asked.get("after"), asked.get("back") == "1"
+    if kind not in STOP_TYPES:
         raise ApiError(400, "bad_kind", "`kind` is neither error nor note.")
-    try:
-        id = await receiver_of(request).read(
-            lambda database: next_stop(database, session_id, kind, after, is_back=is_back)
-        )
-    except BadCursorError as error:
-        raise bad_cursor() from error
+    id = await receiver_of(request).read(lambda database: next_stop(database, session_id, kind, after, is_back=is_back))
     path = session_path(session_id)
     return RedirectResponse(f"{path}#none" if id is None else event_address(id, path), status_code=303)
+
+
+async def forget_page(request: Request) -> Response:
+    """Ask whether a session shall be forgotten; the script shows the same over the session's page."""
+    session_id = checked_id(request.path_params["id"])
+    session = await receiver_of(request).read(lambda database: queries.session(database, session_id))
+    return page(request, "forget.html", "content", session=session)
+
+
+async def forget(request: Request) -> Response:
+    """Forget it, and show the sessions that are left."""
+    await receiver_of(request).forget([checked_id(request.path_params["id"])])
+    return RedirectResponse("/", status_code=303)

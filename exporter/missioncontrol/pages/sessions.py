@@ -1,5 +1,6 @@
 """The page of all sessions: which run, which need somebody, what they cost; and a search through everything."""
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -8,9 +9,9 @@ from starlette.responses import Response
 from exporter.missioncontrol.http.read_api import read_sessions
 from exporter.missioncontrol.pages.figures import figures_of, lags_of
 from exporter.missioncontrol.pages.formats import STATES, FilterLink, address
-from exporter.missioncontrol.pages.found import find
-from exporter.missioncontrol.pages.page import page
+from exporter.missioncontrol.pages.rendering import page
 from exporter.missioncontrol.receiver import receiver_of
+from exporter.missioncontrol.search import search_query
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.port import Database
 
@@ -47,3 +48,24 @@ async def sessions_page(request: Request) -> Response:
         following=address("/", state=state, q=words, cursor=cursor) if cursor else None,
         found=None if asked.get("cursor") else await find(request, None, _FOUND_MAX, _FOUND_LENGTH_MIN),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResults:
+    """The newest events that say the words; None where the words are none that an event can be found by."""
+
+    words: str
+    events: list[dict[str, Any]] | None = None
+    has_more: bool = False
+
+
+async def find(request: Request, session_id: str | None, limit: int, length_min: int = 0) -> SearchResults | None:
+    """Return what the words of the request are found in; None when there are none, or too few letters."""
+    words = request.query_params.get("q", "")
+    query = search_query.understand(words)
+    if query is None:
+        return SearchResults(words) if words.strip() else None
+    if len(words) < length_min:
+        return None
+    events, following = await receiver_of(request).find(query, None, session_id, limit)
+    return SearchResults(words, events, following is not None)

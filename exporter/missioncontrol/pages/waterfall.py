@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from exporter.missioncontrol.http.upload_api import checked_id
 from exporter.missioncontrol.pages.formats import session_path
-from exporter.missioncontrol.pages.page import page
+from exporter.missioncontrol.pages.rendering import page
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
 

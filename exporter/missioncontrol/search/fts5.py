@@ -5,7 +5,7 @@ letters is gathered from a whole part before its first event is known.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -52,10 +52,9 @@ def open_index(path: Path | None, identity: int) -> "Fts5Index":
     except StoreBusy:  # another process fills it
         raise
     except StoreError:
-        for suffix in ("", "-wal", "-shm"):
-            if path is not None:
-                with suppress(FileNotFoundError):
-                    path.with_name(path.name + suffix).unlink()
+        if path is not None:
+            for suffix in ("", "-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
     return _open(path, identity)
 
 

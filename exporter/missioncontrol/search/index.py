@@ -4,9 +4,9 @@ An index is filled behind the store: it remembers, in the transaction that adds 
 fills it may be killed at any moment, and two at once add nothing twice.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from exporter.missioncontrol.search.event_text import words_of
 from exporter.missioncontrol.store.payloads import whole
@@ -15,7 +15,6 @@ from exporter.missioncontrol.store.port import Database, Job
 Row: TypeAlias = tuple[int, int, bytes]
 ReadStore: TypeAlias = Callable[[Job[list[Row]]], list[Row]]
 _ROWS_MAX, _BYTES_MAX = 2000, 4 << 20
-_COLUMNS: Final = "SELECT n, session, body, cuts FROM events"
 
 
 class Term(NamedTuple):
@@ -73,7 +72,7 @@ class TextIndex(Protocol):
 def read_on(index: TextIndex, read_store: ReadStore) -> Texts | None:
     """Return the texts of the next events, None when there are none."""
     after = index.reached()
-    rows = read_store(lambda database: _unread(database, after))
+    rows = read_store(lambda database: _some(database, "n > ?", (after,)))
     if not rows:
         return None
     skipped = index.forgotten()
@@ -84,24 +83,15 @@ def read_on(index: TextIndex, read_store: ReadStore) -> Texts | None:
 def rows_of(database: Database, session: int, after: int, until: int) -> list[Row]:
     """Return the next events of a session after one number and up to another."""
     # The plus keeps SQLite from walking through all events by their number.
-    return _some(
-        database,
-        database.execute(
-            f"{_COLUMNS} WHERE session = ? AND +n > ? AND +n <= ? ORDER BY n LIMIT ?",
-            (session, after, until, _ROWS_MAX),
-        ),
-    )
+    return _some(database, "session = ? AND +n > ? AND +n <= ?", (session, after, until))
 
 
-def _unread(database: Database, after: int) -> list[Row]:
-    return _some(database, database.execute(f"{_COLUMNS} WHERE n > ? ORDER BY n LIMIT ?", (after, _ROWS_MAX)))
-
-
-def _some(database: Database, rows: Iterable[tuple[int, int, bytes, bytes | None]]) -> list[Row]:
-    """Return the rows with their events as delivered, until they are many bytes."""
+def _some(database: Database, condition: str, values: Sequence[int]) -> list[Row]:
+    """Return the first rows with their events as delivered, until they are many bytes."""
+    statement = f"SELECT n, session, body, cuts FROM events WHERE {condition} ORDER BY n LIMIT ?"  # noqa: S608  constants only
     found: list[Row] = []
     size = 0
-    for n, session, body, cuts in rows:
+    for n, session, body, cuts in database.execute(statement, (*values, _ROWS_MAX)):
         found.append((n, session, whole(database, body, cuts)))
         size += len(found[-1][2])
         if size > _BYTES_MAX:

@@ -1,23 +1,33 @@
 """Keeps the full-text index of a store up to date, and reads it.
 
-A thread fills the index, or another process while it is far behind. Texts are read from the store when something is
-found. A session that is forgotten is removed and the index merged, so that no word of it stays in the file.
+A thread fills the index, or a process of its own while it is far behind: finding words keeps the interpreter busy, for
+which the writer would have to wait. The process reads the store's file and writes the index's, both as the program
+itself does, and ends when no new events arrive, when its parent has ended, or when it is terminated. Nothing depends
+on how it ends.
+
+Texts are read from the store when something is found. A session that is forgotten is removed and the index merged, so
+that no word of it stays in the file.
 """
 
 import logging
+import os
 import queue
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import Final
 
-from exporter.missioncontrol.search import index_process
 from exporter.missioncontrol.search.fts5 import open_index, open_reader, path_beside
 from exporter.missioncontrol.search.index import Row, TextIndex, read_on, rows_of
-from exporter.missioncontrol.store.port import Result, Store, StoreError
+from exporter.missioncontrol.store.port import Job, Result, Store, StoreError
 from exporter.missioncontrol.store.queries import identity, newest_event
+from exporter.missioncontrol.store.sqlite.database import connect, engine_errors
 
 _PAUSE_SECONDS: Final = 0.04
 _BURST_SECONDS: Final = 3.0
@@ -26,6 +36,9 @@ _OPEN_SECONDS: Final = 5.0
 _APART_EVENTS: Final = 5_000
 _APART_AGAIN_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.05
+_NICE: Final = 5
+_QUIET_SECONDS: Final = 0.5
+_ENTRY: Final = "import sys; sys.path.insert(0, sys.argv[1]); from {name} import main; main(sys.argv[2], sys.argv[3])"
 _log: Final = logging.getLogger(__name__)
 
 
@@ -172,7 +185,7 @@ class SearchIndex:
         """Let another process fill the index until it is done, or a session must be removed."""
         assert self._store.path is not None
         try:
-            filling = index_process.start(self._store.path.resolve())
+            filling = _start_process(self._store.path.resolve())
         except OSError as error:
             self._apart_failed(str(error))
             return
@@ -206,3 +219,37 @@ class SearchIndex:
 
     def _rows_of(self, session: int, after: int, until: int) -> list[Row]:
         return self._store.read_now(lambda database: rows_of(database, session, after, until))
+
+
+def _start_process(store: Path) -> "subprocess.Popen[bytes]":
+    """Start the process for the index of this store; raises `OSError` where none can be started."""
+    root = str(Path(__file__).parents[3])
+    command = [sys.executable, "-I", "-c", _ENTRY.format(name=__name__), root, str(store), str(os.getpid())]
+    nothing = subprocess.DEVNULL
+    # In a group of its own, Ctrl-C does not reach it; in the same session its priority is one beside ours.
+    return subprocess.Popen(  # noqa: S603  ourselves
+        command, stdin=nothing, stdout=nothing, stderr=nothing, cwd=store.parent, process_group=0
+    )
+
+
+def main(store: str, parent: str) -> None:
+    """Fill the index until no new events arrive for a moment."""
+    path = Path(store)
+    if hasattr(os, "nice"):
+        os.nice(_NICE)  # storing comes first
+    with closing(connect(path, read_only=True)) as database:
+
+        def read(job: Job[Result]) -> Result:
+            with engine_errors(), database.transaction(writes=False):
+                return job(database)
+
+        with closing(open_index(path_beside(path), read(identity))) as index:
+            last = time.monotonic()
+            while os.getppid() == int(parent):
+                if (texts := read_on(index, read)) is not None:
+                    index.put(texts)
+                    last = time.monotonic()
+                elif time.monotonic() - last > _QUIET_SECONDS:
+                    return
+                else:
+                    time.sleep(_LOOK_SECONDS)

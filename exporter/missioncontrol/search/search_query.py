@@ -77,13 +77,7 @@ def places(query: Query, text: str) -> list[tuple[int, int]]:
 
 
 def results(
-    database: Database,
-    index: TextIndex,
-    query: Query,
-    below: int | None,
-    *,
-    session_id: str | None,
-    limit: int,
+    database: Database, index: TextIndex, query: Query, below: int | None, *, session_id: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], int | None]:
     """Return at most `limit` results, and the number below which to continue when there may be more.
 

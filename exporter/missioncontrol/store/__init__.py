@@ -1,7 +1,7 @@
 """What the receiver keeps, behind a port to a database engine.
 
 port            Database and Store: what an engine gives to jobs, and its errors; read it first
-queries         reads that change nothing; cursor says where a list continues
+queries         reads that change nothing, and the cursors at which lists continue
 session_row     a session while a job works on it; agent_tree shows its agents
 payloads        large strings, stored once; redactions counts what was redacted; amounts are numbers of others
 tokens          who may enter; token_admin creates and revokes tokens from the command line

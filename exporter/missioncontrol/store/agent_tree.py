@@ -8,16 +8,15 @@ from exporter.missioncontrol.ingest.agent_attribution import AgentTree, kin
 from exporter.missioncontrol.store.amounts import amount
 from exporter.missioncontrol.store.payloads import whole
 from exporter.missioncontrol.store.port import Database
-from exporter.missioncontrol.store.session_row import number_of
+from exporter.missioncontrol.store.session_row import number_of, shown_events
 
 _AGENTS_MAX: Final = 10_000
-_STATES: Final = {
-    "subagent.started": "running",
-    "subagent.completed": "completed",
-    "subagent.failed": "failed",
-}
-
-
+_STATES: Final = {"subagent.started": "running", "subagent.completed": "completed", "subagent.failed": "failed"}
+_NODE: Final = (
+    *("id", "parent", "path", "tool_call_id", "name", "display_name", "kind", "mode", "model", "state", "error"),
+    *("started", "last_activity", "duration_ms", "tokens", "events", "agents"),
+)
+"""What is shown of an agent, in this order."""
 _AMOUNTS: Final = {"duration_ms": "durationMs", "tokens": "totalTokens"}
 _TEXTS: Final = {"name": "agentName", "display_name": "agentDisplayName", "mode": "executionMode", "model": "model"}
 
@@ -54,23 +53,14 @@ def _is_above(agent: str, parent: str | None, nodes: dict[str, dict[str, Any]]) 
 
 def _node(agent: str, agent_tree: AgentTree) -> dict[str, Any]:
     known = agent_tree.agents.get(agent) or Agent(agent)
-    return {
+    return dict.fromkeys(_NODE) | {
         "id": agent,
-        "parent": None,
         "path": list(agent_tree.path(agent)),
         "tool_call_id": known.tool_call,
         "name": known.name or None,
         "display_name": known.display_name or None,
         "kind": known.kind or None,
-        "mode": None,
-        "model": None,
         "state": "running" if known.started_at else "unknown",
-        "error": None,
-        "started": None,
-        "last_activity": None,
-        "duration_ms": None,
-        "tokens": None,
-        "events": 0,
         "agents": [],
     }
 
@@ -93,13 +83,8 @@ def _counted(database: Database, session: int, agent_tree: AgentTree) -> tuple[d
 
 def _described(database: Database, session: int, nodes: dict[str, dict[str, Any]]) -> None:
     """Fill in what the agents' starts and ends say."""
-    marks = ",".join("?" * len(_STATES))
-    rows = database.execute(
-        f"SELECT type, agent_id, body, cuts FROM events WHERE session = ? AND hidden = 0 AND type IN ({marks})"  # noqa: S608
-        " ORDER BY place, n",
-        (session, *_STATES),
-    )
-    for type, agent, body, cuts in rows:
+    of_types = f" AND type IN ({','.join('?' * len(_STATES))})"
+    for type, agent, body, cuts in shown_events(database, session, "type, agent_id, body, cuts", of_types, _STATES):
         node = nodes.get(agent)
         if node is None:
             continue

@@ -1,5 +1,9 @@
-"""Reads of the store that change nothing."""
+"""Reads of the store that change nothing.
 
+A list continues at a cursor: a text that is good for an address and means nothing to anybody else.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,10 +13,9 @@ import msgspec
 from exporter.core.events.summary import Summary
 from exporter.missioncontrol.ingest.batch import key_of
 from exporter.missioncontrol.store.amounts import AMOUNT_MAX
-from exporter.missioncontrol.store.cursor import decode_cursor, encode_cursor
 from exporter.missioncontrol.store.payloads import whole
 from exporter.missioncontrol.store.port import Database
-from exporter.missioncontrol.store.session_row import BadCursorError, SessionAck, missing, number_of
+from exporter.missioncontrol.store.session_row import BadCursorError, SessionAck, columns_of, number_of, shown_events
 
 _PAGE_BYTES_MAX: Final = 16 << 20
 _WORDS_MAX: Final = 32
@@ -46,18 +49,11 @@ class StoreTotals:
 
 def upload_state(database: Database, session_id: str, *, with_items: bool = False) -> UploadState:
     """Return what an uploader compares its marks with; the items on request."""
-    row = database.execute(
-        "SELECT n, task_id, count, digest, last_event_id FROM sessions WHERE id = ?", (session_id,)
-    ).fetchone()
-    if row is None:
-        raise missing(database, session_id)
+    row = columns_of(database, session_id, "n, task_id, count, digest, last_event_id")
     n, task_id, count, digest, last_event_id = row
     items: list[tuple[str, str]] | None = None
     if with_items:
-        rows = database.execute(
-            "SELECT id, sha256 FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (n,)
-        )
-        items = [(id, hashed.hex()) for id, hashed in rows]
+        items = [(id, hashed.hex()) for id, hashed in shown_events(database, n, "id, sha256")]
     return UploadState(task_id, SessionAck(count, digest.hex(), last_event_id), items)
 
 
@@ -71,13 +67,7 @@ _SESSION_COLUMNS: Final = "id, count, last_event_id, summary, report, masked, la
 
 def session(database: Database, session_id: str) -> dict[str, Any]:
     """Return one session as the API shows it."""
-    row = database.execute(
-        f"SELECT {_SESSION_COLUMNS} FROM sessions WHERE id = ?",  # noqa: S608  a constant
-        (session_id,),
-    ).fetchone()
-    if row is None:
-        raise missing(database, session_id)
-    return _as_session(row)
+    return _as_session(columns_of(database, session_id, _SESSION_COLUMNS))
 
 
 def title(database: Database, session_id: str) -> str | None:
@@ -136,12 +126,11 @@ def events(
     With `wanted` only events for which it returns True; its argument is the event as it is stored.
     """
     condition, values = _condition(database, session_id, after, type, agent)
+    statement = f"SELECT id, agent_id, body, cuts FROM events WHERE {condition} ORDER BY place, n"  # noqa: S608  constants only
     if wanted is None:
-        condition += " ORDER BY place, n LIMIT ?"
+        statement += " LIMIT ?"
         values.append(limit + 1)
-    else:
-        condition += " ORDER BY place, n"
-    found = database.execute(f"SELECT id, agent_id, body, cuts FROM events WHERE {condition}", values)  # noqa: S608  constants only
+    found = database.execute(statement, values)
     bodies: list[bytes] = []
     agents: list[str | None] = []
     size, last = 0, None
@@ -194,10 +183,7 @@ def event_of_agent(database: Database, session_id: str, event_id: str) -> tuple[
 
 def lines(database: Database, session_id: str) -> Iterator[bytes]:
     """Yield every event of a session in file order, without keeping all in memory."""
-    session = number_of(database, session_id)
-    rows = database.execute(
-        "SELECT body, cuts FROM events WHERE session = ? AND hidden = 0 ORDER BY place, n", (session,)
-    )
+    rows = shown_events(database, number_of(database, session_id), "body, cuts")
     return (whole(database, *row) for row in rows)
 
 
@@ -259,3 +245,16 @@ def _as_session(row: tuple[Any, ...]) -> dict[str, Any]:
     shown["events"] = count
     shown["last_activity"] = summary.last_activity or activity
     return shown
+
+
+def encode_cursor(*values: object) -> str:
+    """Return the cursor of a place that these values name."""
+    return urlsafe_b64encode(msgspec.json.encode(values)).decode()
+
+
+def decode_cursor(cursor: str, type: Any) -> Any:
+    """Return the values of a cursor as this type of tuple; raise `BadCursorError` when it is none of its kind."""
+    try:
+        return msgspec.json.decode(urlsafe_b64decode(cursor.encode()), type=type)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise BadCursorError(cursor) from error

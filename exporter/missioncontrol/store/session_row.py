@@ -1,5 +1,6 @@
 """A session's row while a job works on it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -7,10 +8,15 @@ import msgspec
 
 from exporter.core.events import digest
 from exporter.core.events.summary import Summary
-from exporter.missioncontrol.store.port import Database
+from exporter.missioncontrol.store.port import Database, Rows
 
 EXPIRED: Final = "expired"
 """Why a session was deleted, when it was by its age or size and not by a person."""
+
+_COLUMNS: Final = (
+    "n, id, count, digest, last_event_id, summary, report, masked, revision, chained,"
+    " (SELECT max(place) FROM events WHERE session = sessions.n)"
+)
 
 
 class UnknownSessionError(Exception):
@@ -61,7 +67,7 @@ class SessionRow:
         return SessionAck(self.count, digest.to_hex(self.digest), self.last_event_id)
 
 
-def missing(database: Database, session_id: str) -> Exception:
+def _missing(database: Database, session_id: str) -> Exception:
     """Return the error for a session that does not exist."""
     row = database.execute("SELECT reason FROM deleted_sessions WHERE id = ?", (session_id,)).fetchone()
     if row is None:
@@ -71,45 +77,42 @@ def missing(database: Database, session_id: str) -> Exception:
 
 def refuse_deleted(database: Database, session_id: str) -> None:
     """Raise `DeletedSessionError` for a deleted session; an unknown one may not be registered yet."""
-    error = missing(database, session_id)
+    error = _missing(database, session_id)
     if isinstance(error, DeletedSessionError):
         raise error
 
 
-def number_of(database: Database, session_id: str) -> int:
-    """Return the number of the session's row, or raise the error of `missing`."""
-    row = database.execute("SELECT n FROM sessions WHERE id = ?", (session_id,)).fetchone()
+def columns_of(database: Database, session_id: str, columns: str) -> Any:
+    """Return these columns of a session's row; raise `UnknownSessionError` or `DeletedSessionError` without one."""
+    row = database.execute(f"SELECT {columns} FROM sessions WHERE id = ?", (session_id,)).fetchone()  # noqa: S608  constants only
     if row is None:
-        raise missing(database, session_id)
-    number: int = row[0]
-    return number
+        raise _missing(database, session_id)
+    return row
+
+
+def number_of(database: Database, session_id: str) -> int:
+    """Return the number of the session's row; errors as in `columns_of`."""
+    (number,) = columns_of(database, session_id, "n")
+    return int(number)
+
+
+def shown_events(database: Database, session: int, columns: str, also: str = "", values: Iterable[Any] = ()) -> Rows:
+    """Return these columns of the events that a session shows, in file order; `also` is a further condition."""
+    return database.execute(
+        f"SELECT {columns} FROM events WHERE session = ? AND hidden = 0{also} ORDER BY place, n",  # noqa: S608  constants only
+        (session, *values),
+    )
 
 
 def load(database: Database, session_id: str) -> SessionRow:
-    """Lock a session and return its row for a job that changes it, or raise the error of `missing`."""
+    """Lock a session and return its row for a job that changes it; errors as in `columns_of`."""
     database.lock_session(session_id)
-    row = database.execute(
-        "SELECT n, id, count, digest, last_event_id, summary, report, masked, revision, chained,"
-        " (SELECT max(place) FROM events WHERE session = sessions.n)"
-        " FROM sessions WHERE id = ?",
-        (session_id,),
-    ).fetchone()
-    if row is None:
-        raise missing(database, session_id)
-    n, id, count, sum_bytes, last_event_id, summary, report, masked, revision, chained, last_place = row
-    return SessionRow(
-        n=n,
-        id=id,
-        count=count,
-        digest=int.from_bytes(sum_bytes, "big"),
-        last_event_id=last_event_id,
-        summary=msgspec.json.decode(summary, type=Summary),
-        report=msgspec.json.decode(report) if report else {},
-        masked=masked,
-        revision=revision,
-        chained=bool(chained),
-        last_place=last_place,
-    )
+    row = columns_of(database, session_id, _COLUMNS)
+    n, id, count, sum_bytes, last_event_id, stored_summary, stored_report, masked, revision, chained, last_place = row
+    held = int.from_bytes(sum_bytes, "big")
+    summary = msgspec.json.decode(stored_summary, type=Summary)
+    report = msgspec.json.decode(stored_report) if stored_report else {}
+    return SessionRow(n, id, count, held, last_event_id, summary, report, masked, revision, bool(chained), last_place)
 
 
 def save(database: Database, session: SessionRow, now: str, arrived: Literal["stored_at", "reported_at"]) -> None:

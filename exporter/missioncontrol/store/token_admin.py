@@ -1,6 +1,5 @@
 """What an administrator does to a store from the command line, beside a receiver that may be running on it."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,8 @@ from exporter.missioncontrol.store.sqlite.store import SqliteStore
 def create_token(store: Path, name: str, *, upload_only: bool) -> dict[str, Any]:
     """Make a token and return it with its name; this is the only time that it can be seen."""
     scope: tokens.Scope = "upload" if upload_only else "all"
-    now = _now()
-    return {
-        "name": name,
-        "scope": scope,
-        "token": _do(store, lambda database: tokens.create(database, name, now, scope=scope)),
-    }
+    token = _do(store, lambda database: tokens.create(database, name, _now(), scope=scope))
+    return {"name": name, "scope": scope, "token": token}
 
 
 def revoke_token(store: Path, name: str) -> dict[str, Any]:
@@ -42,5 +37,5 @@ def _do(store: Path, job: Job[Result]) -> Result:
             raise UsageError(str(error), hint="exporter mission-control token list shows them") from error
 
 
-def _now(clock: Callable[[], Any] = utc_now) -> str:
-    return str(clock().isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+def _now() -> str:
+    return utc_now().isoformat(timespec="milliseconds").replace("+00:00", "Z")

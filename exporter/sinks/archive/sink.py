@@ -66,9 +66,6 @@ class ArchiveSink(Sink):
         assert self.gathering is not None
         return BatchLimits(_EVENTS_MAX, self.gathering.bytes_min + _SPARE_BYTES, _EVENT_BYTES_MAX)
 
-    def body_refused(self, size: int) -> None:
-        """Do nothing: no size is refused."""
-
     async def register(self, session: str, remote_id: str | None, *, restore: bool = False) -> Registration:
         """Say what the archive holds of the session; `restore` lets one that was forgotten be kept again."""
 

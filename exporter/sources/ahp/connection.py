@@ -5,11 +5,13 @@ log is discarded, and only the kind of an error is used.
 """
 
 import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from ssl import SSLCertVerificationError
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
-from exporter.errors import SettingsError
-from exporter.sources.ahp.address import Address
 from exporter.sources.remote import LostError
 
 if TYPE_CHECKING:
@@ -20,52 +22,32 @@ OPEN_SECONDS: Final = 15.0
 PING_SECONDS: Final = 20.0
 
 
-class HandshakeError(Exception):
-    """Something answered, but did not open a WebSocket."""
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The WebSocket of an agent host. `token` is asked before every connection; `repr` and `str` do not show it."""
 
-    def __init__(self, status: int) -> None:
-        super().__init__(f"HTTP {status}")
-        self.status = status
+    shown: str
+    token: Callable[[], str | None] = field(default=lambda: None, repr=False)
 
+    def __str__(self) -> str:
+        return self.shown
 
-class Socket:
-    """An open connection. Every method raises `LostError` once it has ended."""
-
-    def __init__(self, connection: "ClientConnection") -> None:
-        self._connection = connection
-
-    async def receive(self) -> str | bytes:
-        """Return the next frame."""
-        from websockets.exceptions import ConnectionClosed
-
-        try:
-            return await self._connection.recv()
-        except ConnectionClosed as closed:
-            raise LostError(_why(closed.sent.code if closed.sent else None)) from None
-
-    async def send(self, frame: str) -> None:
-        """Send a frame."""
-        from websockets.exceptions import ConnectionClosed
-
-        try:
-            await self._connection.send(frame)
-        except ConnectionClosed as closed:
-            raise LostError(_why(closed.sent.code if closed.sent else None)) from None
-
-    async def close(self) -> None:
-        """Hang up."""
-        await self._connection.close()
+    def with_token(self) -> str:
+        """Return the address to connect to. It is a secret."""
+        token = self.token()
+        return f"{self.shown}?{urlencode({'tkn': token})}" if token else self.shown
 
 
-async def open_socket(address: Address, **options: Any) -> Socket:
-    """Connect. Raises `OSError`, `HandshakeError`, `LostError`, or `SettingsError` where `websockets` is missing."""
+@asynccontextmanager
+async def open_socket(address: Address, **options: Any) -> AsyncIterator["ClientConnection"]:
+    """Be connected while in the block. Raises `OSError` or `LostError`, which tells how a connection ended."""
     try:
         from websockets.asyncio.client import connect
-        from websockets.exceptions import InvalidStatus, WebSocketException
+        from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
     except ImportError:
-        raise SettingsError(
-            "agent hosts cannot be observed: the package websockets is not installed",
-            hint="Install it with: pip install 'session-exporter[ahp]'.",
+        raise LostError(
+            "agent hosts cannot be observed: the package websockets is not installed. "
+            "Install it with: pip install 'session-exporter[ahp]'."
         ) from None
 
     class Direct(connect):
@@ -83,30 +65,36 @@ async def open_socket(address: Address, **options: Any) -> Socket:
         "ping_timeout": PING_SECONDS,
         "close_timeout": 1,
         "max_size": FRAME_BYTES_MAX,
-        "logger": _nowhere(),
+        "logger": logging.Logger("nowhere", logging.CRITICAL + 1),
     }
     try:
-        return Socket(await Direct(address.with_token(), **settings, **options))
+        connection = await Direct(address.with_token(), **settings, **options)
     except InvalidStatus as error:
-        raise HandshakeError(error.response.status_code) from None
+        raise LostError(_explain(error.response.status_code)) from None
     except SSLCertVerificationError as error:
         raise LostError(f"this machine does not trust the host's certificate: {error.verify_message}") from None
     except TimeoutError:
         raise LostError("the host did not answer in time: is the port an agent host's?") from None
     except (WebSocketException, EOFError, ValueError):
         raise LostError("the server does not speak WebSocket: check that the port is an agent host's") from None
-
-
-def _nowhere() -> logging.Logger:
-    logger = logging.Logger("nowhere", logging.CRITICAL + 1)
-    logger.addHandler(logging.NullHandler())
-    logger.propagate = False
-    return logger
+    try:
+        yield connection
+    except ConnectionClosed as closed:
+        raise LostError(_why(closed.sent.code if closed.sent else None)) from None
+    finally:
+        await connection.close()
 
 
 def _why(sent: int | None) -> str:
     if sent == 1009:
         return "the host sent a message above the size limit: its state is read again"
-    if sent == 1007:
-        return "the host sent invalid text"
-    return "the host has closed the connection"
+    return "the host sent invalid text" if sent == 1007 else "the host has closed the connection"
+
+
+def _explain(status: int) -> str:
+    """Return what an HTTP status means that was received instead of a WebSocket."""
+    if status in (401, 403):
+        return f"the host refused the token (HTTP {status}): put the one it was started with into the token file"
+    if status == 404:
+        return "nothing speaks the Agent Host Protocol at this address (HTTP 404): check host, port and path"
+    return f"the host did not open a WebSocket (HTTP {status}): check that the port is an agent host's"

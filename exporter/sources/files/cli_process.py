@@ -4,7 +4,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -15,14 +14,12 @@ _PROC: Final = Path("/proc")
 
 def lock_holders(root: Path) -> Iterator[int]:
     """Yield the process ids that the lock files of the sessions below `root` name; some may have ended."""
-    with suppress(OSError), os.scandir(root) as sessions:
-        for session in sessions:
-            with suppress(OSError), os.scandir(session.path) as entries:
-                yield from (int(found[1]) for entry in entries if (found := _LOCK.fullmatch(entry.name)))
+    for session in _names_in(root):
+        yield from _locks(root / session)
 
 
 def environment_of(pid: int) -> dict[str, str]:
-    """Return the environment that a process of this user was started with; nothing where that cannot be read."""
+    """Return the initial environment of a process of this user; empty if it cannot be read."""
     if sys.platform != "linux":
         return {}
     try:
@@ -37,19 +34,23 @@ def environment_of(pid: int) -> dict[str, str]:
 
 
 def has_crashed(directory: Path) -> bool:
-    """Tell whether the CLI left its lock behind and runs no more."""
+    """Tell whether the CLI left its lock file behind and no longer runs."""
     locks = _locks(directory)
     return bool(locks) and not any(map(_runs, locks))
 
 
 def is_locked(directory: Path) -> bool:
-    """Tell whether a process that runs holds the session open."""
+    """Tell whether a running process holds the session open."""
     return any(map(_runs, _locks(directory)))
 
 
 def _locks(directory: Path) -> list[int]:
+    return [int(found[1]) for name in _names_in(directory) if (found := _LOCK.fullmatch(name))]
+
+
+def _names_in(directory: Path) -> list[str]:
     try:
-        return [int(found[1]) for name in os.listdir(directory) if (found := _LOCK.fullmatch(name))]  # noqa: PTH208
+        return os.listdir(directory)  # noqa: PTH208
     except OSError:
         return []
 
@@ -60,5 +61,5 @@ def _runs(process: int) -> bool:
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):
-        return True
+        pass
     return True

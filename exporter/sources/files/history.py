@@ -1,4 +1,4 @@
-"""Reads a session file once from its beginning, envelopes only."""
+"""Reads the durable events of a session file once, from its beginning."""
 
 import os
 import stat
@@ -16,11 +16,11 @@ _NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
 def durable_events(path: Path, line_bytes_max: int, begins: int = 0) -> Iterator[tuple[Envelope, bytes]]:
     """Yield the durable events of a file in order, each with its bytes, which are not redacted.
 
-    A file that is missing or cannot be read, or is none, yields nothing. `begins` is where its first event stands.
+    A path without a readable regular file yields nothing. `begins` is the offset of the first event.
     """
     splitter = LineSplitter(begins, line_bytes_max)
     try:
-        # A pipe in its place must not be waited for.
+        # O_NONBLOCK: opening a pipe must not block.
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return

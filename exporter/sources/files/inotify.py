@@ -1,23 +1,22 @@
-"""Watches directories through one inotify instance on the event loop: nothing to do when idle, little when busy.
+"""Watches directories through one inotify instance on the event loop. Linux only.
 
-Rules:
-- A watch belongs to a directory's inode, so several paths may share one (a link, a directory moved and added again).
-  Every path of a watch gets its reports, and when the inode is moved each path is asked whether it still leads there.
-- The kernel joins equal reports that follow each other while they wait. So when reports come faster than once per
-  `GATHER_SECONDS`, the reader rests that long: 5,000 writes a second then cost a few hundred reads, and a single write
-  is still seen at once.
+- A watch belongs to the inode of a directory, so several paths may share one (a link, a directory moved and added
+  again). Every path of a watch gets its reports. When the inode is moved, each path is checked again.
+- The kernel joins equal events that follow each other in its queue. If events come faster than once per
+  `GATHER_SECONDS`, the reader pauses for that time: 5,000 writes a second then cost a few hundred reads, and a single
+  write is still reported at once.
 """
 
-import asyncio
 import ctypes
 import errno
 import os
 import struct
+from asyncio import TimerHandle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NewType
 
-from exporter.sources.files.watch import Changed, Deliver, Lost, Report, file_system_type, is_remote
+from exporter.sources.files.watch import Changed, Deliver, Lost, Report, Watcher, file_system_type, is_remote
 
 IN_MODIFY: Final = 0x2
 IN_MOVED_FROM: Final = 0x40
@@ -34,17 +33,8 @@ IN_EXCL_UNLINK: Final = 0x04000000
 IN_ISDIR: Final = 0x40000000
 
 # Not IN_ATTRIB (a change of mode or time is not a change of content), not IN_CLOSE_WRITE (IN_MODIFY came before it).
-MASK: Final = (
-    IN_MODIFY
-    | IN_MOVED_FROM
-    | IN_MOVED_TO
-    | IN_CREATE
-    | IN_DELETE
-    | IN_DELETE_SELF
-    | IN_MOVE_SELF
-    | IN_ONLYDIR
-    | IN_EXCL_UNLINK
-)
+_OF_ENTRIES: Final = IN_MODIFY | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE
+MASK: Final = _OF_ENTRIES | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK
 READ_BYTES: Final = 64 * 1024
 RECORD_BYTES_MAX: Final = 16 + 256
 GATHER_SECONDS: Final = 0.002
@@ -60,16 +50,16 @@ class Kernel:
         self._library = ctypes.CDLL(None, use_errno=True)
 
     def open(self) -> int:
-        """A new instance's descriptor, non-blocking and closed on exec."""
+        """Return the descriptor of a new instance, non-blocking and closed on exec."""
         return self._checked(self._library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
     def watch(self, instance: int, directory: str) -> Watch:
-        """The watch of the inode that `directory` leads to; the same one when that inode is watched already."""
+        """Return the watch of the inode that `directory` leads to; an inode has one watch only."""
         path, mask = os.fsencode(directory), ctypes.c_uint32(MASK)
         return Watch(self._checked(self._library.inotify_add_watch(instance, path, mask)))
 
     def forget(self, instance: int, watch: Watch) -> None:
-        """Ends a watch; raises when the kernel has ended it already."""
+        """End a watch; raises OSError with EINVAL if the kernel has ended it already."""
         self._checked(self._library.inotify_rm_watch(instance, watch))
 
     @staticmethod
@@ -80,7 +70,7 @@ class Kernel:
         return result
 
 
-class InotifyWatcher:
+class InotifyWatcher(Watcher):
     """A `Watcher` on inotify; refuses directories beyond the kernel's limits and on network file systems."""
 
     def __init__(
@@ -93,9 +83,7 @@ class InotifyWatcher:
         self._watches: dict[str, Watch] = {}
         self._paths: dict[Watch, list[str]] = {}
         self._remote_devices: dict[int, bool] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._deliver: Deliver | None = None
-        self._resting: asyncio.TimerHandle | None = None
+        self._resting: TimerHandle | None = None
         self._read_at = 0.0
         self._closed = False
 
@@ -127,10 +115,8 @@ class InotifyWatcher:
 
     def start(self, deliver: Deliver) -> None:
         """See `Watcher.start`."""
-        self._deliver = deliver
-        self._loop = asyncio.get_running_loop()
-        if self._instance is not None:
-            self._loop.add_reader(self._instance, self._read)
+        super().start(deliver)
+        self._listen()
 
     def close(self) -> None:
         """See `Watcher.close`."""
@@ -147,12 +133,15 @@ class InotifyWatcher:
         self._paths.clear()
 
     def _opened(self) -> int:
-        """The instance, opened late so that a machine out of instances today may have one for the next directory."""
+        """Return the instance, opened when it is needed: none may be free for one directory and one for the next."""
         if self._instance is None:
             self._instance = self._kernel.open()
-            if self._loop is not None:
-                self._loop.add_reader(self._instance, self._read)
+            self._listen()
         return self._instance
+
+    def _listen(self) -> None:
+        if self._loop is not None and self._instance is not None:
+            self._loop.add_reader(self._instance, self._read)
 
     def _is_remote(self, directory: str) -> bool:
         device = os.stat(directory).st_dev  # noqa: PTH116 - called for thousands of directories at start
@@ -160,7 +149,7 @@ class InotifyWatcher:
         if remote is None:
             try:
                 mountinfo = self._mountinfo.read_text(errors="surrogateescape")
-            except FileNotFoundError:  # without /proc there is no telling; local is likelier
+            except FileNotFoundError:  # without /proc it is unknown, and local is more likely
                 mountinfo = ""
             remote = self._remote_devices[device] = is_remote(file_system_type(mountinfo, device))
         return remote
@@ -174,30 +163,24 @@ class InotifyWatcher:
         now = self._loop.time()
         if now - self._read_at < GATHER_SECONDS and len(records) < READ_BYTES - RECORD_BYTES_MAX:
             self._loop.remove_reader(self._instance)
-            self._resting = self._loop.call_later(GATHER_SECONDS, self._wake)
+            self._resting = self._loop.call_later(GATHER_SECONDS, self._listen)
         self._read_at = now
-        reports = self._reports(records)
-        if reports and self._deliver is not None:
-            self._deliver(reports)
-
-    def _wake(self) -> None:
-        self._resting = None
-        if self._loop is not None and self._instance is not None:
-            self._loop.add_reader(self._instance, self._read)
+        self._report(self._reports(records))
 
     def _reports(self, records: bytes) -> list[Report]:
         reports: list[Report] = []
         for watch, mask, name in unpack(records, self._names):
+            paths = list(self._paths.get(watch, ()))
             if mask & IN_Q_OVERFLOW:
                 reports.append(Lost())
                 reports.extend(self._check(list(self._watches)))
             elif mask & (IN_DELETE_SELF | IN_UNMOUNT | IN_IGNORED):
-                reports.extend(self._drop(list(self._paths.get(watch, ()))))
+                reports.extend(self._drop(paths))
             elif mask & IN_MOVE_SELF:
-                moved = tuple(f"{path}{os.sep}" for path in self._paths.get(watch, ()))
-                reports.extend(self._check([*self._paths.get(watch, ()), *self._below(moved)]))
+                moved = tuple(f"{path}{os.sep}" for path in paths)
+                reports.extend(self._check([*paths, *(path for path in self._watches if path.startswith(moved))]))
             elif name:
-                paths, text = list(self._paths.get(watch, ())), os.fsdecode(name)
+                text = os.fsdecode(name)
                 reports.extend(Changed(path, text) for path in paths)
                 # A deleted directory that a process has open gives no report of its own until it is closed.
                 if mask & IN_DELETE and mask & IN_ISDIR:
@@ -205,11 +188,8 @@ class InotifyWatcher:
                     reports.extend(self._check([child for child in children if child in self._watches]))
         return reports
 
-    def _below(self, prefixes: tuple[str, ...]) -> list[str]:
-        return [path for path in self._watches if path.startswith(prefixes)] if prefixes else []
-
     def _check(self, paths: list[str]) -> list[Report]:
-        """Drops the paths that do not lead to the directory they are watched for any more."""
+        """Drop the paths that no longer lead to the directory they are watched for."""
         return self._drop([path for path in paths if not self._leads_to(path, self._watches[path])])
 
     def _leads_to(self, path: str, watch: Watch) -> bool:
@@ -228,8 +208,7 @@ class InotifyWatcher:
         return [Changed(path, "") for path in paths]
 
     def _forget(self, watch: Watch) -> None:
-        if self._instance is None:
-            return
+        assert self._instance is not None
         try:
             self._kernel.forget(self._instance, watch)
         except OSError as error:
@@ -238,7 +217,7 @@ class InotifyWatcher:
 
 
 def unpack(records: bytes, names: frozenset[bytes] | None) -> Iterator[tuple[Watch, int, bytes]]:
-    """The records of one read as watch, mask and name, without repetitions and without files not in `names`."""
+    """Yield the records of one read as watch, mask and name, without repetitions and without files not in `names`."""
     seen: set[tuple[int, int, bytes]] = set()
     header: Callable[[bytes, int], tuple[int, int, int, int]] = HEADER.unpack_from
     at = 0

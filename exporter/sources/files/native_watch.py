@@ -1,8 +1,8 @@
 """Watches directories through the watchfiles library, for macOS (FSEvents) and Windows (ReadDirectoryChangesW).
 
-One recursive watch of the root serves every directory below it, so adding a directory costs nothing and cannot be too
-late. The library does not tell when the system's queue overflowed, therefore everything is declared lost once a minute.
-(On Linux, where only its tests run, the library itself may miss the first instant of a new directory's life.)
+One recursive watch of the root serves every directory below it, so adding a directory costs nothing and is never too
+late. The library does not report an overflow of the system's queue, so `Lost` is reported once a minute. On Linux,
+where only the tests run it, the library may miss the first changes in a new directory.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from exporter.sources.files.watch import Changed, Deliver, Lost, Report
+from exporter.sources.files.watch import Changed, Deliver, Lost, Report, Watcher
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
@@ -25,7 +25,7 @@ TIMEOUT_MILLISECONDS: Final = 1000
 LOST_SECONDS: Final = 60.0
 
 
-class NativeWatcher:
+class NativeWatcher(Watcher):
     """A `Watcher` for the directories at and below `root`; refuses others."""
 
     def __init__(self, root: str, names: frozenset[str] | None = None, lost_seconds: float = LOST_SECONDS) -> None:
@@ -36,8 +36,6 @@ class NativeWatcher:
         self._stop: threading.Event = threading.Event()
         self._root_identity: tuple[int, int] | None = None
         self._paths: dict[str, dict[str, tuple[int, int]]] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._deliver: Deliver | None = None
         self._ended = False
 
     def add(self, directory: str) -> bool:
@@ -60,10 +58,8 @@ class NativeWatcher:
 
     def start(self, deliver: Deliver) -> None:
         """See `Watcher.start`."""
-        self._deliver = deliver
-        self._loop = asyncio.get_running_loop()
-        if self._notify is not None:
-            self._listen(self._notify)
+        super().start(deliver)
+        self._listen()
 
     def close(self) -> None:
         """See `Watcher.close`."""
@@ -73,12 +69,12 @@ class NativeWatcher:
         self._paths.clear()
 
     def _watch_root(self) -> bool:
-        """Begins the recursive watch, anew when the root is not the directory it was."""
+        """Begin the recursive watch, again if the root is another directory than before."""
         identity = identify(self._root)
         if self._notify is not None and identity == self._root_identity:
             return True
         self._unwatch_root()
-        # Imported here because the library is there on the platforms that need it only.
+        # Imported here because the library is installed only on the platforms that need it.
         from watchfiles._rust_notify import RustNotify
 
         try:
@@ -86,8 +82,7 @@ class NativeWatcher:
         except OSError:
             return False
         self._root_identity = identity
-        if self._loop is not None:
-            self._listen(self._notify)
+        self._listen()
         return True
 
     def _unwatch_root(self) -> None:
@@ -97,10 +92,10 @@ class NativeWatcher:
             self._notify.close()
         self._notify = None
 
-    def _listen(self, notify: "RustNotify") -> None:
-        assert self._loop is not None
-        arguments = (notify, self._stop, self._loop)
-        threading.Thread(target=self._run, args=arguments, name="watchfiles", daemon=True).start()
+    def _listen(self) -> None:
+        if self._loop is not None and self._notify is not None:
+            arguments = (self._notify, self._stop, self._loop)
+            threading.Thread(target=self._run, args=arguments, name="watchfiles", daemon=True).start()
 
     def _run(self, notify: "RustNotify", stop: threading.Event, loop: asyncio.AbstractEventLoop) -> None:
         lost_at = time.monotonic() + self._lost_seconds
@@ -117,37 +112,31 @@ class NativeWatcher:
             loop.call_soon_threadsafe(self._thread_ended, stop)
 
     def _thread_ended(self, stop: threading.Event) -> None:
-        """Refuses all directories after the library failed, so that the fallback watches them."""
+        """Refuse all directories after the library failed, so that the fallback watches them."""
         if stop.is_set():
             return
         self._ended = True
         directories = [directory for paths in self._paths.values() for directory in paths]
         self._paths.clear()
-        if self._deliver is not None:
-            self._deliver([Lost(), *(Changed(directory, "") for directory in directories)])
+        self._report([Lost(), *(Changed(directory, "") for directory in directories)])
 
     def _hand_over(self, changes: set[str], lost: bool) -> None:
         reports: list[Report] = [Lost()] if lost else []
-        # Not every system reports that the root itself was moved, so it is asked each time; one call a second at least.
+        # Not every system reports that the root itself was moved, so it is checked each time, at least once a second.
         if lost or identify(self._root) != self._root_identity:
             reports.extend(self._vanished(self._root))
         for path in changes:
             if path in self._paths:
                 reports.extend(self._vanished(path))
             parent, name = os.path.split(path)
-            if self._names is None or name in self._names or self._may_be_directory(path):
-                # The system may name a path through a link where the link itself was found below the root.
+            if self._names is None or name in self._names or Path(path).is_dir() or not os.path.lexists(path):
+                # The system may name a path through a link although the link itself was found below the root.
                 real = parent if parent in self._paths else os.path.realpath(parent)
                 reports.extend(Changed(directory, name) for directory in self._paths.get(real, ()))
-        if reports and self._deliver is not None:
-            self._deliver(reports)
-
-    @staticmethod
-    def _may_be_directory(path: str) -> bool:
-        return Path(path).is_dir() or not os.path.lexists(path)
+        self._report(reports)
 
     def _vanished(self, path: str) -> list[Report]:
-        """Drops what is at or below `path` and is not the directory that was added."""
+        """Drop the directories at or below `path` that are not those that were added."""
         below = path.rstrip(os.sep) + os.sep
         reports: list[Report] = []
         for real in [real for real in self._paths if real == path or real.startswith(below)]:
@@ -160,7 +149,7 @@ class NativeWatcher:
 
 
 def identify(directory: str) -> tuple[int, int] | None:
-    """Device and inode of a directory; None when there is none."""
+    """Return the device and inode of a directory, None if there is none."""
     try:
         status = os.stat(directory)  # noqa: PTH116 - one call per directory and report
     except OSError:

@@ -1,7 +1,7 @@
-"""Watches directories by looking again and again: for network file systems, and beyond the kernel's limits.
+"""Watches directories by polling: for network file systems, and beyond the kernel's limits.
 
-A thread of its own looks, because one `stat` on a network file system may take forever, and other files must not wait.
-A round that takes long is followed by a longer pause, so that looking costs no more than a twentieth of the time.
+A separate thread polls, because one `stat` on a network file system may block forever and other files must not wait.
+A round that takes long is followed by a longer pause, so that polling takes at most a twentieth of the time.
 """
 
 import asyncio
@@ -9,11 +9,10 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from exporter.sources.files.watch import Changed, Deliver, Report
+from exporter.sources.files.watch import Changed, Deliver, Report, Watcher
 
 PAUSE_PER_COST: Final = 20.0
 PAUSE_SECONDS_MAX: Final = 30.0
@@ -23,7 +22,7 @@ Signature: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class DirectoryListing:
-    """One look at a directory: which one it is, and the signature (inode, size, time of change) of each entry."""
+    """A directory as it was seen: its identity, and the signature (inode, size, time of change) of each entry."""
 
     identity: tuple[int, int]
     entries: dict[str, Signature]
@@ -32,8 +31,8 @@ class DirectoryListing:
 NOT_SEEN: Final = DirectoryListing((0, 0), {})
 
 
-class PollingWatcher:
-    """A `Watcher` that needs nothing from the machine; a change is reported after `poll_seconds` or a little more."""
+class PollingWatcher(Watcher):
+    """A `Watcher` that works on every machine; a change is reported after `poll_seconds` or a little later."""
 
     def __init__(self, poll_seconds: float, names: frozenset[str] | None = None) -> None:
         self._poll_seconds = poll_seconds
@@ -41,12 +40,10 @@ class PollingWatcher:
         self._seen: dict[str, DirectoryListing] = {}
         self._guard = threading.Lock()
         self._closed = threading.Event()
-        self._deliver: Deliver | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
     def add(self, directory: str) -> bool:
-        """See `Watcher.add`; False only when the directory is gone, or after `close`."""
+        """See `Watcher.add`; return False only if the directory is gone, or after `close`."""
         try:
             seen = look(directory, self._names)
         except OSError as error:
@@ -58,7 +55,7 @@ class PollingWatcher:
             known = self._seen.get(directory)
             if known is None or known.identity != seen.identity:
                 self._seen[directory] = seen
-        self._look_from_now_on()
+        self._ensure_thread()
         return not self._closed.is_set()
 
     def remove(self, directory: str) -> None:
@@ -68,17 +65,16 @@ class PollingWatcher:
 
     def start(self, deliver: Deliver) -> None:
         """See `Watcher.start`."""
-        self._deliver = deliver
-        self._loop = asyncio.get_running_loop()
-        self._look_from_now_on()
+        super().start(deliver)
+        self._ensure_thread()
 
     def close(self) -> None:
-        """See `Watcher.close`; does not wait for a look that hangs."""
+        """See `Watcher.close`; does not wait for a call that hangs."""
         self._deliver = None
         self._closed.set()
 
-    def _look_from_now_on(self) -> None:
-        """Starts the thread once there are directories to poll and a callback."""
+    def _ensure_thread(self) -> None:
+        """Start the thread once there are directories to poll and a loop to report to."""
         if self._thread is None and self._seen and self._loop is not None and not self._closed.is_set():
             self._thread = threading.Thread(target=self._run, args=(self._loop,), name="polling", daemon=True)
             self._thread.start()
@@ -88,17 +84,12 @@ class PollingWatcher:
         while not self._closed.wait(pause):
             began = time.monotonic()
             reports = self._round()
-            cost = time.monotonic() - began
-            pause = pause_after(cost, self._poll_seconds)
+            pause = pause_after(time.monotonic() - began, self._poll_seconds)
             if reports:
                 try:
-                    loop.call_soon_threadsafe(self._hand_over, reports)
+                    loop.call_soon_threadsafe(self._report, reports)
                 except RuntimeError:  # the loop was closed before this watcher
                     return
-
-    def _hand_over(self, reports: list[Report]) -> None:
-        if self._deliver is not None:
-            self._deliver(reports)
 
     def _round(self) -> list[Report]:
         with self._guard:
@@ -132,17 +123,17 @@ class PollingWatcher:
 
 
 def is_gone(error: OSError) -> bool:
-    """False for temporary errors: no descriptors left, no permission at present, a file server that does not answer."""
+    """Tell whether a directory is gone; not so for temporary errors (no descriptor, no permission, no answer)."""
     return error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ESTALE}
 
 
 def pause_after(cost_seconds: float, poll_seconds: float) -> float:
-    """How long to wait after a round of that cost: as set, or longer so that the next one is affordable."""
+    """Return how long to wait after a round that took `cost_seconds`: as set, or longer after an expensive round."""
     return max(poll_seconds, min(cost_seconds * PAUSE_PER_COST, PAUSE_SECONDS_MAX))
 
 
 def look(directory: str, names: frozenset[str] | None) -> DirectoryListing:
-    """Raises OSError when the directory is gone or cannot be read; an entry that vanishes meanwhile is left out."""
+    """Look at a directory; raises OSError if it is gone or cannot be read. An entry that vanishes is left out."""
     status = os.stat(directory)  # noqa: PTH116 - called for thousands of directories a round
     entries: dict[str, Signature] = {}
     with os.scandir(directory) as listing:
@@ -158,7 +149,7 @@ def look(directory: str, names: frozenset[str] | None) -> DirectoryListing:
 
 
 def signature(entry: os.DirEntry[str]) -> Signature:
-    """Changes when the file, or the target of a link, is written or replaced."""
+    """Return a value that changes when the file, or the target of a link, is written or replaced."""
     try:
         status = os.stat(entry.path)  # noqa: PTH116 - DirEntry.stat would keep an old answer on Windows
     except OSError:
@@ -166,13 +157,6 @@ def signature(entry: os.DirEntry[str]) -> Signature:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def differing(before: dict[str, Signature], now: dict[str, Signature]) -> Iterator[str]:
-    """The names that came, went, or have another signature."""
-    if before == now:
-        return
-    for name, value in now.items():
-        if before.get(name) != value:
-            yield name
-    for name in before:
-        if name not in now:
-            yield name
+def differing(before: dict[str, Signature], now: dict[str, Signature]) -> list[str]:
+    """Return the names that are new, gone, or have another signature."""
+    return [] if before == now else [name for name in now | before if before.get(name) != now.get(name)]

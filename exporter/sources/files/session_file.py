@@ -6,8 +6,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Final
 
-from exporter.core.delivery.follow import FileState, Rewritten, Vanish, decide
-from exporter.core.delivery.position import START, TAIL_BYTES, Identity, Position, tail_hash
+from exporter.core.delivery.position import START, TAIL_BYTES, Identity, Position, rewritten, tail_hash
 from exporter.core.events.lines import LineSplitter, Oversized
 
 CHUNK_BYTES: Final = 1 << 19
@@ -15,7 +14,7 @@ EVENTS_NAME: Final = "events.jsonl"
 
 
 class OpenFiles:
-    """The descriptors we hold, at most `limit`; the one used longest ago is closed first."""
+    """The open descriptors, at most `limit`; the least recently used one is closed first."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -67,10 +66,10 @@ class OpenFiles:
 class SessionFile:
     """The events of one session on disk.
 
-    `generation` counts how often the file's past changed (replaced, truncated, overwritten): positions of an older
-    generation mean nothing. `gone` says that the path names no file now; what is open can still be read.
+    `generation` counts how often bytes already read have changed (replaced, truncated, overwritten): positions of an
+    older generation are invalid. `gone` says that the path names no file now; an open file can still be read.
 
-    A journal of ours (`is_journal`) holds what came by so far, from `begins` on: what it lacks need not be gone.
+    A journal (`is_journal`) holds the events received so far, from offset `begins` on; events that it lacks may exist.
     """
 
     __slots__ = (
@@ -89,8 +88,8 @@ class SessionFile:
         self.size = 0
         self.modified = 0.0
         self.gone = True
-        self.unseen: str | None = None  # why the path cannot be looked at
-        self.unopened: str | None = None  # why the file could not be opened when that was tried last
+        self.unseen: str | None = None  # why the path cannot be read
+        self.unopened: str | None = None  # why the last attempt to open the file failed
 
     @property
     def problem(self) -> str | None:
@@ -98,26 +97,25 @@ class SessionFile:
         return self.unseen or self.unopened
 
     def refresh(self, files: OpenFiles) -> str | None:
-        """Look at the file again; return why its generation changed, None when it did not."""
+        """Check the file again; return why its generation changed, None when it did not."""
         facts = self._facts()
-        seen = None if facts is None else FileState(Identity(facts.st_dev, facts.st_ino), facts.st_size)
-        decision = decide(self.identity, 0, self.size, seen)
-        if isinstance(decision, Vanish):
+        if facts is None:
             self.gone = True
             self.size = files.size(self, self.size)
             return None
-        assert facts is not None and seen is not None
+        seen = Identity(facts.st_dev, facts.st_ino)
+        reason = rewritten(self.identity, self.size, seen, facts.st_size)
         self.gone = False
         self.modified = facts.st_mtime
-        if isinstance(decision, Rewritten):
+        if reason is not None:
             files.close(self)
             self.generation += 1
-        self.identity = seen.identity
-        self.size = seen.size
-        return decision.reason if isinstance(decision, Rewritten) else None
+        self.identity = seen
+        self.size = facts.st_size
+        return reason
 
     def become(self, other: "SessionFile", files: OpenFiles) -> None:
-        """Stand for another file of the same session from now on, as if it had been put in the place of this one."""
+        """Follow another file of the same session from now on, as if it had replaced this one."""
         files.close(self)
         files.close(other)
         self.directory, self.path, self.is_journal, self.begins = other.directory, other.path, other.is_journal, 0
@@ -131,10 +129,10 @@ class SessionFile:
         self.generation += 1
 
     def _facts(self) -> os.stat_result | None:
+        self.unseen = None
         try:
             facts = self.path.stat()
         except FileNotFoundError:
-            self.unseen = None
             return None
         except OSError as error:
             self.unseen = f"unreadable_file: {error.strerror}"
@@ -142,19 +140,18 @@ class SessionFile:
         if not stat.S_ISREG(facts.st_mode):
             self.unseen = "not_a_regular_file"
             return None
-        self.unseen = None
         return facts
 
 
 class PastChangedError(Exception):
-    """The bytes before a position are not those that were there."""
+    """The bytes before a position have changed."""
 
 
 class Reader:
-    """Whole lines of a session file from a position on, each once.
+    """Reads the whole lines of a session file from a position on, each once.
 
-    `lines[index:]` are read and not yet taken; `take` moves on. The caller checks `generation` before it believes
-    anything: a reader of an older generation is thrown away.
+    `lines[index:]` are read and not yet taken; `take` moves on. The caller checks `generation` first and discards a
+    reader of an older generation.
     """
 
     def __init__(self, file: SessionFile, files: OpenFiles, position: Position, line_bytes_max: int) -> None:
@@ -173,7 +170,7 @@ class Reader:
 
     @classmethod
     def from_first(cls, file: SessionFile, files: OpenFiles, line_bytes_max: int) -> "Reader":
-        """Return a reader of the first event that a file holds, which is not at its start when its front is cut off."""
+        """Return a reader that begins at the first event of a file, which in a shortened journal is not at offset 0."""
         position = START
         if file.begins and (descriptor := files.descriptor(file)) is not None:
             start = max(0, file.begins - TAIL_BYTES)
@@ -186,9 +183,9 @@ class Reader:
         return self._splitter.held
 
     def fill(self) -> bool:
-        """Read one more chunk if there is one; return whether lines are waiting.
+        """Read one more chunk if there is one; return whether there are lines to take.
 
-        Raises `PastChangedError` when the file's past is another than the one this reader has read.
+        Raises `PastChangedError` if bytes that this reader has read have changed in the file.
         """
         while self.index >= len(self.lines):
             wanted = min(CHUNK_BYTES, self.file.size - self._read_to)
@@ -200,11 +197,9 @@ class Reader:
                 return False
             assert self._read_tail is not None
             before = self._read_tail
-            self._read_tail = (
-                chunk[-TAIL_BYTES:] if len(chunk) >= TAIL_BYTES else (self._read_tail + chunk)[-TAIL_BYTES:]
-            )
+            self._read_tail = (before + chunk[-TAIL_BYTES:])[-TAIL_BYTES:]
             self._read_to += len(chunk)
-            # A line that was held belongs to the chunk before as well.
+            # An unfinished line belongs to the previous chunk as well.
             self.is_ascii = chunk.isascii() and (self.is_ascii or not self._splitter.held)
             self.lines = self._splitter.feed(chunk)
             self.index = 0
@@ -214,7 +209,7 @@ class Reader:
         return True
 
     def _check_past(self, descriptor: int) -> None:
-        # Compared after the chunk was read: a rewrite before or between the two reads cannot go unseen.
+        # Compared after the chunk was read, so that a rewrite before or between the two reads is noticed.
         start = max(0, self._read_to - TAIL_BYTES)
         past = _read_at(descriptor, self._read_to - start, start)
         if self._read_tail is None:
@@ -225,9 +220,9 @@ class Reader:
             raise PastChangedError
 
     def _held_is_same(self, descriptor: int) -> bool:
-        """Tell whether an unfinished line stands where it stood, and begins as it did.
+        """Tell whether an unfinished line has the same offset and the same beginning as before.
 
-        What was read of it last may be like any other line's middle, so that those bytes alone prove nothing.
+        The bytes of it that were read last may equal those in the middle of any other line, so they prove nothing.
         """
         if not self._splitter.held:
             return True
@@ -235,12 +230,10 @@ class Reader:
         return _read_at(descriptor, len(seen), self._splitter.offset - len(self._before_held)) == seen
 
     def past_is_same(self) -> bool:
-        """Tell whether the bytes before the position are those that were there."""
-        descriptor = self._files.descriptor(self.file)
-        if descriptor is None:
-            return True
+        """Tell whether the bytes before the position are unchanged."""
         try:
-            self._check_past(descriptor)
+            if (descriptor := self._files.descriptor(self.file)) is not None:
+                self._check_past(descriptor)
         except PastChangedError:
             return False
         return True

@@ -1,9 +1,8 @@
-"""The file source: every session directory below `session-state`, found at once and followed for good."""
+"""The file source: finds every session directory below `session-state` and follows it."""
 
 import asyncio
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
@@ -13,7 +12,7 @@ from exporter.sources.files.watch import Changed, Lost, Watcher
 
 WORKSPACE_NAME: Final = "workspace.yaml"
 WATCHED_NAMES: Final = frozenset((EVENTS_NAME, WORKSPACE_NAME))
-# Names the CLI gives its sessions are UUIDs; a name with a dot is a lock, a backup or a temporary file.
+# The CLI names its sessions by UUIDs; a name with a dot is a lock, a backup or a temporary file.
 _SESSION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 RESCAN_SECONDS: Final = 30.0
 
@@ -21,9 +20,9 @@ RESCAN_SECONDS: Final = 30.0
 class FileSource:
     """Reports, on the event loop, which session files exist and which may have changed.
 
-    `on_change(file)` is called after `file` was looked at again: for every session at `start`, then whenever its
-    file or its directory changed. Nothing is missed for longer than `RESCAN_SECONDS`, whatever the watcher loses.
-    With `journals` the files are journals of ours.
+    `on_change(file)` is called after `file` was checked: for every session at `start`, then whenever its file or its
+    directory changed. A change that the watcher loses is found within `RESCAN_SECONDS`. With `journals` the files are
+    the exporter's own journals.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class FileSource:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to watch, and report every session that is there."""
+        """Begin to watch, and report every session that exists."""
         self._watcher.start(self._deliver)
         self.scan()
         self._tasks = [
@@ -73,12 +72,8 @@ class FileSource:
             await asyncio.sleep(seconds)
             do()
 
-    def notice(self, session: str) -> None:
-        """Check a session now, because the writer of its file says so."""
-        self._look(session)
-
     def scan(self) -> None:
-        """Look at every session directory again."""
+        """Check every session directory again."""
         root = str(self._root)
         if not self._root_watched:
             self._root_watched = self._watcher.add(root)
@@ -88,7 +83,7 @@ class FileSource:
             names = []
             self._root_watched = False
         for name in sorted(names, key=self._age_of_new):  # newest first, for users with a long history
-            self._look(name)
+            self.notice(name)
         for name in self.sessions.keys() - set(names):
             self._refresh(self.sessions[name])
 
@@ -104,10 +99,10 @@ class FileSource:
         if not self._root_watched:
             self.scan()
         for name in list(self._unwatched):
-            self._look(name)
+            self.notice(name)
 
-    def _look(self, name: str) -> None:
-        """Take notice of a name in the root: a new session directory, or one that is back."""
+    def notice(self, name: str) -> None:
+        """Check a name in the root now: a new session directory, one that is back, or a file that has changed."""
         if _SESSION_NAME.fullmatch(name) is None or (self._only and name not in self._only):
             return
         file = self.sessions.get(name)
@@ -117,19 +112,15 @@ class FileSource:
             self._refresh(file)
 
     def _watch(self, name: str) -> SessionFile | None:
-        """Watch a session's directory if it is there; return its file, None when there is none and never was."""
+        """Watch a session's directory if it exists; return its file, None if there never was one."""
         directory = self._root / name
         file = self.sessions.get(name)
-        try:
-            is_there = stat.S_ISDIR(directory.stat().st_mode)
-        except OSError:
-            is_there = False
-        if not is_there:
+        if not os.path.isdir(directory):  # noqa: PTH112 - Path.is_dir raises where access is denied
             self._unwatched.discard(name)
             return file
         if file is None:
             file = self.sessions[name] = SessionFile(name, directory, is_journal=self._journals)
-        # The directory is watched before the file is looked at, so that no first write falls between the two.
+        # The directory is watched before the file is checked, so that no first write is missed between the two.
         if self._watcher.add(str(directory)):
             self._unwatched.discard(name)
         else:
@@ -138,7 +129,7 @@ class FileSource:
         return file
 
     def _refresh(self, file: SessionFile, *, reported: bool = False) -> None:
-        """Check a file; a reported change is passed on even if size and time are the same."""
+        """Check a file; a reported change is reported further even if size and time are the same."""
         before = (file.generation, file.size, file.modified, file.gone, file.problem)
         was_new = file.identity is None
         file.refresh(self._files)
@@ -156,7 +147,7 @@ class FileSource:
                 return
             if change.directory == root:
                 if change.name:
-                    self._look(change.name)
+                    self.notice(change.name)
                 else:
                     self._root_watched = False
                 continue
@@ -167,6 +158,6 @@ class FileSource:
                 self._on_workspace(file)
             elif change.name == EVENTS_NAME:
                 self._refresh(file, reported=True)
-            elif not change.name:  # not watched any more, though another directory may stand in its place already
+            elif not change.name:  # no longer watched, though another directory may already be in its place
                 self._unwatched.add(file.session)
-                self._look(file.session)
+                self.notice(file.session)

@@ -1,13 +1,14 @@
-"""Reports possible changes in watched directories, by the best means of this machine.
+"""The watcher interface, and the best watcher of this machine.
 
-Rules that keep every watcher simple, and that the contract suite checks on each:
-- A report is a hint, never a fact: its receiver checks the file. Several changes may be one report.
+Every watcher follows these rules, which the contract suite checks:
+- A report is a hint, not a fact: its receiver checks the file. Several changes may give one report.
 - Only the entries of a watched directory are reported, not what is below them.
-- A change after `add` has returned is reported; so a caller adds first and looks afterwards.
-- After `Changed(directory, "")` the directory is not watched any more; what was watched below it is reported likewise.
-  A caller that still finds it adds it again, which is harmless whatever the state.
+- A change after `add` has returned is reported, so a caller adds a directory before it looks at the files in it.
+- After `Changed(directory, "")` the directory is no longer watched; directories that were watched below it are
+  reported in the same way. A caller that still finds the directory adds it again, which is always harmless.
 """
 
+import asyncio
 import os
 import sys
 from collections.abc import Callable
@@ -31,7 +32,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Reports were lost: everything has to be looked at, and every directory added again."""
+    """Reports were lost: the receiver checks every file and adds every directory again."""
 
 
 Report: TypeAlias = Changed | Lost
@@ -41,73 +42,74 @@ Deliver: TypeAlias = Callable[[list[Report]], None]
 class Watcher(Protocol):
     """Watches directories and delivers reports in batches on the event loop's thread."""
 
+    _deliver: Deliver | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+
     def add(self, directory: str) -> bool:
-        """Watches `directory`; False: it is gone, or cannot be watched here (a limit, a network file system)."""
+        """Watch `directory`; return False if it is gone or cannot be watched here (a limit, a network file system)."""
 
     def remove(self, directory: str) -> None:
-        """Stops watching `directory`; nothing happens when it was not watched."""
+        """Stop watching `directory`; do nothing if it is not watched."""
 
     def start(self, deliver: Deliver) -> None:
-        """Begins to deliver; called once, on the running event loop. What changed since `add` is delivered too."""
+        """Begin to deliver; called once, on the running event loop. Changes since `add` are delivered too."""
+        self._deliver = deliver
+        self._loop = asyncio.get_running_loop()
 
     def close(self) -> None:
-        """Stops for good; nothing is delivered afterwards."""
+        """Stop for good; nothing is delivered afterwards."""
+
+    def _report(self, reports: list[Report]) -> None:
+        """Deliver reports, if there are any and this watcher has been started and is not closed."""
+        if reports and self._deliver is not None:
+            self._deliver(reports)
 
 
-class FallbackWatcher:
-    """Two watchers as one: the second takes the directories that the first refuses."""
+class FallbackWatcher(Watcher):
+    """Two watchers as one: the second watches the directories that the first one refuses, which are in `refused`."""
 
     def __init__(self, first: Watcher, second: Watcher) -> None:
+        self.refused: set[str] = set()
         self._first = first
         self._second = second
-        self._refused: set[str] = set()
-
-    @property
-    def refused(self) -> frozenset[str]:
-        """The directories that only the fallback watches, for the status."""
-        return frozenset(self._refused)
 
     def add(self, directory: str) -> bool:
-        """False only when neither can watch the directory: it is gone."""
-        if self._first.add(directory):
-            if directory in self._refused:
-                self._refused.discard(directory)
-                self._second.remove(directory)
-            return True
-        watched = self._second.add(directory)
-        if watched:
-            self._refused.add(directory)
-        else:
-            self._refused.discard(directory)
+        """Watch `directory`; return False only if neither can watch it: it is gone."""
+        refused = not self._first.add(directory)
+        if not refused and directory in self.refused:
+            self._second.remove(directory)
+        watched = not refused or self._second.add(directory)
+        self.refused.discard(directory)
+        if refused and watched:
+            self.refused.add(directory)
         return watched
 
     def remove(self, directory: str) -> None:
-        """Stops watching `directory` with both."""
-        self._refused.discard(directory)
+        """Stop watching `directory` with both."""
+        self.refused.discard(directory)
         self._first.remove(directory)
         self._second.remove(directory)
 
     def start(self, deliver: Deliver) -> None:
-        """Begins to deliver the changes that either watcher reports."""
-        self._first.start(deliver)
-        self._second.start(lambda reports: self._relay(reports, deliver))
+        """Begin to deliver the changes that either watcher reports."""
 
-    def _relay(self, reports: list[Report], deliver: Deliver) -> None:
-        for report in reports:
-            if isinstance(report, Changed) and not report.name:
-                self._refused.discard(report.directory)
-        deliver(reports)
+        def relay(reports: list[Report]) -> None:
+            self.refused -= {one.directory for one in reports if isinstance(one, Changed) and not one.name}
+            deliver(reports)
+
+        self._first.start(deliver)
+        self._second.start(relay)
 
     def close(self) -> None:
-        """Stops both."""
+        """Stop both."""
         self._first.close()
         self._second.close()
 
 
 def best_watcher(root: str, poll_seconds: float, names: frozenset[str] | None = None) -> FallbackWatcher:
-    """Watches below `root` with inotify (Linux) or watchfiles (elsewhere); polls the directories that these refuse.
+    """Return a watcher that uses inotify (Linux) or watchfiles (elsewhere), and polls the directories these refuse.
 
-    With `names`, changes of files called otherwise need not be reported; those of directories always are.
+    With `names`, only changes of files with these names and of directories have to be reported.
     """
     # Imported here because only the chosen one exists on this platform, and because each of them imports this module.
     from exporter.sources.files.polling import PollingWatcher
@@ -124,7 +126,7 @@ def best_watcher(root: str, poll_seconds: float, names: frozenset[str] | None = 
 
 
 def file_system_type(mountinfo: str, device: int) -> str | None:
-    """The type of the file system with this device number, as /proc/self/mountinfo has it."""
+    """Return the type of the file system with this device number from the text of /proc/self/mountinfo."""
     wanted = f"{os.major(device)}:{os.minor(device)}"
     for line in mountinfo.splitlines():
         mount, separator, system = line.partition(" - ")
@@ -134,7 +136,7 @@ def file_system_type(mountinfo: str, device: int) -> str | None:
 
 
 def is_remote(system: str | None) -> bool:
-    """True for a file system on which others may write without this machine's kernel knowing."""
+    """Tell whether other machines may write to a file system of this type without this kernel knowing."""
     if system is None:
         return False
     return system in NETWORK_TYPES or (system.startswith("fuse.") and system not in LOCAL_FUSE_TYPES)

@@ -1,6 +1,6 @@
-"""Reads a session's workspace.yaml: the facts about a session that are not in its events.
+"""Reads a session's workspace.yaml: facts about the session that are not in its events.
 
-The CLI may replace the file at any time, so any defect only makes facts missing.
+The CLI may replace the file at any time, so facts that cannot be read are just missing.
 """
 
 import os
@@ -11,15 +11,18 @@ from typing import Final
 
 SIZE_BYTES_MAX: Final = 1024 * 1024
 
-# A line that any YAML reader understands in one way: a key and a plain scalar without a comment in it. Files of only
-# such lines (all that were ever seen) are read without the YAML library, which needs twenty times as long.
+# A line that every YAML reader reads the same way: a key and a plain scalar without a comment. Files that consist of
+# such lines (all files seen so far) are read without the YAML library, which takes twenty times as long.
 PLAIN_LINE: Final = re.compile(r"([a-z_]+): ([A-Za-z0-9/](?:[^\s#:]|:(?=\S)|(?<=\S)#| (?=\S))*)")
 NULLS: Final = frozenset({"null", "Null", "NULL"})
 
 
+_KEYS: Final = ("name", "cwd", "git_root", "repository", "branch", "mc_task_id", "mc_session_id", "mc_last_event_id")
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The facts of one workspace.yaml as written, None where absent. Not redacted."""
+    """The facts of one workspace.yaml as written, None where absent, in the order of `_KEYS`. Not redacted."""
 
     title: str | None
     cwd: str | None
@@ -32,7 +35,7 @@ class Workspace:
 
 
 def read_workspace(path: str) -> Workspace | None:
-    """None when there is no such file, it holds no YAML keys, or it is longer than 1 MiB; never raises, never waits."""
+    """Read a workspace.yaml; None if there is none, it has no YAML keys or is over 1 MiB. Never raises or blocks."""
     content = read_small(path)
     if content is None:
         return None
@@ -43,25 +46,11 @@ def read_workspace(path: str) -> Workspace | None:
     facts = plain_facts(text)
     if facts is None:
         facts = yaml_facts(text)
-    return None if facts is None else workspace_of(facts)
-
-
-def workspace_of(facts: dict[str, str]) -> Workspace:
-    """The facts under the names that the rest of the program uses."""
-    return Workspace(
-        title=facts.get("name"),
-        cwd=facts.get("cwd"),
-        git_root=facts.get("git_root"),
-        repository=facts.get("repository"),
-        branch=facts.get("branch"),
-        mc_task_id=facts.get("mc_task_id"),
-        mc_session_id=facts.get("mc_session_id"),
-        mc_last_event_id=facts.get("mc_last_event_id"),
-    )
+    return None if facts is None else Workspace(*map(facts.get, _KEYS))
 
 
 def read_small(path: str) -> bytes | None:
-    """The content of a regular file within the limit; a pipe in its place does not block."""
+    """Return the content of a regular file within the limit, None for anything else; a pipe does not block."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags)
@@ -79,7 +68,7 @@ def read_small(path: str) -> bytes | None:
 
 
 def plain_facts(text: str) -> dict[str, str] | None:
-    """The keys and scalars of a file that holds nothing but plain lines; None for any other."""
+    """Return the keys and scalars of a file that consists of plain lines; None for any other file."""
     facts: dict[str, str] = {}
     for line in text.removesuffix("\n").split("\n"):
         match = PLAIN_LINE.fullmatch(line)
@@ -90,12 +79,12 @@ def plain_facts(text: str) -> dict[str, str] | None:
 
 
 def yaml_facts(text: str) -> dict[str, str] | None:
-    """The keys and scalars at the top of a YAML document, as text; None when it is no such thing.
+    """Return the keys and scalars at the top of a YAML document, as text; None if it is not a mapping.
 
-    Scalars stay as they were written: a title of `2026-11-18` or `1e3` is a title. Nothing is constructed, so aliases
-    cannot multiply. The library's C parser is not used because it dies on deep nesting.
+    Scalars stay as written: a title of `2026-11-18` or `1e3` is a title. No objects are constructed, so aliases cannot
+    multiply. The library's C parser is not used because deep nesting crashes it.
     """
-    import yaml  # late: a file that needs it was never seen
+    import yaml  # imported here because hardly any file needs it
 
     try:
         document = yaml.compose(text, Loader=yaml.SafeLoader)

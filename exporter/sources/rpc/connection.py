@@ -57,7 +57,6 @@ class RpcConnection:
         *,
         body_bytes_max: int,
     ) -> None:
-        self.server_requests = 0
         self._reader = reader
         self._writer = writer
         self._on_notification = on_notification
@@ -101,11 +100,11 @@ class RpcConnection:
             self._lose(str(error))
             raise
         except (FramingError, BadMessageError) as error:
-            self._lose(f"the server does not speak the CLI's JSON-RPC: {error}")
-            raise LostError(self._lost) from None
+            why = f"the server does not speak the CLI's JSON-RPC: {error}"
         except (OSError, TimeoutError):
-            self._lose("the connection broke")
-            raise LostError(self._lost) from None
+            why = "the connection broke"
+        self._lose(why)
+        raise LostError(self._lost)
 
     def close(self) -> None:
         """Close the connection; this does not affect the session."""
@@ -151,7 +150,6 @@ class RpcConnection:
                 future.set_exception(AnswerTooLongError())
 
     def _answer(self, message: Message) -> None:
-        self.server_requests += 1
         self._on_request(message.method)
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message.id}
         if message.method == "tool.call":

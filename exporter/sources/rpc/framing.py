@@ -52,49 +52,34 @@ class Framer:
     def feed(self, chunk: bytes) -> list[Message]:
         """Return the messages that `chunk` completes. Raises `FramingError`."""
         messages: list[Message] = []
-        view = memoryview(chunk)
-        while True:
-            if self._length is None:
-                taken = self._feed_header(view)
-                view = view[taken:]
-                if self._length is None:
-                    return messages
-            taken = self._feed_body(view)
-            view = view[taken:]
-            if self._skipped + len(self._held) < self._length:
-                return messages
-            messages.append(
-                bytes(self._held)
-                if self._length <= self._body_bytes_max
-                else TooLong(self._length, bytes(self._held[:HEAD_BYTES]))
-            )
-            self._held.clear()
+        self._held += chunk
+        while (length := self._body_length()) is not None:
+            is_too_long = length > self._body_bytes_max
+            if is_too_long:
+                excess = max(0, min(len(self._held), length - self._skipped) - HEAD_BYTES)
+                del self._held[HEAD_BYTES : HEAD_BYTES + excess]
+                self._skipped += excess
+            end = length - self._skipped
+            if len(self._held) < end:
+                break
+            body = bytes(self._held[:end])
+            del self._held[:end]
+            messages.append(TooLong(length, body) if is_too_long else body)
             self._length, self._skipped = None, 0
+        return messages
 
-    def _feed_body(self, view: memoryview) -> int:
-        assert self._length is not None
-        wanted = min(len(view), self._length - self._skipped - len(self._held))
-        kept = wanted
-        if self._length > self._body_bytes_max:
-            kept = max(0, min(wanted, HEAD_BYTES - len(self._held)))
-        self._held += view[:kept]
-        self._skipped += wanted - kept
-        return wanted
-
-    def _feed_header(self, view: memoryview) -> int:
-        before = len(self._held)
-        # What is fed beyond the header is given back: only a header's worth is ever looked at.
-        self._held += view[: HEADER_BYTES_MAX + 4 - before]
-        end = self._held.find(b"\r\n\r\n")
-        if end < 0:
-            if len(self._held) >= HEADER_BYTES_MAX:
+    def _body_length(self) -> int | None:
+        """Return the length of the body that is being read, None while its header is not complete."""
+        if self._length is None:
+            end = self._held.find(b"\r\n\r\n", 0, HEADER_BYTES_MAX + 4)
+            if end >= 0:
+                self._length = _content_length(bytes(self._held[:end]))
+                del self._held[: end + 4]
+            elif len(self._held) >= HEADER_BYTES_MAX:
                 raise FramingError("a header is longer than any header is")
-            if not _may_be_header(self._held):
+            elif not _may_be_header(self._held):
                 raise FramingError("what came is no header")
-            return len(view)
-        self._length = _content_length(bytes(self._held[:end]))
-        self._held.clear()
-        return end + 4 - before
+        return self._length
 
 
 def _may_be_header(held: bytearray) -> bool:

@@ -1,6 +1,6 @@
 """JSON-RPC messages of the CLI's server, read leniently, with the events in them kept as the bytes they came as."""
 
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -73,66 +73,58 @@ class BadMessageError(Exception):
     """A message that is not what it should be. Says what, never its content."""
 
 
-_message: Final = msgspec.json.Decoder(Message).decode
-_page: Final = msgspec.json.Decoder(EventPageAnswer).decode
-_pushed: Final = msgspec.json.Decoder(Pushed).decode
+_Read = TypeVar("_Read", Message, EventPageAnswer, Pushed)
+_KINDS: Final[tuple[type[msgspec.Struct], ...]] = (Message, EventPageAnswer, Pushed)
+_DECODERS: Final[dict[type, msgspec.json.Decoder[Any]]] = {kind: msgspec.json.Decoder(kind) for kind in _KINDS}
+_FIELDS: Final[dict[type, Any]] = {kind: msgspec.structs.fields(kind) for kind in _KINDS}
+_NO_PAGE: Final = "an answer is no page of events"
 
 
 def read_message(body: bytes) -> Message:
     """Return a message; raises `BadMessageError` when it is none."""
-    try:
-        return _message(body)
-    except REFUSALS:
-        pass
-    # Events may hold what msgspec does not read: lone surrogates, deep nesting.
-    fields = _members(body, "a message is no JSON object")
-
-    def part(name: bytes) -> msgspec.Raw:
-        start, end = fields.get(name, (0, 0))
-        return msgspec.Raw(body[start:end])
-
-    try:
-        method = msgspec.json.decode(part(b"method"), type=str) if b"method" in fields else ""
-    except REFUSALS:
-        raise BadMessageError("a method has no name") from None
-    return Message(part(b"id"), method, part(b"params"), part(b"result"), part(b"error"))
+    return _read(body, Message, "a message is no JSON object", "a method has no name")
 
 
 def read_page(result: msgspec.Raw) -> EventPageAnswer:
     """Return a page of events; raises `BadMessageError` when it is none."""
-    try:
-        return _page(result)
-    except REFUSALS:
-        pass
-    text = bytes(result)
-    fields = _members(text, "an answer is no page of events")
-    rest = b"".join(
-        b',"%s":%s' % (name, text[slice(*fields[name])])
-        for name in (b"cursor", b"hasMore", b"cursorStatus")
-        if name in fields
-    )
-    try:
-        page = _page(b'{"events":[]%s}' % rest)
-    except REFUSALS:
-        raise BadMessageError("an answer is no page of events") from None
-    start, _ = fields.get(b"events", (len(text), 0))
-    return msgspec.structs.replace(page, events=[msgspec.Raw(one) for one in _elements(text, start)])
+    return _read(result, EventPageAnswer, _NO_PAGE, _NO_PAGE, required=b"events")
 
 
 def read_pushed(params: msgspec.Raw) -> Pushed:
     """Return what a notification of an event holds; raises `BadMessageError` when it holds none."""
+    why = "a notification names no session"
+    return _read(params, Pushed, "a notification holds no event", why, required=b"sessionId")
+
+
+def _read(
+    content: bytes | msgspec.Raw, kind: type[_Read], no_object: str, bad_member: str, *, required: bytes = b""
+) -> _Read:
     try:
-        return _pushed(params)
+        read: _Read = _DECODERS[kind].decode(content)
+        return read
     except REFUSALS:
         pass
-    text = bytes(params)
-    fields = _members(text, "a notification holds no event")
-    session, event = fields.get(b"sessionId", (0, 0)), fields.get(b"event", (0, 0))
+    # Events may hold what msgspec does not read, lone surrogates and deep nesting: they are cut out without decoding.
+    body, values = bytes(content), dict[str, Any]()
     try:
-        name = msgspec.json.decode(text[slice(*session)], type=str)
-    except REFUSALS:
-        raise BadMessageError("a notification names no session") from None
-    return Pushed(name, msgspec.Raw(text[slice(*event)]))
+        found = members(body, skip_whitespace(body, 0))[0]
+    except NotJsonError:
+        raise BadMessageError(no_object) from None
+    if required and required not in found:
+        raise BadMessageError(bad_member)
+    for field in _FIELDS[kind]:
+        start, end = found.get(field.encode_name.encode(), (0, 0))
+        part = body[start:end]
+        if field.type is msgspec.Raw:
+            values[field.name] = msgspec.Raw(part)
+        elif field.name == "events":
+            values["events"] = [msgspec.Raw(one) for one in _elements(part)]
+        elif part:
+            try:
+                values[field.name] = msgspec.json.decode(part, type=field.type)
+            except REFUSALS:
+                raise BadMessageError(bad_member) from None
+    return kind(**values)
 
 
 def read_sessions(result: msgspec.Raw) -> list[Listed]:
@@ -157,24 +149,17 @@ def line_of(event: msgspec.Raw) -> bytes:
     return line.replace(b"\n", b" ") if b"\n" in line else line
 
 
-def _members(text: bytes, otherwise: str) -> dict[bytes, tuple[int, int]]:
-    try:
-        return members(text, skip_whitespace(text, 0))[0]
-    except NotJsonError:
-        raise BadMessageError(otherwise) from None
-
-
-def _elements(text: bytes, position: int) -> list[bytes]:
-    """Return the objects of the array at `position`."""
+def _elements(array: bytes) -> list[bytes]:
+    """Return the objects of an array."""
     elements: list[bytes] = []
     try:
-        position = skip_whitespace(text, position + 1)
-        while text[position] != _CLOSE:
-            _, end = members(text, position)
-            elements.append(text[position:end])
-            position = skip_whitespace(text, end)
-            if text[position] == _COMMA:
-                position = skip_whitespace(text, position + 1)
+        position = skip_whitespace(array, 1)
+        while array[position] != _CLOSE:
+            _, end = members(array, position)
+            elements.append(array[position:end])
+            position = skip_whitespace(array, end)
+            if array[position] == _COMMA:
+                position = skip_whitespace(array, position + 1)
     except (NotJsonError, IndexError):
-        raise BadMessageError("an answer is no page of events") from None
+        raise BadMessageError(_NO_PAGE) from None
     return elements

@@ -14,13 +14,14 @@ import asyncio
 import hashlib
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from exporter.core.events.envelope import REFUSALS, Envelope, Unreadable, decode
-from exporter.sources.remote import Callbacks, Counts, SourceEvent, Want
+from exporter.sources.remote import Callbacks, Counts, SourceEvent
 from exporter.sources.rpc.connection import METHOD_NOT_FOUND, AnswerTooLongError, CallError, RpcConnection
 from exporter.sources.rpc.messages import BadMessageError, EventPageAnswer, line_of, read_page
 
@@ -41,24 +42,16 @@ class PageReader:
         self._max = PAGE_EVENTS
 
     async def events(
-        self,
-        cursor: str | None,
-        *,
-        wait_ms: int = 0,
-        durable_only: bool = False,
-        types: list[str] | None = None,
+        self, cursor: str | None, *, wait_ms: int = 0, durable_only: bool = False, types: Sequence[str] = ()
     ) -> EventPageAnswer:
         """Return what comes after a cursor, or an event's id; `wait_ms` waits for something to come."""
-        return await self._paged(
-            "session.eventLog.read",
-            **({} if cursor is None else {"cursor": cursor}),
-            **({} if types is None else {"types": types}),
-            waitMs=wait_ms,
-            includeEphemeral=not durable_only,
-            agentScope="all",
-        )
+        options: dict[str, object] = {} if cursor is None else {"cursor": cursor}
+        if types:
+            options["types"] = types
+        options.update(waitMs=wait_ms, includeEphemeral=not durable_only, agentScope="all")
+        return await self._paged("session.eventLog.read", **options)
 
-    async def active(self, types: list[str] | None = None) -> AsyncIterator[bytes]:
+    async def active(self, types: Sequence[str] = ()) -> AsyncIterator[bytes]:
         """Yield the durable events of the history as the server has it loaded."""
         cursor: str | None = None
         while True:
@@ -89,10 +82,9 @@ class PageReader:
         """Return the cursor after everything that has happened. Refused when the session is not loaded."""
         result = await self._call("session.eventLog.tail")
         try:
-            cursor = msgspec.json.decode(result, type=dict[str, Any]).get("cursor", "")
+            return msgspec.json.decode(result, type=EventPageAnswer).cursor
         except REFUSALS:
             return ""
-        return cursor if isinstance(cursor, str) else ""
 
     async def attach(self) -> None:
         """Have the session's events pushed; leaves no trace in it and accepts no requests."""
@@ -121,6 +113,7 @@ QUEUE_EVENTS_MAX: Final = 10_000
 QUEUE_BYTES_MAX: Final = 16 << 20
 EXPIRED_MAX: Final = 5
 AGENTS_MAX: Final = 1024
+FILE_READERS_MAX: Final = 4
 
 _REWRITES: Final = frozenset(("session.snapshot_rewind", "session.truncation", "session.compaction_complete"))
 
@@ -137,28 +130,29 @@ class State(Enum):
     TOO_OLD = "this CLI version cannot be observed: update it, or follow its files"
 
 
+@dataclass(frozen=True, slots=True)
+class SharedByFollowers:
+    """What the followers of one server share. `push` has events pushed instead of asking for them."""
+
+    callbacks: Callbacks
+    counts: Counts
+    push: bool
+    file_readers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(FILE_READERS_MAX))
+
+
 class Follower:
     """Follows one session over a connection until it is not loaded any more; `run` may be called again then."""
 
     def __init__(
-        self,
-        session: str,
-        connection: RpcConnection,
-        callbacks: Callbacks,
-        counts: Counts,
-        *,
-        want: Want,
-        push: bool,
-        file_readers: asyncio.Semaphore,
+        self, session: str, connection: RpcConnection, shared: SharedByFollowers, *, is_live_only: bool
     ) -> None:
         self.session = session
         self.state = State.CATCHING_UP
+        self.task: asyncio.Task[None] | None = None
         self._reader = PageReader(session, connection)
-        self._callbacks = callbacks
-        self._counts = counts
-        self._live_only = want is Want.LIVE
-        self._push = push
-        self._file_readers = file_readers
+        self._callbacks, self._counts = shared.callbacks, shared.counts
+        self._push, self._file_readers = shared.push, shared.file_readers
+        self._live_only = is_live_only
         self._cursor: str | None = None
         self._prompts: OrderedDict[str | None, bytes] = OrderedDict()  # of each agent, the last system message
         self._pushed: deque[msgspec.Raw] = deque()
@@ -274,10 +268,15 @@ class Follower:
     async def _learn_prompts(self, cursor: str | None) -> None:
         """Remember the system messages that were taken before the connection was made."""
         if cursor is not None:
-            async for line in self._reader.active(types=["system.message"]):
-                envelope = decode(line)
-                if isinstance(envelope, Envelope) and self._callbacks.has_event(self.session, envelope.id):
-                    self._is_repeated_prompt(envelope)
+            async for envelope in self._known(self._reader.active(types=["system.message"])):
+                self._is_repeated_prompt(envelope)
+
+    async def _known(self, lines: AsyncIterator[bytes]) -> AsyncIterator[Envelope]:
+        """Yield the events that were taken before."""
+        async for line in lines:
+            envelope = decode(line)
+            if isinstance(envelope, Envelope) and self._callbacks.has_event(self.session, envelope.id):
+                yield envelope
 
     async def _read_file(self) -> None:
         """Take what the session's file holds after the last event in it that was taken before."""
@@ -295,10 +294,8 @@ class Follower:
         """Return the last of these events that was taken before."""
         last = None
         if self._callbacks.mark(self.session) is not None:
-            async for line in lines:
-                envelope = decode(line)
-                if isinstance(envelope, Envelope) and self._callbacks.has_event(self.session, envelope.id):
-                    last = envelope.id
+            async for envelope in self._known(lines):
+                last = envelope.id
         return last
 
     async def _read_file_after(self, last: str | None) -> bool:
@@ -349,9 +346,7 @@ class Follower:
             self.state = State.FULL
             await asyncio.sleep(AGAIN_SECONDS)
         self.state = before
-        ephemeral = sum(event.is_ephemeral for event in page)
-        self._counts.ephemeral += ephemeral
-        self._counts.durable += len(page) - ephemeral
+        self._counts.count_stored(page)
 
     def _is_repeated_prompt(self, envelope: Envelope) -> bool:
         """Tell whether this is the system message that its agent had last; remember it."""

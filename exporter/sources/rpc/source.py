@@ -3,40 +3,37 @@
 It is one connection per server. Sessions are found by `session.list` and by `session.lifecycle`; each one wanted is
 read without attaching to it, from the last event that was taken. A session that the server has not loaded is read
 from its file by the server and is never loaded for us.
+
+Every method that is called, and what the schema of CLI 1.0.102 says of its stability:
+
+- `connect`: experimental, internal
+- `ping`: experimental; for servers older than `connect`
+- `session.list`: in no schema; the SDKs use it
+- `session.eventLog.read`: experimental
+- `session.eventLog.tail`: experimental
+- `sessions.readPersistedEvents`: experimental
+- `session.resume`: in no schema; the SDKs use it; called only where pushing is asked for
 """
 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from exporter.core.events.envelope import REFUSALS
-from exporter.sources.remote import Callbacks, Counts, LostError, Observed, Want, reconnect_pause
+from exporter.sources.remote import Callbacks, LostError, Observed, ServerSource, Want
 from exporter.sources.rpc.connection import METHOD_NOT_FOUND, REQUESTS, AnswerTooLongError, CallError, RpcConnection
 from exporter.sources.rpc.messages import Connected, Lifecycle, read_pushed, read_sessions
-from exporter.sources.rpc.session import Follower, State
+from exporter.sources.rpc.session import Follower, SharedByFollowers, State
 
-METHODS: Final = {
-    "connect": "experimental, internal",
-    "ping": "experimental",  # for servers older than `connect`
-    "session.list": "in no schema; the SDKs use it",
-    "session.eventLog.read": "experimental",
-    "session.eventLog.tail": "experimental",
-    "sessions.readPersistedEvents": "experimental",
-    "session.resume": "in no schema; the SDKs use it",  # only where pushing is asked for
-}
-"""Every method that is called, and what the schema of CLI 1.0.102 says of its stability."""
 NOTIFICATIONS: Final = ("session.lifecycle", "session.event", "shell.output", "shell.exit")
 _KNOWN_METHODS: Final = frozenset((*NOTIFICATIONS, "host.event", *REQUESTS))
 PROTOCOLS: Final = range(2, 4)
 BODY_BYTES_MAX: Final = 32 << 20
-PAUSE_SECONDS: Final = (0.5, 60.0)
 REST_SECONDS: Final = 1.0
 SESSIONS_MAX: Final = 1000
-FILE_READERS_MAX: Final = 4
 _NO_TOKEN, _WRONG_TOKEN = -32001, -32002
 _UNTROUBLED: Final = (State.CATCHING_UP, State.LIVE, State.COLD)
 _SESSION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
@@ -44,21 +41,7 @@ _SESSION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-@dataclass(slots=True)
-class RpcStatus:
-    """What `status` and `doctor` show. `state` is a sentence, with the remedy where there is one."""
-
-    state: str = "not started"
-    is_connected: bool = False
-    protocol: int | None = None
-    version: str | None = None
-    connections: int = 0
-    server_requests: int = 0
-    sessions: dict[str, State] = field(default_factory=dict)
-    counts: Counts = field(default_factory=Counts)
-
-
-class RpcSource:
+class RpcSource(ServerSource):
     """Observes one server until cancelled, over as many connections as it takes.
 
     `open_streams` connects; `token` is asked before every connection, so that a new one is picked up. `push` has the
@@ -75,78 +58,49 @@ class RpcSource:
         push: bool = False,
         on_shell: Callable[[str, bytes], None] | None = None,
         body_bytes_max: int = BODY_BYTES_MAX,
-        pause_seconds: tuple[float, float] = PAUSE_SECONDS,
+        pause_seconds: tuple[float, float] | None = None,
     ) -> None:
-        self._status = RpcStatus()
+        super().__init__("server", callbacks, pause_seconds)
+        self.protocol: int | None = None
+        self.version: str | None = None
+        self.server_requests = 0
         self._open_streams = open_streams
         self._token = token
-        self._callbacks = callbacks
-        self._push = push
+        self._shared = SharedByFollowers(callbacks, self.counts, push)
         self._on_shell = on_shell
         self._body_bytes_max = body_bytes_max
-        self._pause_seconds = pause_seconds
         self._followers: dict[str, Follower] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._states: dict[str, State] = {}  # of sessions, as they were when their followers ended
         self._changed_sessions: set[str] = set()
         self._connection: RpcConnection | None = None
-        self._file_readers = asyncio.Semaphore(FILE_READERS_MAX)
         self._failure: Exception | None = None
-        self._requests_before = 0
 
     @property
-    def status(self) -> RpcStatus:
-        """Return the present state."""
-        for session, follower in self._followers.items():
-            self._status.sessions[session] = follower.state
-        while len(self._status.sessions) > SESSIONS_MAX:
-            self._status.sessions.pop(next(iter(self._status.sessions)))
-        if self._connection is not None:
-            self._status.server_requests = self._requests_before + self._connection.server_requests
-        return self._status
+    def sessions(self) -> dict[str, State]:
+        """Return the state of each session that is or was followed."""
+        return {**self._states, **{session: follower.state for session, follower in self._followers.items()}}
 
     def observed(self) -> Observed:
         """Return the present state in the form that all sources share."""
-        status = self.status
-        is_reading = any(one in (State.CATCHING_UP, State.FULL) for one in status.sessions.values())
-        return Observed(
-            status.state,
-            status.is_connected,
-            status.state in ("not started", "connecting") or (status.is_connected and is_reading),
-            len(status.sessions),
-            {session: state.value for session, state in status.sessions.items() if state not in _UNTROUBLED},
-            status.counts,
-        )
-
-    async def run(self) -> None:
-        """Connect, observe, and connect again, until cancelled. Raises only what a callback raised."""
-        failures = 0
-        while True:
-            self._status.state = "connecting"
-            try:
-                await self._observe()
-            except LostError as error:
-                failures = 0 if self._status.is_connected else failures + 1
-                self._status.state = str(error)
-            except OSError as error:
-                failures += 1
-                self._status.state = f"the server cannot be reached: {error.strerror or 'no connection'}"
-            self._status.is_connected = False
-            await asyncio.sleep(reconnect_pause(self._pause_seconds, failures))
+        sessions = self.sessions
+        is_reading = any(one in (State.CATCHING_UP, State.FULL) for one in sessions.values())
+        troubles = {session: state.value for session, state in sessions.items() if state not in _UNTROUBLED}
+        return self._report(len(sessions), troubles, is_reading=is_reading)
 
     async def _observe(self) -> None:
         reader, writer = await self._open_streams()
         connection = RpcConnection(
-            reader, writer, self._on_notification, self._count_method, body_bytes_max=self._body_bytes_max
+            reader, writer, self._on_notification, self._on_request, body_bytes_max=self._body_bytes_max
         )
-        self._status.connections += 1
+        self.connections += 1
         self._connection = connection
         listening = asyncio.create_task(connection.run())
         try:
             await self._handshake(connection)
-            self._status.is_connected = True
+            self.is_connected = True
             for session in read_sessions(await connection.call("session.list")):
                 self._consider(session.sessionId, session.modifiedTime)
-            self._status.state = "following"
+            self.state = "following"
             await listening
         except LostError:
             if self._failure is not None:
@@ -157,15 +111,12 @@ class RpcSource:
         except AnswerTooLongError:
             raise LostError("the server's list of sessions exceeds the size limit") from None
         finally:
-            self._requests_before += connection.server_requests
-            self._status.server_requests = self._requests_before
             self._connection = None
             connection.close()
-            tasks = [listening, *self._tasks.values()]
+            tasks = [listening, *(follower.task for follower in self._followers.values() if follower.task is not None)]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._tasks.clear()
             self._followers.clear()
             self._changed_sessions.clear()
 
@@ -184,7 +135,7 @@ class RpcSource:
             parsed = msgspec.json.decode(result, type=Connected)
         except REFUSALS:
             raise LostError("the server does not speak the CLI's JSON-RPC: no protocol version") from None
-        self._status.protocol, self._status.version = parsed.protocolVersion, parsed.version[:64]
+        self.protocol, self.version = parsed.protocolVersion, parsed.version[:64]
         if parsed.protocolVersion not in PROTOCOLS:
             spoken = f"{PROTOCOLS.start} to {PROTOCOLS.stop - 1}"
             raise LostError(f"the server speaks protocol {parsed.protocolVersion}, this exporter {spoken}: update it")
@@ -199,7 +150,7 @@ class RpcSource:
                 self._callbacks.deleted(parsed.sessionId)
             else:
                 self._consider(parsed.sessionId, "")
-        elif method == "session.event" and self._push:
+        elif method == "session.event" and self._shared.push:
             pushed = read_pushed(params)
             follower = self._followers.get(pushed.sessionId)
             if follower is not None:
@@ -209,31 +160,27 @@ class RpcSource:
         else:
             self._count_method(method)
 
+    def _on_request(self, method: str) -> None:
+        self.server_requests += 1
+        self._count_method(method)
+
     def _count_method(self, method: str) -> None:
         if method not in _KNOWN_METHODS:
-            self._status.counts.count_method(method)
+            self.counts.count_method(method)
 
     def _consider(self, session: str, changed: str) -> None:
         """Follow a session if it is wanted; one that is being followed is checked again when its follower ends."""
         if _SESSION_NAME.fullmatch(session) is None:  # it becomes a file name
             return
-        if session in self._tasks:
+        if session in self._followers:
             self._changed_sessions.add(session)
             return
         want = self._callbacks.want(session, changed)
-        if want is Want.NOTHING or self._connection is None or len(self._tasks) >= SESSIONS_MAX:
+        if want is Want.NOTHING or self._connection is None or len(self._followers) >= SESSIONS_MAX:
             return
-        follower = Follower(
-            session,
-            self._connection,
-            self._callbacks,
-            self._status.counts,
-            want=want,
-            push=self._push,
-            file_readers=self._file_readers,
-        )
+        follower = Follower(session, self._connection, self._shared, is_live_only=want is Want.LIVE)
         self._followers[session] = follower
-        self._tasks[session] = asyncio.create_task(self._follow(session, follower))
+        follower.task = asyncio.create_task(self._follow(session, follower))
 
     async def _follow(self, session: str, follower: Follower) -> None:
         try:
@@ -251,9 +198,10 @@ class RpcSource:
             if self._connection is not None:
                 self._connection.close()
         finally:
-            self._status.sessions[session] = follower.state
+            self._states[session] = follower.state
+            while len(self._states) > SESSIONS_MAX:
+                self._states.pop(next(iter(self._states)))
             self._followers.pop(session, None)
-            self._tasks.pop(session, None)
 
 
 def _refused(code: int) -> str:

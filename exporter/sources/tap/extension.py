@@ -35,11 +35,8 @@ class Installed:
     notes: tuple[str, ...] = ()
 
 
-class NotOursError(ExporterError):
+class NotOursError(UsageError):
     """Something that is not ours stands where the tap goes."""
-
-    kind = "usage"
-    exit = UsageError.exit
 
 
 def program() -> bytes:
@@ -132,22 +129,19 @@ def _state(directory: Path) -> str:
     if not directory.exists() or not any(directory.iterdir()):
         return "absent"
     content, marker = _read(directory / PROGRAM), _read(directory / MARKER)
+    is_current = content == program()
     if marker is None:
-        return "installed" if content == program() else "foreign"
+        return "installed" if is_current else "foreign"
     try:
         said = json.loads(marker)
-        is_ours = said["by"] == "session-exporter"
-        written = said["sha256"]
+        author, written = said["by"], said["sha256"]
     except (ValueError, KeyError, TypeError):
         return "foreign"
-    if not is_ours:
+    if author != "session-exporter":
         return "foreign"
-    if content is not None and hashlib.sha256(content).hexdigest() not in (
-        written,
-        hashlib.sha256(program()).hexdigest(),
-    ):
+    if content is not None and not is_current and hashlib.sha256(content).hexdigest() != written:
         return "changed"
-    return "installed" if content == program() else "outdated"
+    return "installed" if is_current else "outdated"
 
 
 def _read(path: Path) -> bytes | None:

@@ -8,15 +8,15 @@ from exporter.core.names import sink_name
 from exporter.wiring.sinks.kind import BuiltSink, SinkKind, SinkParts
 
 if TYPE_CHECKING:
-    from config.archive import Archive
-    from exporter.doctor.archive import ArchiveProbe
+    from config.settings import Archive
+    from exporter.doctor.sinks import ArchiveProbe
 
 _SECTION: Final = "archive"
 
 
 def _build(name: str, one: "Archive", parts: SinkParts) -> Iterator[BuiltSink]:
     from exporter.core.delivery.gathering import Gathering
-    from exporter.pipeline.event_feed import EventFeed
+    from exporter.pipeline.feed import EventFeed
     from exporter.sinks.archive.files import ObjectFiles
     from exporter.sinks.archive.sink import LANES, ArchiveSink
 
@@ -26,7 +26,7 @@ def _build(name: str, one: "Archive", parts: SinkParts) -> Iterator[BuiltSink]:
 
 
 def _probe(name: str, one: "Archive") -> "ArchiveProbe":
-    from exporter.doctor.archive import ArchiveProbe
+    from exporter.doctor.sinks import ArchiveProbe
 
     return ArchiveProbe(name, path_of(one.url))
 

@@ -44,7 +44,7 @@ def embedded_sink(app: "Starlette") -> "Embedded":
 
 def _build(_: str, __: None, parts: SinkParts) -> Iterator[BuiltSink]:
     assert parts.receiver is not None
-    from exporter.pipeline.event_feed import EventFeed
+    from exporter.pipeline.feed import EventFeed
 
     yield BuiltSink(embedded_sink(parts.receiver), LANES, EventFeed(parts.reader, keep_live=True))
 

@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SinkParts:
-    """What sinks are built with. `receiver` is the embedded Mission Control, where there is one."""
+    """The parts that sinks are built with. `receiver` is the embedded Mission Control, if there is one."""
 
     reader: "SegmentReader"
     exporter_id: "Callable[[], str]"
     notice: "Callable[[Notice], None]"
-    tally: "Callable[[], Tally | None]"
+    tally: "Tally | None" = None
     receiver: "Starlette | None" = None
 
 

@@ -18,7 +18,7 @@ _SECTION: Final = "mission_control"
 
 
 def _build(name: str, one: "MissionControl", parts: SinkParts) -> Iterator[BuiltSink]:
-    from exporter.pipeline.event_feed import EventFeed
+    from exporter.pipeline.feed import EventFeed
     from exporter.sinks.http_transport import HttpTransport
     from exporter.sinks.mission_control import MissionControlSink
 

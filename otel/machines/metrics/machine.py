@@ -5,24 +5,24 @@ they are recognised because they are older than the start of the session.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from msgspec import Struct
-
 from otel import instruments as metric
+from otel import names
 from otel.event import Event, payload
-from otel.machines.metrics.from_spans import SpanMetrics
 from otel.machines.metrics.measurements import Meter, amount, label
 from otel.machines.metrics.usage import NANO, Calls
 from otel.machines.traces.machine import TraceResult
-from otel.model import Measurement, Span
-from otel.name_types import Semconv, Value
-from otel.payloads.events import (
+from otel.model import Measurement, Span, Status
+from otel.name_types import Attribute, Semconv, Value
+from otel.payloads import (
     Began,
     Compaction,
     Custom,
     MessagePayload,
     Notification,
+    Shutdown,
     Skill,
     Subagent,
     UserMessage,
@@ -30,12 +30,114 @@ from otel.payloads.events import (
 )
 from otel.projection import TABLE
 
+_AGENTS_MAX: Final = 4_096
+
+
+@dataclass(slots=True)
+class _AgentCounts:
+    """The counts of one agent so far."""
+
+    calls: int = 0
+    tools: int = 0
+    models: tuple[Value | None, Value | None] = (None, None)
+
+
+class SpanMetrics:
+    """Measures the spans of one session, inner ones before the agent that they belong to."""
+
+    def __init__(self, semconv: Semconv, calls: Calls) -> None:
+        self._semconv = semconv
+        self._calls = calls
+        self._counts: dict[bytes, _AgentCounts] = {}
+
+    def measure(self, span: Span, meter: Meter) -> None:
+        """Measure a finished span. A span that a crash ended has no meaningful duration."""
+        meter.time_ns, meter.context = span.end_ns, span.context
+        if names.ORPHANED in span.attributes:
+            meter.note(metric.ORPHANS, 1, span.operation)
+            self._counts.pop(span.context.span_id, None)
+            return
+        # The most frequent ones first.
+        match span.operation:
+            case names.CHAT:
+                self._call(span, meter)
+            case names.EXECUTE_TOOL:
+                self._tool(span, meter)
+            case names.INVOKE_AGENT:
+                self._agent(span, meter)
+            case names.PERMISSION:
+                kind = _label(span, names.PERMISSION_KIND)
+                meter.note(metric.PERMISSIONS, 1, kind, _label(span, names.PERMISSION_RESULT))
+                meter.note(metric.PERMISSION_WAIT, _seconds(span), kind)
+            case names.EXECUTE_HOOK:
+                hook = _label(span, names.HOOK_TYPE)
+                meter.note(metric.HOOKS, 1, hook, span.status is not Status.ERROR)
+                meter.note(metric.HOOK_DURATION, _seconds(span), hook)
+
+    def _call(self, span: Span, meter: Meter) -> None:
+        attributes = span.attributes
+        if names.COMPACTED in attributes:
+            return  # as the CLI does, which counts such a call as a compaction only
+        requested, response = attributes.get(names.REQUEST_MODEL), attributes.get(names.RESPONSE_MODEL)
+        model = label(requested)
+        models = (model, model if response is requested else label(response) or model)
+        labels = (span.operation, self._provider_of(span), *models, *meter.shared)
+        parent_counts = self._counts_of_parent(span)
+        parent_counts.calls += 1
+        parent_counts.models = models
+        if self._semconv != "legacy":
+            meter.add(metric.CALL_DURATION, _seconds(span), labels)
+        if self._semconv != "latest":
+            meter.add(metric.OPERATION_DURATION, _seconds(span), labels)
+
+    def _tool(self, span: Span, meter: Meter) -> None:
+        self._counts_of_parent(span).tools += 1
+        seconds, name = _seconds(span), _label(span, names.TOOL_NAME)
+        failed = span.status is Status.ERROR
+        meter.note(metric.TOOL_CALLS, 1, name, not failed)
+        meter.note(metric.TOOL_DURATION, seconds, name)
+        kind, agent = _label(span, names.TOOL_TYPE), _label(span, names.AGENT_NAME)
+        meter.note(metric.EXECUTE_TOOL_DURATION, seconds, name, kind, agent)
+        meter.note(metric.OPERATION_DURATION, seconds, span.operation, self._provider_of(span), None, None)
+        if failed:
+            meter.note(metric.TOOL_ERRORS, 1, name, _label(span, names.ERROR_TYPE))
+
+    def _agent(self, span: Span, meter: Meter) -> None:
+        counts = self._counts.pop(span.context.span_id, None) or _AgentCounts()
+        seconds, agent = _seconds(span), _label(span, names.AGENT_NAME)
+        meter.note(metric.AGENT_DURATION, seconds, agent)
+        meter.note(metric.AGENT_CALLS, counts.calls, agent)
+        meter.note(metric.AGENT_TOOL_CALLS, counts.tools, agent)
+        meter.note(metric.OPERATION_DURATION, seconds, span.operation, self._provider_of(span), *counts.models)
+        turns = span.attributes.get(names.TURN_COUNT)
+        if isinstance(turns, int) and names.AGENT_INSTANCE_ID not in span.attributes:
+            meter.note(metric.TURNS, turns, span.operation)
+
+    def _counts_of_parent(self, span: Span) -> _AgentCounts:
+        """Return the counts of the agent that a call or tool belongs to; unattached ones if there is none."""
+        if span.parent_id is None:
+            return _AgentCounts()
+        counts = self._counts.get(span.parent_id)
+        if counts is None:
+            counts = self._counts[span.parent_id] = _AgentCounts()
+            if len(self._counts) > _AGENTS_MAX:
+                del self._counts[next(iter(self._counts))]
+        return counts
+
+    def _provider_of(self, span: Span) -> Value | None:
+        return label(span.attributes.get(names.PROVIDER)) or self._calls.provider
+
+
+def _seconds(span: Span) -> float:
+    return (span.end_ns - span.start_ns) / NANO
+
+
+def _label(span: Span, attribute: Attribute) -> Value | None:
+    return label(span.attributes.get(attribute))
+
+
 _LOCATED: Final = frozenset(("session.start", "session.resume", "session.context_changed"))
 _Handler: TypeAlias = "Callable[[Metering, Event, Meter], None]"
-
-
-class _Shutdown(Struct, gc=False, rename="camel"):
-    shutdown_type: str | None = None
 
 
 class Metering:
@@ -46,7 +148,7 @@ class Metering:
         self.began_ns = 0
         self._session = session
         self._shared: tuple[Value | None, ...] = (None, session)
-        self._spans = SpanMetrics(semconv)
+        self._spans = SpanMetrics(semconv, self.calls)
         self._now_ns = 0
         self._start_ns = 0
         self._copied_until_ns = 0
@@ -92,7 +194,6 @@ class Metering:
             self._shared = (label(payload(event, Where).repository), self._session)
 
     def _measure_spans(self, spans: Iterable[Span], meter: Meter) -> None:
-        self._spans.provider = self.calls.provider
         for span in spans:
             if span.end_ns >= self._copied_until_ns:
                 self._spans.measure(span, meter)
@@ -109,7 +210,7 @@ def _began(_: Metering, event: Event, meter: Meter) -> None:
 def _shut_down(metering: Metering, event: Event, meter: Meter) -> None:
     if metering.began_ns:
         seconds = max(0, meter.time_ns - metering.began_ns) / NANO
-        meter.note(metric.SESSION_DURATION, seconds, label(payload(event, _Shutdown).shutdown_type))
+        meter.note(metric.SESSION_DURATION, seconds, label(payload(event, Shutdown).shutdown_type))
         metering.began_ns = 0
     metering.calls.shut_down(event, meter)
 

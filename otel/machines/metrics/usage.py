@@ -2,29 +2,15 @@
 
 from typing import Final, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
+from msgspec.structs import astuple
 
+from otel import instruments as metric
 from otel.event import Event, payload
-from otel.instruments import (
-    AIU,
-    CACHE_READ_TOKENS,
-    CACHE_WRITE_TOKENS,
-    CALL_INPUT_TOKENS,
-    CALL_OUTPUT_TOKENS,
-    COST,
-    INPUT_TOKENS,
-    LINES_ADDED,
-    LINES_REMOVED,
-    OUTPUT_TOKENS,
-    PREMIUM_REQUESTS,
-    REASONING_TOKENS,
-    TIME_TO_FIRST_CHUNK,
-    TOKEN_USAGE,
-)
 from otel.machines.metrics.measurements import Meter, amount, label
 from otel.name_types import Semconv, Value
 from otel.names import CHAT
-from otel.payloads.events import AssistantMessage, Number, Usage, UsageRecord
+from otel.payloads import AssistantMessage, ModelMetrics, Number, Shutdown, Usage, UsageRecord
 
 NANO: Final = 1_000_000_000
 MODALITY: Final = "unknown"
@@ -33,35 +19,6 @@ OUTPUT: Final = "output"
 
 _Calls: TypeAlias = tuple[int, int]
 """A number of calls, and of the tokens that they wrote."""
-
-
-class _Requests(Struct, gc=False):
-    count: Number = 0
-    cost: Number = 0
-
-
-class _Tokens(Struct, gc=False, rename="camel"):
-    input_tokens: Number = 0
-    output_tokens: Number = 0
-    cache_read_tokens: Number = 0
-    cache_write_tokens: Number = 0
-    reasoning_tokens: Number = 0
-
-
-class _Model(Struct, gc=False, rename="camel"):
-    requests: _Requests = field(default_factory=_Requests)
-    usage: _Tokens = field(default_factory=_Tokens)
-    total_nano_aiu: Number = 0
-
-
-class _Lines(Struct, gc=False, rename="camel"):
-    lines_added: Number = 0
-    lines_removed: Number = 0
-
-
-class _Shutdown(Struct, gc=False, rename="camel"):
-    model_metrics: dict[str, _Model] = field(default_factory=dict)
-    code_changes: _Lines = field(default_factory=_Lines)
 
 
 class _Used(Struct):
@@ -84,50 +41,6 @@ class _Used(Struct):
         return _Used(*(max(0, now - then) for now, then in pairs))
 
 
-class SessionTotals:
-    """Remembers what a session's shutdowns said, and which calls were counted one by one since the last of them."""
-
-    def __init__(self) -> None:
-        self._models: dict[str, _Used] = {}
-        self._lines = (0.0, 0.0)
-        self._recorded: set[str] = set()
-        self._written: dict[str, _Calls] = {}
-
-    def recorded(self, model: str) -> None:
-        """Note that calls of this model have records, so that nothing of them is missing."""
-        self._recorded.add(model)
-
-    def has_records_of(self, model: str | None) -> bool:
-        """Tell whether calls of this model have records; of any model, when it is not known which."""
-        return model in self._recorded if model else bool(self._recorded)
-
-    def written(self, model: str, tokens: int) -> None:
-        """Note a call of which only the tokens it wrote are known, and are counted."""
-        calls, total = self._written.get(model, (0, 0))
-        self._written[model] = (calls + 1, total + tokens)
-
-    def shut_down(self, event: Event, provider: Value, meter: Meter) -> None:
-        """Count the totals of a `session.shutdown` beyond what was counted already."""
-        said = payload(event, _Shutdown)
-        unnamed = self._written.pop("", (0, 0))
-        for name, metric in said.model_metrics.items():
-            now = _used(metric)
-            used = now.since(self._models.get(name, _Used()))
-            self._models[name] = now
-            if name not in self._recorded:
-                model = label(name)
-                written, unnamed = _with_unnamed(used, self._written.get(name, (0, 0)), unnamed)
-                _count(used, written, (CHAT, provider, model, model), meter)
-        self._recorded.clear()
-        self._written.clear()
-        added, removed = amount(said.code_changes.lines_added) or 0, amount(said.code_changes.lines_removed) or 0
-        anew = added < self._lines[0] or removed < self._lines[1]
-        before = (0, 0) if anew else self._lines
-        self._lines = (added, removed)
-        meter.note(LINES_ADDED, added - before[0])
-        meter.note(LINES_REMOVED, removed - before[1])
-
-
 def _with_unnamed(used: _Used, written: _Calls, unnamed: _Calls) -> tuple[_Calls, _Calls]:
     """Add to the counted calls of a model those that named none, as far as they may be its; return what is left too."""
     calls = min(unnamed[0], max(0, int(used.calls) - written[0]))
@@ -139,34 +52,28 @@ def _count(used: _Used, written: _Calls, call: tuple[Value | None, ...], meter: 
     """Count what calls of a model used; `written` are the calls, and their tokens, whose answers have been counted."""
     left = max(0, used.written - written[1])
     for instrument, value in (
-        (INPUT_TOKENS, used.read),
-        (OUTPUT_TOKENS, left),
-        (CACHE_READ_TOKENS, used.cache_read),
-        (CACHE_WRITE_TOKENS, used.cache_written),
-        (REASONING_TOKENS, used.reasoning),
+        (metric.INPUT_TOKENS, used.read),
+        (metric.OUTPUT_TOKENS, left),
+        (metric.CACHE_READ_TOKENS, used.cache_read),
+        (metric.CACHE_WRITE_TOKENS, used.cache_written),
+        (metric.REASONING_TOKENS, used.reasoning),
     ):
         meter.note(instrument, value, *call, MODALITY)
     calls = int(used.calls)
-    meter.spread(CALL_INPUT_TOKENS, int(used.read), calls, *call)
-    meter.spread(TOKEN_USAGE, int(used.read), calls, *call, INPUT)
-    meter.spread(CALL_OUTPUT_TOKENS, int(left), calls - written[0], *call)
-    meter.spread(TOKEN_USAGE, int(left), calls - written[0], *call, OUTPUT)
-    for instrument, value in ((COST, used.cost), (PREMIUM_REQUESTS, used.cost), (AIU, used.nano_aiu / NANO)):
+    meter.spread(metric.CALL_INPUT_TOKENS, int(used.read), calls, *call)
+    meter.spread(metric.TOKEN_USAGE, int(used.read), calls, *call, INPUT)
+    meter.spread(metric.CALL_OUTPUT_TOKENS, int(left), calls - written[0], *call)
+    meter.spread(metric.TOKEN_USAGE, int(left), calls - written[0], *call, OUTPUT)
+    for instrument, value in (
+        (metric.COST, used.cost),
+        (metric.PREMIUM_REQUESTS, used.cost),
+        (metric.AIU, used.nano_aiu / NANO),
+    ):
         meter.note(instrument, value, call[-1])
 
 
-def _used(metric: _Model) -> _Used:
-    tokens, requests = metric.usage, metric.requests
-    numbers = (
-        requests.count,
-        tokens.input_tokens,
-        tokens.output_tokens,
-        tokens.cache_read_tokens,
-        tokens.cache_write_tokens,
-        tokens.reasoning_tokens,
-        requests.cost,
-        metric.total_nano_aiu,
-    )
+def _used(model: ModelMetrics) -> _Used:
+    numbers = (model.requests.count, *astuple(model.usage), model.requests.cost, model.total_nano_aiu)
     return _Used(*(amount(number) or 0 for number in numbers))
 
 
@@ -203,16 +110,24 @@ class _CallLabels(Struct, gc=False):
 
 
 class Calls:
-    """Counts what the calls of a model in one session used. `provider` is who answered last."""
+    """Counts what the calls of a model in one session used. `provider` is who answered last.
+
+    Remembers what the session's shutdowns said, and which calls were counted one by one since the last of them.
+    """
 
     def __init__(self, semconv: Semconv) -> None:
         self.provider: Value = "github"
         self._latest = semconv != "legacy"
         self._legacy = semconv != "latest"
-        self._totals = SessionTotals()
         self._labels: _CallLabels | None = None
         self._last_call: str | None = None
         self._unanswered: set[str | None] = set()
+        # What the last shutdown said of each model, and of lines added and removed.
+        self._models: dict[str, _Used] = {}
+        self._lines = (0.0, 0.0)
+        # The models whose calls have records, and the calls of each of which only the written tokens are known.
+        self._recorded: set[str] = set()
+        self._written: dict[str, _Calls] = {}
 
     def recorded(self, event: Event, meter: Meter) -> None:
         """Count a call by its record."""
@@ -225,20 +140,20 @@ class Calls:
             self._unanswered.clear()
         if usage.is_byok and usage.provider_type:
             self.provider = label(usage.provider_type) or self.provider
-        self._totals.recorded(usage.model or "")
+        self._recorded.add(usage.model or "")
         labels = self._labels_of(usage.model, meter)
         if self._latest:
             _count_tokens(usage, labels, meter)
         if self._legacy:
-            meter.add(TOKEN_USAGE, amount(usage.input_tokens), labels.read)
-            meter.add(TOKEN_USAGE, amount(usage.output_tokens), labels.written)
+            meter.add(metric.TOKEN_USAGE, amount(usage.input_tokens), labels.read)
+            meter.add(metric.TOKEN_USAGE, amount(usage.output_tokens), labels.written)
         cost = amount(usage.cost)
-        meter.add(COST, cost, labels.model)
+        meter.add(metric.COST, cost, labels.model)
         if usage.initiator in _USER_INITIATED:
-            meter.add(PREMIUM_REQUESTS, cost, labels.model)
+            meter.add(metric.PREMIUM_REQUESTS, cost, labels.model)
         if usage.copilot_usage is not None:
             charged = amount(usage.copilot_usage.total_nano_aiu)
-            meter.add(AIU, charged / NANO if charged is not None else None, labels.model)
+            meter.add(metric.AIU, charged / NANO if charged is not None else None, labels.model)
 
     def _labels_of(self, name: str | None, meter: Meter) -> "_CallLabels":
         """Return the labels of a call of a model; mostly it is the model of the call before."""
@@ -253,29 +168,47 @@ class Calls:
         written = amount(answer.output_tokens)
         recorded = event.agent_id in self._unanswered
         self._unanswered.discard(event.agent_id)
-        if written is None or recorded or self._totals.has_records_of(answer.model):
+        if written is None or recorded or (answer.model in self._recorded if answer.model else self._recorded):
             return
         labels = self._labels_of(answer.model, meter)
-        self._totals.written(answer.model or "", int(written))
-        meter.add(OUTPUT_TOKENS, written, labels.token_labels)
-        meter.add(CALL_OUTPUT_TOKENS, written, labels.call)
-        meter.add(TOKEN_USAGE, written, labels.written)
+        calls, total = self._written.get(answer.model or "", (0, 0))
+        self._written[answer.model or ""] = (calls + 1, total + int(written))
+        meter.add(metric.OUTPUT_TOKENS, written, labels.token_labels)
+        meter.add(metric.CALL_OUTPUT_TOKENS, written, labels.call)
+        meter.add(metric.TOKEN_USAGE, written, labels.written)
 
     def shut_down(self, event: Event, meter: Meter) -> None:
-        """Count what the totals of a shutdown say beyond that."""
+        """Count the totals of a `session.shutdown` beyond what was counted already."""
         self._unanswered.clear()
-        self._totals.shut_down(event, self.provider, meter)
+        said = payload(event, Shutdown)
+        unnamed = self._written.pop("", (0, 0))
+        for name, model_metrics in said.model_metrics.items():
+            now = _used(model_metrics)
+            used = now.since(self._models.get(name, _Used()))
+            self._models[name] = now
+            if name not in self._recorded:
+                model = label(name)
+                written, unnamed = _with_unnamed(used, self._written.get(name, (0, 0)), unnamed)
+                _count(used, written, (CHAT, self.provider, model, model), meter)
+        self._recorded.clear()
+        self._written.clear()
+        added, removed = amount(said.code_changes.lines_added) or 0, amount(said.code_changes.lines_removed) or 0
+        anew = added < self._lines[0] or removed < self._lines[1]
+        before = (0, 0) if anew else self._lines
+        self._lines = (added, removed)
+        meter.note(metric.LINES_ADDED, added - before[0])
+        meter.note(metric.LINES_REMOVED, removed - before[1])
 
 
 def _count_tokens(usage: Usage, labels: _CallLabels, meter: Meter) -> None:
     add, token_labels, call = meter.add, labels.token_labels, labels.call
     read, written = amount(usage.input_tokens), amount(usage.output_tokens)
-    add(INPUT_TOKENS, read, token_labels)
-    add(OUTPUT_TOKENS, written, token_labels)
-    add(CACHE_READ_TOKENS, amount(usage.cache_read_tokens), token_labels)
-    add(CACHE_WRITE_TOKENS, amount(usage.cache_write_tokens), token_labels)
-    add(REASONING_TOKENS, amount(usage.reasoning_tokens), token_labels)
-    add(CALL_INPUT_TOKENS, read, call)
-    add(CALL_OUTPUT_TOKENS, written, call)
+    add(metric.INPUT_TOKENS, read, token_labels)
+    add(metric.OUTPUT_TOKENS, written, token_labels)
+    add(metric.CACHE_READ_TOKENS, amount(usage.cache_read_tokens), token_labels)
+    add(metric.CACHE_WRITE_TOKENS, amount(usage.cache_write_tokens), token_labels)
+    add(metric.REASONING_TOKENS, amount(usage.reasoning_tokens), token_labels)
+    add(metric.CALL_INPUT_TOKENS, read, call)
+    add(metric.CALL_OUTPUT_TOKENS, written, call)
     first_ms = amount(usage.time_to_first_token_ms)
-    add(TIME_TO_FIRST_CHUNK, first_ms / 1000 if first_ms is not None else None, labels.first_chunk)
+    add(metric.TIME_TO_FIRST_CHUNK, first_ms / 1000 if first_ms is not None else None, labels.first_chunk)

@@ -1,6 +1,6 @@
 """The spans of a session: one trace per interaction.
 
-machine         takes events in order; handlers says what each type does, trace_state who is at work
-interactions, agents, invocation, chats, tools, waits   the spans, by kind
-spans, span_events, messages, rows                      what all spans share, and what is said in them
+machine         takes events in order, with a handler per type of event
+interactions, agents, chats, tools   the spans, by kind; tools has permissions and hooks too
+spans, span_events, messages         what all spans share, and what is said in them
 """

@@ -5,60 +5,52 @@ ended agent begins anew with its next `user.message`. An agent's id is its own i
 tool call in CLI 1.0.48.
 """
 
+from dataclasses import dataclass, field
 from typing import Final
 
 from otel import names
 from otel.event import Event, payload
-from otel.machines.traces.chats import Chats
-from otel.machines.traces.invocation import Invocation
+from otel.machines.traces.chats import Chats, Invocation
 from otel.machines.traces.spans import Spans, add_event, cut, fill
 from otel.machines.traces.tools import Tools
-from otel.model import Attributes, Context, Span
+from otel.model import Attributes, Context
 from otel.name_types import Content as Level
-from otel.payloads.events import AnyAgentEvent, Subagent
-from otel.payloads.tools import Hook
+from otel.payloads import AnyAgentEvent, Hook, Subagent
 
 KNOWN_MAX: Final = 512
 DEPTH_MAX: Final = 32
 
 
+@dataclass(slots=True)
 class AgentSpans:
-    """The sub-agents of a session, active or ended; finished spans go to `done`."""
+    """The sub-agents of a session, active or ended."""
 
-    __slots__ = ("_chats", "_done", "_hooks", "_known", "_spans", "_tools", "active_count")
-
-    def __init__(self, spans: Spans, chats: Chats, tools: Tools, done: list[Span]) -> None:
-        self._spans = spans
-        self._chats = chats
-        self._tools = tools
-        self._done = done
-        self._known: dict[str, Invocation] = {}
-        self._hooks: dict[str, str] = {}
-        self.active_count = 0
-
-    def find(self, agent: str) -> Invocation | None:
-        """Return what is known of an agent."""
-        return self._known.get(agent)
+    spans: Spans
+    chats: Chats
+    tools: Tools
+    active_count: int = 0
+    known: dict[str, Invocation] = field(default_factory=dict)
+    _hooks: dict[str, str] = field(default_factory=dict)
 
     def assign_hook(self, event: Event, hook: Hook) -> None:
         """Set the agent of hooks that do not name it: a start names the agent's session, an end only the start."""
         invocation = hook.hook_invocation_id or ""
         if event.type == "hook.end":
             event.agent_id = event.agent_id or self._hooks.pop(invocation, None)
-        elif not event.agent_id and hook.input is not None and hook.input.session_id in self._known:
+        elif not event.agent_id and hook.input is not None and hook.input.session_id in self.known:
             event.agent_id = self._hooks[invocation] = hook.input.session_id
             if len(self._hooks) > KNOWN_MAX:
                 del self._hooks[next(iter(self._hooks))]
 
     def path(self, agent: str) -> tuple[str, ...]:
         """Return the agents from the outermost to this one, as far as is known."""
-        known = self._known.get(agent)
+        known = self.known.get(agent)
         return known.path if known is not None else (cut(agent),)
 
     def ensure_agent(self, event: Event, now: int, above: Context | None) -> Invocation:
         """Return the agent of an event; an unknown one begins with the event."""
         agent = event.agent_id or ""
-        known = self._known.get(agent)
+        known = self.known.get(agent)
         if known is not None:
             return known
         about = payload(event, AnyAgentEvent)
@@ -67,7 +59,7 @@ class AgentSpans:
 
     def prompted(self, event: Event, now: int, above: Context | None) -> Invocation:
         """Return the agent that receives a prompt; an ended one begins anew in the same place."""
-        known = self._known.get(event.agent_id or "")
+        known = self.known.get(event.agent_id or "")
         if known is None or not known.ended:
             return self.ensure_agent(event, now, above)
         above_it = known.path[-2] if len(known.path) > 1 else None
@@ -80,7 +72,7 @@ class AgentSpans:
         """Process `subagent.started`."""
         data = payload(event, Subagent)
         agent = event.agent_id or data.tool_call_id or ""
-        known = self._known.get(agent)
+        known = self.known.get(agent)
         if known is None or known.ended:
             known = self._begin(event, agent, data.tool_call_id or agent, now, above, data.parent_id)
             known.awaiting = (event.id, now)
@@ -94,16 +86,16 @@ class AgentSpans:
             (names.REQUEST_MODEL, data.model),
             (names.SUBAGENT_MODE, data.execution_mode),
         )
-        if self._spans.legacy and data.agent_name:
+        if self.spans.legacy and data.agent_name:
             known.span.attributes[names.AGENT_ID] = f"builtin:{cut(data.agent_name)}"
         return known
 
     def ended(self, event: Event, now: int) -> Context | None:
         """Process `subagent.completed` or `subagent.failed`."""
         data = payload(event, Subagent)
-        known = self._known.get(event.agent_id or data.tool_call_id or "")
+        known = self.known.get(event.agent_id or data.tool_call_id or "")
         if known is None:
-            return self._tools.context_of_call(data.tool_call_id)
+            return self.tools.context_of_call(data.tool_call_id)
         if known.ended:
             return known.span.context
         _name(known, data.agent_name)
@@ -125,17 +117,17 @@ class AgentSpans:
 
     def end(self, agent: Invocation, now: int) -> None:
         """End an agent and what of it is open."""
-        self._chats.finish_open(agent, now)
-        self._done.append(agent.end(now, caches=self._spans.legacy))
+        self.chats.finish_open(agent, now)
+        self.spans.done.append(agent.end(now, caches=self.spans.legacy))
         self.active_count -= 1
 
     def active(self) -> list[Invocation]:
         """Return the active agents, inner ones first."""
-        return [agent for agent in reversed(self._known.values()) if not agent.ended]
+        return [agent for agent in reversed(self.known.values()) if not agent.ended]
 
     def _move(self, agent: Invocation, spawned_by: str | None) -> None:
         """Move an agent that began before its tool call was known below that call."""
-        place = self._tools.context_of_call(spawned_by, agent.first_tool)
+        place = self.tools.context_of_call(spawned_by, agent.first_tool)
         if place is not None and place.trace_id == agent.span.context.trace_id:
             agent.span.parent_id = place.span_id
             agent.tool_call_id = spawned_by
@@ -143,7 +135,7 @@ class AgentSpans:
     def _place(self, agent: Invocation, spawned_by: str, named: str | None) -> None:
         """Say which agents an agent is below: who made the call is certain, `named` may be the name of a task."""
         own = agent.agent or ""
-        parent = self._tools.caller_of(spawned_by) or (named if named in self._known else None)
+        parent = self.tools.caller_of(spawned_by) or (named if named in self.known else None)
         above = self.path(parent) if parent is not None else ()
         agent.path = (cut(own),) if cut(own) in above or len(above) >= DEPTH_MAX else (*above, cut(own))
         agent.span.attributes[names.AGENT_PATH] = agent.path
@@ -151,18 +143,18 @@ class AgentSpans:
     def _begin(
         self, event: Event, agent: str, spawned_by: str, now: int, above: Context | None, named: str | None = None
     ) -> Invocation:
-        parent = self._tools.context_of_call(spawned_by) or above
-        span = self._spans.begin(names.INVOKE_AGENT, event.id, now, parent, None, Level.METADATA)
-        fill(span.attributes, (names.PROVIDER, self._chats.provider), (names.AGENT_INSTANCE_ID, agent))
-        begun = Invocation(span, agent=agent, tool_call_id=spawned_by, first_tool=self._tools.count)
+        parent = self.tools.context_of_call(spawned_by) or above
+        span = self.spans.begin(names.INVOKE_AGENT, event.id, now, parent, None, Level.METADATA)
+        fill(span.attributes, (names.PROVIDER, self.chats.provider), (names.AGENT_INSTANCE_ID, agent))
+        begun = Invocation(span, agent=agent, tool_call_id=spawned_by, first_tool=self.tools.count)
         self._place(begun, spawned_by, named)
-        self._known.pop(agent, None)
-        self._known[agent] = begun
+        self.known.pop(agent, None)
+        self.known[agent] = begun
         self.active_count += 1
-        if self._spans.legacy:
-            self._chats.open(begun, event.id, now)
-        if len(self._known) > KNOWN_MAX:
-            oldest = self._known.pop(next(iter(self._known)))
+        if self.spans.legacy:
+            self.chats.open(begun, event.id, now)
+        if len(self.known) > KNOWN_MAX:
+            oldest = self.known.pop(next(iter(self.known)))
             if not oldest.ended:
                 oldest.error = "never_completed"
                 self.end(oldest, now)

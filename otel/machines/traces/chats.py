@@ -1,35 +1,130 @@
-"""The spans of calls of a model.
+"""One run of an agent, from start to end, and the spans of its calls of a model.
 
 A CLI that records usage says how long a call took: the span ends at the record and begins that much earlier. Without
 records, it goes from when an answer is awaited to the answer. In the legacy shape it is what CLI 1.0.48 makes of it:
 from the start of a turn to its end, tools included, and one for all turns of a sub-agent that has none recorded.
 """
 
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct
 
 from otel import names
 from otel.event import Event
 from otel.machines.traces import messages
-from otel.machines.traces.invocation import Invocation, InvocationTotals
-from otel.machines.traces.rows import row
-from otel.machines.traces.spans import Spans, cut, fill, finish
-from otel.model import Context, Kind, Span
+from otel.machines.traces.spans import Spans, cut, fill, finish, row
+from otel.model import Attributes, Context, Kind, Span
 from otel.name_types import Content as Level
-from otel.payloads.events import AssistantMessage, Turn, Usage
+from otel.payloads import AssistantMessage, Number, Turn, Usage
+
+
+class InvocationTotals(Struct, gc=False):
+    """The sums over calls of a model."""
+
+    calls: int = 0
+    input: Number = 0
+    output: Number = 0
+    cache_read: Number = 0
+    cache_write: Number = 0
+    reasoning: Number = 0
+    cost: float | None = None
+    nano_aiu: float | None = None
+
+    def add(self, usage: Usage) -> None:
+        """Count one more call."""
+        self.calls += 1
+        self.input += usage.input_tokens or 0
+        self.output += usage.output_tokens or 0
+        self.cache_read += usage.cache_read_tokens or 0
+        self.cache_write += usage.cache_write_tokens or 0
+        self.reasoning += usage.reasoning_tokens or 0
+        if usage.cost is not None:
+            self.cost = (self.cost or 0.0) + usage.cost
+        if usage.nano_aiu is not None:
+            self.nano_aiu = (self.nano_aiu or 0.0) + usage.nano_aiu
+
+    def write(self, attributes: Attributes, *, caches: bool) -> None:
+        """Set the sums; leave out those that no call reports and, without `caches`, the cache and reasoning tokens."""
+        if self.calls == 0:
+            return
+        fill(
+            attributes,
+            (names.INPUT_TOKENS, self.input or None),
+            (names.OUTPUT_TOKENS, self.output),
+            (names.COST, self.cost),
+            (names.NANO_AIU, self.nano_aiu),
+        )
+        if caches:
+            fill(
+                attributes,
+                (names.CACHE_READ_TOKENS, self.cache_read or None),
+                (names.CACHE_WRITE_TOKENS, self.cache_write or None),
+                (names.REASONING_TOKENS, self.reasoning or None),
+            )
+
+
+@dataclass(slots=True)
+class Invocation:
+    """The state of an active agent. `agent` is its id, None for the main agent; `path` has the agents from the
+    outermost to this one.
+
+    `has_answered` says whether the model answered in this turn, `requested_tools` whether its last answer requests
+    tools. `awaiting` is the event and time since which an answer is pending. `chat` is an open span of a turn (only in
+    the legacy shape); `held` is a finished one that waits for the text of its answer. `first_tool` is the number of
+    tool calls that the session had when the agent began.
+    """
+
+    span: Span
+    agent: str | None = None
+    path: tuple[str, ...] = ()
+    name: str | None = None
+    tool_call_id: str | None = None
+    first_tool: int = 0
+    resumed: bool = False
+    ended: bool = False
+    in_turn: bool = False
+    has_turns: bool = False
+    has_answered: bool = False
+    requested_tools: bool = False
+    turn_id: str | None = None
+    interaction_id: str | None = None
+    turns: int = 0
+    awaiting: tuple[str, int] | None = None
+    chat: Span | None = None
+    chat_totals: InvocationTotals = field(default_factory=InvocationTotals)
+    held: Span | None = None
+    response_id: str | None = None
+    finish_reasons: tuple[str, ...] = ()
+    totals: InvocationTotals = field(default_factory=InvocationTotals)
+    error: str | None = None
+    aborted: str | None = None
+    skill: str | None = None
+
+    def end(self, time_ns: int, *, caches: bool) -> Span:
+        """Finish the span with the sums of the calls. The caller first ends what is open below it."""
+        attributes = self.span.attributes
+        self.totals.write(attributes, caches=caches)
+        fill(attributes, (names.ABORT_REASON, self.aborted))
+        if self.finish_reasons:
+            attributes[names.FINISH_REASONS] = self.finish_reasons
+        if self.agent is None or caches:
+            attributes[names.TURN_COUNT] = self.turns
+        self.ended = True
+        error = self.error or ("cancelled" if self.aborted is not None else None)
+        return finish(self.span, time_ns, error)
+
 
 _MILLISECOND: Final = 1_000_000
 _DAY_MS: Final = 86_400_000
 
 
+@dataclass(slots=True)
 class Chats:
-    """Makes the `chat` spans of a session; finished ones are appended to `done`."""
+    """Makes the `chat` spans of a session."""
 
-    __slots__ = ("_done", "_spans", "provider")
-
-    def __init__(self, spans: Spans, done: list[Span]) -> None:
-        self._spans = spans
-        self._done = done
-        self.provider = "github"
+    spans: Spans
+    provider: str = "github"
 
     def turn_started(self, agent: Invocation, event: Event, turn: Turn, now: int) -> None:
         """A turn begins: an answer is pending."""
@@ -41,7 +136,7 @@ class Chats:
         agent.turn_id = turn.turn_id
         agent.interaction_id = turn.interaction_id or agent.interaction_id
         agent.awaiting = (event.id, now)
-        if self._spans.legacy and agent.chat is None:
+        if self.spans.legacy and agent.chat is None:
             self.open(agent, event.id, now)
 
     def open(self, agent: Invocation, opened_by: str, now: int) -> None:
@@ -55,7 +150,7 @@ class Chats:
             self.provider = usage.provider_type
         if agent is None:
             span = self._measured(None, event.id, usage, now, None)
-            self._done.append(span)
+            self.spans.done.append(span)
             return span.context
         if usage.api_call_id is not None and usage.api_call_id == agent.response_id:
             return agent.span.context
@@ -95,7 +190,7 @@ class Chats:
                 agent.held = finish(span, now)
             agent.response_id = message.api_call_id or agent.response_id
             agent.awaiting = None
-        if span is not None and self._spans.content:
+        if span is not None and self.spans.content:
             text = messages.output_messages(event)
             fill(span.attributes, (names.OUTPUT_MESSAGES, text))
             if not agent.ended:
@@ -118,24 +213,24 @@ class Chats:
             agent.chat_totals.write(chat.attributes, caches=True)
             if agent.finish_reasons:
                 chat.attributes[names.FINISH_REASONS] = agent.finish_reasons
-            self._done.append(finish(chat, now))
+            self.spans.end(chat, now)
 
     def compacted(self, agent: Invocation | None, event: Event, usage: Usage, now: int) -> None:
         """A call that summarised the conversation."""
         parent = agent.span.context if agent is not None else None
         span = self._measured(parent, event.id, usage, now, None)
         span.attributes[names.COMPACTED] = True
-        self._done.append(span)
+        self.spans.done.append(span)
 
     def _emit_held(self, agent: Invocation) -> None:
         if agent.held is not None:
-            self._done.append(agent.held)
+            self.spans.done.append(agent.held)
             agent.held = None
 
     def _begin(
         self, parent: Context | None, opened_by: str, start: int, model: str | None, agent: Invocation | None
     ) -> Span:
-        span = self._spans.begin(names.CHAT, opened_by, start, parent, model, Level.METADATA, Kind.CLIENT)
+        span = self.spans.begin(names.CHAT, opened_by, start, parent, model, Level.METADATA, Kind.CLIENT)
         span.attributes[names.PROVIDER] = self.provider
         if agent is not None:
             fill(span.attributes, (names.TURN_ID, agent.turn_id), (names.INTERACTION_ID, agent.interaction_id))

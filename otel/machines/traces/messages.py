@@ -10,7 +10,7 @@ import msgspec
 
 from otel.event import Event, items, payload
 from otel.machines.traces.spans import TEXT_BYTES_MAX, cut
-from otel.payloads.events import AssistantMessage, TextPayload
+from otel.payloads import AssistantMessage, TextPayload
 
 _Messages: TypeAlias = list[dict[str, Any]]
 _TEXT_BYTES_LEAST: Final = 64

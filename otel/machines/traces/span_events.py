@@ -9,11 +9,10 @@ from typing import Final, TypeAlias
 
 from otel import names
 from otel.event import Event, payload
-from otel.machines.traces.rows import T, row
-from otel.machines.traces.spans import fill
+from otel.machines.traces.spans import T, fill, row
 from otel.model import Attributes
 from otel.name_types import Attribute, EventName
-from otel.payloads.events import (
+from otel.payloads import (
     Began,
     ChangePayload,
     Compaction,
@@ -30,23 +29,6 @@ from otel.payloads.events import (
 SpanEventData: TypeAlias = "tuple[EventName, Attributes]"
 
 
-def notification(event: Event, *, content: bool) -> SpanEventData:
-    """Return what a system notification says."""
-    kind = payload(event, Notification).kind
-    attributes = fill(
-        {},
-        (names.NOTIFICATION_TYPE, kind.type),
-        (names.NOTIFICATION_AGENT_ID, kind.agent_id),
-        (names.NOTIFICATION_AGENT_TYPE, kind.agent_type),
-        (names.NOTIFICATION_STATUS, kind.status),
-        (names.NOTIFICATION_SHELL_ID, kind.shell_id),
-        (names.NOTIFICATION_EXIT_CODE, kind.exit_code),
-    )
-    if content:
-        fill(attributes, (names.MESSAGE, payload(event, TextPayload).content))
-    return names.SYSTEM_NOTIFICATION, attributes
-
-
 def user_message(said: UserMessage, *, legacy: bool) -> SpanEventData:
     """Return what a message of a person, or of something that speaks in their place, says apart from its text."""
     attributes = fill(
@@ -59,8 +41,7 @@ def user_message(said: UserMessage, *, legacy: bool) -> SpanEventData:
     return names.USER_MESSAGE, attributes
 
 
-def error(event: Event) -> tuple[str, SpanEventData]:
-    """Return the type of a `session.error`, and what it says."""
+def _error(event: Event) -> SpanEventData:
     data = payload(event, MessagePayload)
     attributes: Attributes = {names.EXCEPTION_TYPE: "SessionError"}
     fill(
@@ -73,39 +54,12 @@ def error(event: Event) -> tuple[str, SpanEventData]:
         (names.ERROR_SERVICE_REQUEST_ID, data.service_request_id),
         (names.URL, data.url),
     )
-    return data.error_type or "unknown", (names.EXCEPTION, attributes)
+    return names.EXCEPTION, attributes
 
 
 def _from_row(name: EventName, kind: type[T], *fields: tuple[Attribute, str]) -> Callable[[Event], SpanEventData]:
     fill_row = row(kind, *fields)
     return lambda event: (name, fill_row(payload(event, kind), {}))
-
-
-compaction_complete: Final = _from_row(
-    names.COMPACTION_COMPLETE,
-    Compaction,
-    (names.SUCCESS, "success"),
-    (names.PRE_TOKENS, "pre_compaction_tokens"),
-    (names.POST_TOKENS, "post_compaction_tokens"),
-    (names.PRE_MESSAGES, "pre_compaction_messages_length"),
-    (names.MESSAGES_REMOVED, "messages_removed"),
-    (names.TOKENS_REMOVED, "tokens_removed"),
-)
-_SKILL: Final = _from_row(
-    names.SKILL_INVOKED,
-    Skill,
-    (names.SKILL_NAME, "name"),
-    (names.SKILL_PATH, "path"),
-    (names.SKILL_PLUGIN_NAME, "plugin_name"),
-    (names.SKILL_PLUGIN_VERSION, "plugin_version"),
-    (names.SKILL_SOURCE, "source"),
-    (names.SKILL_TRIGGER, "trigger"),
-)
-
-
-def skill(event: Event) -> tuple[str | None, SpanEventData]:
-    """Return the name of an invoked skill, and its span event."""
-    return payload(event, Skill).name, _SKILL(event)
 
 
 def _message(name: EventName) -> Callable[[Event], SpanEventData]:
@@ -132,10 +86,6 @@ def _changed(name: EventName) -> Callable[[Event], SpanEventData]:
     )
 
 
-def _selected(name: EventName) -> Callable[[Event], SpanEventData]:
-    return _from_row(name, Subagent, (names.AGENT_NAME, "agent_name"))
-
-
 def _custom(event: Event) -> SpanEventData:
     data = payload(event, Custom)
     return names.CUSTOM_NOTIFICATION, fill(
@@ -148,7 +98,7 @@ def _custom(event: Event) -> SpanEventData:
     )
 
 
-# Events that only add a span event to the open span.
+# Events that add a span event to the open span.
 SPAN_EVENTS: Final[dict[str, Callable[[Event], SpanEventData]]] = {
     "session.truncation": _from_row(
         names.SESSION_TRUNCATION,
@@ -162,6 +112,16 @@ SPAN_EVENTS: Final[dict[str, Callable[[Event], SpanEventData]]] = {
         (names.MESSAGES_REMOVED, "messages_removed_during_truncation"),
         (names.PERFORMED_BY, "performed_by"),
     ),
+    "session.compaction_complete": _from_row(
+        names.COMPACTION_COMPLETE,
+        Compaction,
+        (names.SUCCESS, "success"),
+        (names.PRE_TOKENS, "pre_compaction_tokens"),
+        (names.POST_TOKENS, "post_compaction_tokens"),
+        (names.PRE_MESSAGES, "pre_compaction_messages_length"),
+        (names.MESSAGES_REMOVED, "messages_removed"),
+        (names.TOKENS_REMOVED, "tokens_removed"),
+    ),
     "session.compaction_start": _from_row(
         names.COMPACTION_START, Compaction, (names.TOKEN_LIMIT, "token_limit"), (names.CURRENT_TOKENS, "current_tokens")
     ),
@@ -174,6 +134,7 @@ SPAN_EVENTS: Final[dict[str, Callable[[Event], SpanEventData]]] = {
         (names.BRANCH, "branch"),
     ),
     "session.resume": _from_row(names.SESSION_RESUME, Began, (names.RESUMED_EVENTS, "event_count")),
+    "session.error": _error,
     "session.info": _message(names.SESSION_INFO),
     "session.warning": _message(names.SESSION_WARNING),
     "session.model_change": _changed(names.MODEL_CHANGE),
@@ -183,6 +144,34 @@ SPAN_EVENTS: Final[dict[str, Callable[[Event], SpanEventData]]] = {
     "session.task_complete": _changed(names.TASK_COMPLETE),
     "session.handoff": _changed(names.SESSION_HANDOFF),
     "session.custom_notification": _custom,
-    "subagent.selected": _selected(names.SUBAGENT_SELECTED),
-    "subagent.deselected": _selected(names.SUBAGENT_DESELECTED),
+    "skill.invoked": _from_row(
+        names.SKILL_INVOKED,
+        Skill,
+        (names.SKILL_NAME, "name"),
+        (names.SKILL_PATH, "path"),
+        (names.SKILL_PLUGIN_NAME, "plugin_name"),
+        (names.SKILL_PLUGIN_VERSION, "plugin_version"),
+        (names.SKILL_SOURCE, "source"),
+        (names.SKILL_TRIGGER, "trigger"),
+    ),
+    "subagent.selected": _from_row(names.SUBAGENT_SELECTED, Subagent, (names.AGENT_NAME, "agent_name")),
+    "subagent.deselected": _from_row(names.SUBAGENT_DESELECTED, Subagent, (names.AGENT_NAME, "agent_name")),
+    "system.notification": _from_row(
+        names.SYSTEM_NOTIFICATION,
+        Notification,
+        (names.NOTIFICATION_TYPE, "kind.type"),
+        (names.NOTIFICATION_AGENT_ID, "kind.agent_id"),
+        (names.NOTIFICATION_AGENT_TYPE, "kind.agent_type"),
+        (names.NOTIFICATION_STATUS, "kind.status"),
+        (names.NOTIFICATION_SHELL_ID, "kind.shell_id"),
+        (names.NOTIFICATION_EXIT_CODE, "kind.exit_code"),
+    ),
 }
+_TEXTS: Final = {"system.notification": names.MESSAGE, "skill.invoked": names.SKILL_CONTENT}
+
+
+def span_event(event: Event, *, content: bool) -> SpanEventData:
+    """Return the span event that an event adds, with its text if `content` is wanted."""
+    name, attributes = SPAN_EVENTS[event.type](event)
+    text = _TEXTS.get(event.type) if content else None
+    return name, attributes if text is None else fill(attributes, (text, payload(event, TextPayload).content))

@@ -1,12 +1,25 @@
-"""Making, filling and finishing spans: what all of them have in common."""
+"""Making, filling and finishing spans: what all of them have in common.
 
-from functools import partial
-from typing import Final
+The ids of traces and spans derive only from the session's id and the id of the event that opened them, so live
+following, a later backfill and restarts give the same ids. Ids of tool calls and turns are not used: they are not
+unique within a session.
+"""
 
-from otel import ids, names
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from hashlib import blake2b
+from types import UnionType
+from typing import Any, Final, TypeVar, get_args, get_type_hints
+
+import msgspec
+
+from otel import names
 from otel.model import Attributes, Context, Kind, Link, Span, SpanEvent, Status
 from otel.name_types import Attribute, Content, EventName, Value
+from otel.payloads import Number
 
+_VERSION: Final = b"session-exporter/v1"
 TEXT_BYTES_MAX: Final = 65_536
 EVENTS_PER_SPAN_MAX: Final = 1_000
 _CUT_MARK: Final = "… [cut]"
@@ -15,16 +28,39 @@ _INTEGER_MAX: Final = 2**63
 _context: Final = partial(tuple.__new__, Context)
 
 
+def trace_id(session: str, opened_by: str) -> bytes:
+    """Return the 16 bytes of the trace of the interaction that an event opened."""
+    return _hash(16, "trace", session, opened_by)
+
+
+def span_id(kind: str, session: str, opened_by: str) -> bytes:
+    """Return the 8 bytes of the span of an operation that an event opened."""
+    return _hash(8, kind, session, opened_by)
+
+
+def _hash(size: int, kind: str, session: str, opened_by: str) -> bytes:
+    digest = blake2b(_begun(kind, session) + opened_by.encode("utf-8", "replace"), digest_size=size).digest()
+    # All zeros mean "no id" in OTLP.
+    return digest if digest.strip(b"\0") else bytes(size - 1) + b"\1"
+
+
+@lru_cache(maxsize=256)
+def _begun(kind: str, session: str) -> bytes:
+    return b"\0".join((_VERSION, kind.encode("utf-8", "replace"), session.encode("utf-8", "replace"), b""))
+
+
+@dataclass(slots=True)
 class Spans:
-    """Makes the spans of one session; `legacy` gives them the shape of CLI 1.0.48, `content` their texts."""
+    """Makes the spans of one session; `legacy` gives them the shape of CLI 1.0.48, `content` their texts.
 
-    __slots__ = ("_bases", "content", "legacy", "session")
+    `done` has the finished ones.
+    """
 
-    def __init__(self, session: str, *, legacy: bool, content: bool) -> None:
-        self.session = session
-        self.legacy = legacy
-        self.content = content
-        self._bases: dict[str, Attributes] = {}
+    session: str
+    legacy: bool
+    content: bool
+    done: list[Span] = field(default_factory=list)
+    _bases: dict[str, Attributes] = field(default_factory=dict)
 
     def begin(
         self,
@@ -38,8 +74,8 @@ class Spans:
     ) -> Span:
         """Return a span that has begun; it begins a trace of its own when it has no parent. Its end is 0 for now."""
         context = _context((
-            parent.trace_id if parent is not None else ids.trace_id(self.session, opened_by),
-            ids.span_id(operation, self.session, opened_by),
+            parent.trace_id if parent is not None else trace_id(self.session, opened_by),
+            span_id(operation, self.session, opened_by),
         ))  # fmt: skip
         above = parent.span_id if parent is not None else None
         base = self._bases.get(operation)
@@ -52,6 +88,15 @@ class Spans:
         attributes = base.copy()
         attributes[names.EVENT_ID] = opened_by
         return Span(context, above, operation, target, target_content, kind, start_ns, 0, opened_by, attributes)
+
+    def end(self, span: Span, end_ns: int, error: str | None = None) -> None:
+        """Finish a span and append it to `done`."""
+        self.done.append(finish(span, end_ns, error))
+
+    def pop_done(self) -> list[Span]:
+        """Return and clear the finished spans."""
+        done, self.done = self.done, []
+        return done
 
 
 def finish(span: Span, end_ns: int, error: str | None = None) -> Span:
@@ -122,3 +167,46 @@ def parse_traceparent(text: str | None) -> Context | None:
     except ValueError:
         return None
     return Context(trace, span) if len(trace) == 16 and len(span) == 8 and any(trace) and any(span) else None
+
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+# For each type of attribute: the type that its field must have, and the statement that sets it.
+_WRITTEN: Final[dict[type, tuple[Any, str]]] = {
+    str: (str | None, "if value: attributes[{name}] = value if len(value) <= most and value.isascii() else cut(value)"),
+    bool: (bool | None, "if value is not None: attributes[{name}] = value"),
+    int: (Number | None, "if value is not None: attributes[{name}] = int(value)"),
+    float: (Number | None, "if value is not None: attributes[{name}] = float(value)"),
+}
+
+
+def row(kind: type[T], *attributes: tuple[Attribute, str]) -> Callable[[T, Attributes], Attributes]:
+    """Return a function that sets attributes from fields of a payload and returns them.
+
+    Absent values and empty texts are left out; long texts are truncated. `part.field` names a field of a part.
+    """
+    lines = ["def fill_row(data, attributes):"]
+    known: dict[str, object] = {"most": TEXT_BYTES_MAX, "cut": cut}
+    for place, (attribute, path) in enumerate(attributes):
+        hint, written = _WRITTEN[attribute.type]
+        assert _hint(kind, path) == hint, f"{kind.__name__}.{path} does not fit {attribute.latest}"
+        known[f"name{place}"] = attribute
+        outer, dot, inner = path.partition(".")
+        lines.append(f"    value = data.{outer}")
+        if dot:
+            lines.append(f"    value = value.{inner} if value is not None else None")
+        lines.append("    " + written.format(name=f"name{place}"))
+    lines.append("    return attributes")
+    exec("\n".join(lines), known)  # noqa: S102  # of this table and nothing else
+    fill_row: Callable[[T, Attributes], Attributes] = known["fill_row"]  # type: ignore[assignment]  # compiled above
+    return fill_row
+
+
+def _hint(kind: type, path: str) -> object:
+    """Return the type of a field, or of a field of a part."""
+    name, dot, inner = path.partition(".")
+    hint = get_type_hints(kind, include_extras=True)[name]
+    if not dot:
+        return hint
+    parts = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    return _hint(parts[0], inner)

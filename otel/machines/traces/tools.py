@@ -1,19 +1,22 @@
-"""The spans of tool calls, found by id, agent and order: the ids alone are not unique within a session."""
+"""The spans of tool calls, found by id, agent and order (ids are not unique in a session), of permissions and hooks."""
 
 import re
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
 
 from otel import names
 from otel.event import Event, payload
-from otel.machines.traces.invocation import Invocation
-from otel.machines.traces.spans import Spans, add_event, cut, fill, finish, link
+from otel.machines.traces.chats import Invocation
+from otel.machines.traces.spans import Spans, add_event, cut, fill, link, parse_traceparent
 from otel.model import Attributes, Context, Span
-from otel.payloads.tools import (
+from otel.payloads import (
     Arguments,
     ExternalTool,
+    Hook,
+    PermissionCompleted,
+    PermissionRequested,
     RawArguments,
     ToolArguments,
     ToolComplete,
@@ -39,29 +42,27 @@ class Call:
     external: Span | None = None
 
 
+@dataclass(slots=True)
 class Tools:
-    """The tool calls of a session that have begun, and where those that ended were; finished spans go to `done`."""
+    """The tool calls of a session that have begun, and where those that ended were."""
 
-    __slots__ = ("_contexts", "_done", "_requested", "_spans", "count", "open")
+    spans: Spans
+    count: int = 0
+    open: dict[str, Call] = field(default_factory=dict)
+    # Ordered, because the oldest of a dict is found the later the more have gone from its front.
+    _contexts: OrderedDict[str, tuple[Context, int, str | None]] = field(default_factory=OrderedDict)
+    _requested: dict[str, None] = field(default_factory=dict)
 
-    def __init__(self, spans: Spans, done: list[Span]) -> None:
-        self._spans = spans
-        self._done = done
-        self.open: dict[str, Call] = {}
-        # Ordered, because the oldest of a dict is found the later the more have gone from its front.
-        self._contexts: OrderedDict[str, tuple[Context, int, str | None]] = OrderedDict()
-        self.count = 0
-        self._requested: dict[str, None] = {}
-
-    def started(self, event: Event, start: ToolStart, agent: Invocation, now: int) -> Context:
+    def started(self, event: Event, agent: Invocation, now: int) -> Context:
         """A tool begins."""
+        start = payload(event, ToolStart)
         call_id, name = start.tool_call_id or "", start.tool_name or "unknown"
         target = cut(name)
-        span = self._spans.begin(names.EXECUTE_TOOL, event.id, now, agent.span.context, target)
+        span = self.spans.begin(names.EXECUTE_TOOL, event.id, now, agent.span.context, target)
         attributes = span.attributes
         attributes[names.TOOL_NAME] = target
         attributes[names.TOOL_TYPE] = "function"
-        if name == _SHELL and not self._spans.legacy:
+        if name == _SHELL and not self.spans.legacy:
             span.target = f"{target} {self._shell(event, attributes)}"
         if call_id:
             attributes[names.TOOL_CALL_ID] = cut(call_id)
@@ -76,7 +77,7 @@ class Tools:
         if call_id in self._requested:
             del self._requested[call_id]
             span.attributes[names.TOOL_USER_REQUESTED] = True
-        if self._spans.content:
+        if self.spans.content:
             _add_arguments(span, event)
         self._remember(call_id, span.context, agent.agent)
         self.open[event.id] = Call(span, call_id, agent.agent, name == _SHELL)
@@ -96,14 +97,14 @@ class Tools:
             fill(span.attributes, (names.EXIT_CODE, complete.shell_execution.exit_code))
         elif call.shell and (exited := _EXITED.search(bytes(event.data))) is not None:
             span.attributes[names.EXIT_CODE] = int(exited[1])
-        if self._spans.content:
+        if self.spans.content:
             fill(span.attributes, (names.TOOL_RESULT, payload(event, ToolResult).result.content))
         error = None
         if complete.success is False:
             failure = complete.error
             code = failure.code if failure is not None else None
             message = failure.message if failure is not None else None
-            error = cut(code) if code and self._spans.legacy else "cancelled" if code == "cancelled" else "ToolError"
+            error = cut(code) if code and self.spans.legacy else "cancelled" if code == "cancelled" else "ToolError"
             said: Attributes = {names.EXCEPTION_TYPE: "ToolError"}
             fill(said, (names.EXCEPTION_MESSAGE, message), (names.ERROR_CODE, code))
             add_event(span, now, names.EXCEPTION, said)
@@ -122,21 +123,21 @@ class Tools:
                 del self._requested[next(iter(self._requested))]
         return None
 
-    def external_requested(
-        self, event: Event, asked: ExternalTool, above: Context, outside: Context | None, now: int
-    ) -> Context:
-        """A client is asked to do the work of a tool; `outside` is where the CLI's own telemetry is by then."""
+    def external_requested(self, event: Event, above: Context, now: int) -> Context:
+        """A client is asked to do the work of a tool; the event says where the CLI's own telemetry is by then."""
+        asked = payload(event, ExternalTool)
         call = self._find(asked.tool_call_id or "", event.agent_id)
         parent = call.span.context if call is not None else above
         name = asked.tool_name or "unknown"
-        span = self._spans.begin(names.EXTERNAL_TOOL, event.id, now, parent, cut(name))
+        span = self.spans.begin(names.EXTERNAL_TOOL, event.id, now, parent, cut(name))
         fill(span.attributes, (names.EXTERNAL_TOOL_NAME, name), (names.EXTERNAL_TOOL_CALL_ID, asked.tool_call_id))
+        outside = parse_traceparent(asked.traceparent)
         if outside is not None:
             span.links.append(link(outside, "cli_trace"))
         if call is not None and call.external is None:
             call.external = span
         else:
-            self._done.append(finish(span, now))
+            self.spans.end(span, now)
         return span.context
 
     def context_of_call(self, call_id: str | None, count: int | None = None) -> Context | None:
@@ -154,9 +155,10 @@ class Tools:
         known = self._contexts.get(call_id)
         return known[2] if known is not None else None
 
-    def context_of_open(self, call_id: str | None, agent: str | None) -> Context | None:
-        """Return where the open call of an id is."""
-        call = self._find(call_id or "", agent) if call_id else None
+    def context_of_permission(self, event: Event) -> Context | None:
+        """Return where the open call is that a permission is requested for."""
+        call_id = payload(event, PermissionRequested).permission_request.tool_call_id
+        call = self._find(call_id, event.agent_id) if call_id else None
         return call.span.context if call is not None else None
 
     def cancel(self, agent: str | None, now: int, error: str) -> None:
@@ -195,8 +197,8 @@ class Tools:
 
     def _end(self, call: Call, now: int, error: str | None) -> None:
         if call.external is not None:
-            self._done.append(finish(call.external, now, error))
-        self._done.append(finish(call.span, now, error))
+            self.spans.end(call.external, now, error)
+        self.spans.end(call.span, now, error)
 
     def _remember(self, call_id: str, context: Context, agent: str | None) -> None:
         self.count += 1
@@ -215,3 +217,96 @@ def _add_arguments(span: Span, event: Event) -> None:
         (names.TOOL_COMMAND, arguments.command),
         (names.TOOL_FILE_PATH, arguments.path),
     )
+
+
+_PENDING_MAX: Final = 256
+# Hooks of these types run when the interaction is over; all others that run while nothing does, run for the next one.
+AFTERWARDS: Final = frozenset(("agentStop", "subagentStop", "sessionEnd", "errorOccurred"))
+
+
+@dataclass(slots=True)
+class Waits:
+    """The pending permissions and hooks of a session: a request, and later a response with the same id."""
+
+    spans: Spans
+    open: dict[tuple[str, str], Span] = field(default_factory=dict)
+    _held: list[tuple[Event, Hook, int]] = field(default_factory=list)
+
+    def permission_requested(self, event: Event, parent: Context, now: int) -> Context:
+        """A permission is asked for."""
+        data = payload(event, PermissionRequested)
+        span = self.spans.begin(names.PERMISSION, event.id, now, parent)
+        request = data.permission_request
+        fill(
+            span.attributes,
+            (names.PERMISSION_KIND, request.kind),
+            (names.PERMISSION_TOOL, request.tool_name),
+            (names.TOOL_CALL_ID, request.tool_call_id),
+        )
+        self._keep((names.PERMISSION, data.request_id or ""), span, now)
+        return span.context
+
+    def permission_completed(self, event: Event, now: int) -> Context | None:
+        """A permission is given or denied."""
+        data = payload(event, PermissionCompleted)
+        span = self.open.pop((names.PERMISSION, data.request_id or ""), None)
+        if span is None:
+            return None
+        fill(span.attributes, (names.PERMISSION_RESULT, data.result.kind))
+        self.spans.end(span, now)
+        return span.context
+
+    def hook_started(self, event: Event, hook: Hook, above: Context, open_span: Span | None, now: int) -> Context:
+        """A hook begins below a span, which gets a span event if it is still open."""
+        if open_span is not None:
+            add_event(open_span, now, names.HOOK_START, _identity(hook))
+        span = self.spans.begin(names.EXECUTE_HOOK, event.id, now, above, cut(hook.hook_type or "unknown"))
+        span.attributes.update(_identity(hook))
+        self._keep((names.EXECUTE_HOOK, hook.hook_invocation_id or ""), span, now)
+        return span.context
+
+    def hook_ended(self, hook: Hook, above: Span | None, now: int) -> Context | None:
+        """A hook ends; the parent span gets a span event if it is still open."""
+        span = self.open.pop((names.EXECUTE_HOOK, hook.hook_invocation_id or ""), None)
+        if span is None:
+            return None
+        attributes = _identity(hook)
+        failed = hook.success is False
+        if failed:
+            message = hook.error.message if hook.error is not None else None
+            fill(span.attributes, (names.HOOK_ERROR_MESSAGE, message))
+            fill(attributes, (names.HOOK_ERROR_MESSAGE, message))
+        if not self.spans.legacy:
+            attributes[names.HOOK_DURATION] = max(now - span.start_ns, 0) / 1e9
+        if above is not None:
+            add_event(above, now, names.HOOK_ERROR if failed else names.HOOK_END, attributes)
+        self.spans.end(span, now, "HookError" if failed else None)
+        return span.context
+
+    def hold_hook(self, event: Event, hook: Hook, now: int) -> None:
+        """Hold a hook event that occurs between interactions, for the next interaction."""
+        self._held.append((event, hook, now))
+        del self._held[:-_PENDING_MAX]
+
+    def pop_held(self) -> list[tuple[Event, Hook, int]]:
+        """Return and clear the held events."""
+        held, self._held = self._held, []
+        return held
+
+    def pop_all(self) -> list[Span]:
+        """Return and clear all pending spans."""
+        spans = list(self.open.values())
+        self.open.clear()
+        return spans
+
+    def _keep(self, key: tuple[str, str], span: Span, now: int) -> None:
+        earlier = self.open.pop(key, None)
+        if earlier is None and len(self.open) >= _PENDING_MAX:
+            earlier = self.open.pop(next(iter(self.open)))
+        if earlier is not None:
+            self.spans.end(earlier, now, "never_completed")
+        self.open[key] = span
+
+
+def _identity(hook: Hook) -> Attributes:
+    return fill({}, (names.HOOK_TYPE, hook.hook_type), (names.HOOK_INVOCATION_ID, hook.hook_invocation_id))

@@ -6,100 +6,36 @@ only then the value is decoded and the heuristics decide.
 """
 
 import re
-from functools import partial
 
 from redaction.heuristics.names import Demand, demand_of
-from redaction.heuristics.quick_checks import is_digest, is_padding, is_plain, is_plain_for_any_name, is_salt
 from redaction.heuristics.secrecy import Placement, is_secret
-from redaction.rules.rule import Extraction, Rule, with_open_counts
+from redaction.heuristics.values import is_digest, is_padding, is_plain, is_plain_for_any_name, is_salt
+from redaction.rules.context.table import table_of
+from redaction.rules.rule import Extraction
 from redaction.text.escapes import unescaped
 from redaction.text.extent import Extent, extent
 
 HEAD_LENGTH_MAX = 160
 SECRET_LENGTH = 6
-TOKEN_LENGTH = 12
-KEY_LENGTH = 16
 RUN_LENGTH_MIN = 48
-
-CALL = r"(?:[A-Za-z_][\w.:!&]{0,30}\([ ]?)?"
-OPENING = r"""(?:[rbufRBUFL@$&]{0,2}["'`\\]{1,24}|\[\[)"""
-CLOSING = r"""["'`\\\]\[)}*0-9]{0,17}[ \t.]{0,24}"""
-TYPE = r"(?::[ ]?[&'\w<>\[\].|?*][&'\w<>\[\].|?* ]{0,30}|[ ][\w<>\[\].|?*]{1,24}[ ]?)?"
-VALUE = r"""[^\s"'`\\]{6}"""
-# A quoted value may contain blanks and quotes too.
-QUOTED_VALUE = r"""[^\s"'`\\,;:)}\]>][^\r\n\x00]{5}"""
-OPERATOR = r"(?:" + TYPE + r"(?:=>|[=!]==?|(?::{1,3}|[?|+])?=)|:-?|->|<-|\|\|?|\?\?|\xe2\x94\x82)[ \t]{0,12}"
-ASSIGNED = CLOSING + "(?:" + OPERATOR + "(?:" + CALL + OPENING + ")?|[,(][ ]{0,4}" + CALL + OPENING + ")"
-ASSIGNED_QUOTED = CLOSING + "(?:" + OPERATOR + "|[,(][ ]{0,4})" + CALL + OPENING
-SECRET_NAMES = (
-    r"(?:passw(?:or[dt]|d)?s?|passphrase|passcode|passkey|pwd|secrets?|kennwort|contrase|(?:api|access|account|auth|private"
-    r"|client|service|storage|encrypt(?:ion)?"
-    r"|signing|master|admin|shared|license|application|consumer|deploy|webhook)[_\-. ]?key)"
-)
-SECRET_GATE = (
-    rf"(?i)(?:{SECRET_NAMES}[\w.\-]{{0,24}}|pass|pw|psw)(?:{ASSIGNED}{VALUE}|{ASSIGNED_QUOTED}"
-    rf"{QUOTED_VALUE})"
-)
-TOKEN_GATE = (
-    r"(?i)tokens?(?:[_\-.][\w.\-]{0,20}|value|string|secret|\d{1,2})?" + ASSIGNED + r"""[^\s"'`\\,;(){}\[\]<>]{12}"""
-)
-KEY_GATE = (
-    r"(?i)(?:key|auth|credentials?|creds|pin|salt|cookies?|session|jwt|bearer|otp|sas|psk|pat)"
-    rf"{ASSIGNED}[\w+/=.~\-]{{16}}"
+_TABLE = table_of(__file__)
+# Each gate, and how many bytes into a value it ends.
+ASSIGNMENT_GATES = tuple((row.gates[0], row.length) for row in _TABLE.rule)
+DIRECT, CALLING, ANNOTATED, SETTER, LINE_END, TAGGED, ITEM_BEGIN = _TABLE.patterns(
+    "direct", "calling", "annotated", "setter", "line_end", "tagged", "item_begin"
 )
 # An escaped slash near the beginning of the value.
-SLASH = r"[\w+.~\-]{0,11}\\{1,15}/"
 ESCAPED_SLASH = re.compile(rb"(?<![\w+.~\\-])[\w+.~-]{0,11}\\{1,15}/(?:\\{1,15}/)*\Z")
-SECRET_SLASH_GATE = "(?i)" + SECRET_NAMES + r"[\w.\-]{0,24}" + ASSIGNED + SLASH
-TOKEN_SLASH_GATE = r"(?i)tokens?" + ASSIGNED + SLASH
-# Each gate ends this many bytes into a value.
-ASSIGNMENT_GATES = ((SECRET_GATE, SECRET_LENGTH), (TOKEN_GATE, TOKEN_LENGTH), (KEY_GATE, KEY_LENGTH))
 
-# All of this is read backwards, from the value towards the name.
-OPENED = rb"(?P<open>(?:[\"'`]\\{0,15}){1,3})?(?P<prefix>(?<=[\"'`\\])[rbufRBUFL@$&]{1,2}(?=[\s=:(,>|]))?(?:\[\[)?"
-CALLED = rb" ?\([\w.:!&]{1,40}"
-OPERATED = rb"[ \t]{0,12}(?P<operator>[=:|?!<>+~-]{1,4}|[,(]|\x82\x94\xe2)[ \t]{0,12}"
-CLOSED = rb"(?P<close>(?:\]\d{0,4}\[)?[\"'`\\\])}*]{0,17})[ \t.]{0,24}"
-NAMED = rb"(?P<name>[\w.\-$]{1,80}+)(?P<more>(?: [A-Za-z][\w-]{0,24}){0,2})"
-TYPED = rb"(?:[\w<>\[\].|&'?*, ]{1,41}:|[\w<>\[\].|&'?*]{1,40} ) {0,4}"
-DIRECT = re.compile(OPENED + OPERATED + CLOSED + NAMED)
-CALLING = re.compile(OPENED + CALLED + OPERATED + CLOSED + NAMED)
-ANNOTATED = re.compile(
-    OPENED
-    + rb"(?:"
-    + CALLED
-    + rb")?[ \t]{0,12}(?P<operator>[=?]{1,2})[ \t]{0,12}"
-    + TYPED
-    + rb"(?P<close>[\"'`?]{0,2})"
-    + NAMED
-)
 BARE_OPERATORS = frozenset(b"= : => := ::= :::= ?= :- | \xe2\x94\x82 +=".split())
 QUOTED_OPERATORS = BARE_OPERATORS.union(b"== === != !== || ?? -> <- ( , ||= ??= ::".split())
 # Before a name: another string of a list; after a value: the next item.
 IN_LIST = re.compile(rb"[\"'`][ \t]{0,4},(?:[ \t]|\\{1,15}[nr]|[\r\n]){0,12}\\{0,15}[\"'`]\Z")
 LISTED_VALUE = re.compile(rb"[^\s\"'`\\]{1,80}\\{0,15}[\"'`][ \t]{0,4}[,\]]")
-# Functions with the name of a secret in their name that take the secret as an argument.
-SETTER = re.compile(
-    rb"(?:(?i:set|with|use|put|add|new|verify|check|validate|compare|encode|encrypt|hash|change|update|login)(?![a-z])"
-    rb"|(?i:pass(?:word|wd|phrase)?|pwd|secret|token|api_?key|auth|access|client|bearer|basic))"
-)
-LINE_END = re.compile(
-    rb" {0,2}\.?(?:[\r\n&\"'`]|\\{1,15}[nrt\"]|#|</|\Z|;[\w ]{1,30}=| \||\||\xe2\x94\x82)"
-    rb"| (?=--?\w|[a-z]{2,12} |[a-z_]{2,20}=[^\s=])"
-)
 # Before a name: makes it a resource type of a cloud.
 RESOURCE = re.compile(rb"[\"'`](?:[A-Z]\w{0,40}::(?:\w{1,60}::)*+|Microsoft\.\w{1,60}/(?:\w{1,60}/)*+)\Z")
 RESOURCE_LENGTH_MAX = 160
-# A tag of YAML.
-TAGGED = re.compile(
-    rb"!{1,2}(?:(?P<plain>unsafe|str|binary)|[A-Za-z][\w.:/-]{0,60})[ \t]{1,4}(?P<quote>\\{0,15}[\"'])?"
-)
 NOTHING_QUOTED = re.compile(rb"[,;:)}\]>|&?.+ \t\\\r\n]|\Z")
-# Around an item of a list with a line for itself; the line may be numbered.
-ITEM_BEGIN = re.compile(
-    rb"(?:[\r\n]|\\{1,15}[nr])(?:[\w./-]{0,60}[-:]\d{1,6}[-:]|[ ]{0,8}\d{1,6}(?:\t|\\{1,15}t|[.:|] ?|  )|[+> -])?"
-    rb"(?:[ \t]|\\{1,15}t){1,40}\Z"
-)
 ITEM_BEGIN_LENGTH_MAX = 120
 ITEM_END = re.compile(rb"(?:\\{0,15}[\"'][\w\"'\\]{0,40})?[)\]]{0,3},(?:[\r\n]|\\{1,15}[nr])")
 ESCAPED = 0x5C
@@ -196,12 +132,12 @@ def _is_item(line: bytes, value: Extent, quote: bytes) -> bool:
     )
 
 
-def extract_assigned(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> Extraction:
+def assigned_secret(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> Extraction:
     """The value at `start`, after this quote, if it is the secret that its name demands."""
     if demand == Demand.NONE or is_plain(line, start, demand, is_quoted=bool(quote)):
         return (), to
     if not quote and (tag := TAGGED.match(line, start)) is not None:
-        return extract_assigned(line, tag.end(), tag["quote"] or b"", demand, to) if tag["plain"] else ((), to)
+        return assigned_secret(line, tag.end(), tag["quote"] or b"", demand, to) if tag["plain"] else ((), to)
     value = extent(line, start, _one_quote(quote) if quote else quote)
     if value.end - value.start < SECRET_LENGTH:
         return (), to
@@ -217,48 +153,12 @@ def extract_assigned(line: bytes, start: int, quote: bytes, demand: Demand, to: 
     return (), max(to, value.end) if is_long else to
 
 
-def _extract(length: int, line: bytes, to: int) -> Extraction:
+def assigned_after_gate(length: int, line: bytes, to: int) -> Extraction:
+    """The value that is assigned to a name, if the gate ends this many bytes into it."""
     start = to - length
     if line[to - 2 : to] == b"\\/" and (escaped := ESCAPED_SLASH.search(line, max(0, to - 32), to)):
         start = escaped.start()
     if is_plain_for_any_name(line, start):
         return (), to
     demand, quote = _name_demand(line, start)
-    return extract_assigned(line, start, quote, demand, to)
-
-
-RULES = tuple(
-    with_open_counts(rule)
-    for rule in (
-        Rule(
-            "assigned-secret",
-            "any",
-            "value given to a name such as password, secret or api_key",
-            (SECRET_GATE, SECRET_SLASH_GATE),
-            partial(_extract, SECRET_LENGTH),
-            "medium",
-            'password = "<base62:14>"',
-            'password = "${DB_PASSWORD}"',
-        ),
-        Rule(
-            "assigned-token",
-            "any",
-            "value given to a name that ends in token",
-            (TOKEN_GATE, TOKEN_SLASH_GATE),
-            partial(_extract, TOKEN_LENGTH),
-            "medium",
-            'session_token: "<base62:24>"',
-            'next_page_token: "<base62:24>"',
-        ),
-        Rule(
-            "assigned-key",
-            "any",
-            "random value given to a name such as key, auth, credential, cookie or salt",
-            (KEY_GATE,),
-            partial(_extract, KEY_LENGTH),
-            "low",
-            "MAPS_KEY=<base62:24>",
-            "cacheKey=<base62:24>",
-        ),
-    )
-)
+    return assigned_secret(line, start, quote, demand, to)

@@ -10,53 +10,17 @@ from redaction.heuristics.names import Demand
 from redaction.heuristics.secrecy import is_secret
 from redaction.heuristics.values import is_value, value_span
 from redaction.rules.checks import decoded_base64
-from redaction.rules.context.extractors import extract_match
-from redaction.rules.rule import Extraction, Rule
+from redaction.rules.context.table import table_of
+from redaction.rules.rule import Extraction
 from redaction.text.escapes import unescaped
 
-_VALUE_BYTES = 8
-_SPACE = r"(?:\s|\\{1,15}[nrt])"
-_QUOTED = r"\\{0,15}[\"']"
 _NETRC_OWNER = re.compile(rb"(?:machine|default)(?:\s|\\{1,15}[nrt])")
-_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/_-]|\\{1,15}/)++={0,2}")
-_WORD = re.compile(rb"(?:[^\s\"'`\\;<$]|<(?!\\{0,15}/)|\$(?!\\|\s)){3,512}+")
-_PORTS = r"(?:[1-6]?543[0-9]|6432|6543|26257|\*)"
-_HASHES = (
-    r"\$(?:\$?)2[abxy]\$(?:\$?)\d\d\$(?:\$?)[./A-Za-z0-9]{53}",
-    r"\$(?:apr1|1)\$[^\s$:\"'\\]{1,16}\$[./A-Za-z0-9]{22}",
-    r"\$[56]\$(?:rounds=\d{1,9}\$)?[^\s$:\"'\\]{1,16}\$[./A-Za-z0-9]{43}",
-    r"\$(?:y|gy|7)\$[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{1,90}\$[./A-Za-z0-9]{43}",
-    r"\$argon2(?:id|i|d)\$v=\d{1,3}\$[a-z0-9,=]{1,40}\$[A-Za-z0-9+/]{8,90}\$[A-Za-z0-9+/]{22}",
-    r"(?:pbkdf2_sha256|pbkdf2:sha256|\$pbkdf2-sha(?:256|512)|scrypt):?\$?[0-9:]{1,20}\$[A-Za-z0-9./+=]{1,90}\$[A-Za-z0-9./+=]{32}",
-    r"\{S?SHA(?:256|512)?\}[A-Za-z0-9+/]{27}",
-)
-_HASH_START = re.compile(
-    rb"\$\$?(?:2[abxy]|apr1|[1567]|y|gy|argon2(?:id|i|d)|pbkdf2-sha\d+)\$|pbkdf2[_:]sha256|scrypt[:$]|\{S?SHA"
-)
-_HASH_REST = re.compile(rb"[./A-Za-z0-9+=]*+")
-_TAB = r"(?:\t|\\{1,15}t)"
 DISTANCE_MAX = 16 * 1024
 ENTRIES_MAX = 256
 
-_ANY_SPACE = rb"(?:\s|\\{1,15}[nrt])"
-_MAYBE_QUOTE = rb"(?:\\{0,15}[\"'])?"
-_KIND_END = re.compile(rb"Secret\\{0,15}[\"'\s,}]|Secret\\{1,15}[nr]|Secret\Z")
 _DATA_MEMBER = re.compile(rb"(?:[\s{,\"']|\\[nrt\"]|\A)(data|stringData)\\{0,15}[\"']?\s{0,4}:(?=[\s{\\])")
-_ENTRY = re.compile(
-    rb"(?:"
-    + _ANY_SPACE
-    + rb"|[{,]|[+>|] ){1,64}+"
-    + _MAYBE_QUOTE
-    + rb"([A-Za-z0-9_.-]{1,253}+)"
-    + _MAYBE_QUOTE
-    + rb"[ \t]{0,4}:[ \t]{0,4}"
-    + _MAYBE_QUOTE
-    + rb"([^\s\"'\\,{}]+)"
-    + _MAYBE_QUOTE
-)
+_ENTRY, _HASH_START = table_of(__file__).patterns("entry", "hash_start")
 _DATA_VALUE = re.compile(rb"[A-Za-z0-9+/]{4,}+={0,2}")
-_KEY_DATA_BYTES = 16
-_KEY_DATA = re.compile(rb"[A-Za-z0-9+/]{64,}+={0,2}")
 
 
 def decoded(encoded: bytes) -> str:
@@ -68,32 +32,22 @@ def decoded(encoded: bytes) -> str:
     return text if text.replace("\n", "").replace("\r", "").replace("\t", "").isprintable() else ""
 
 
-def extract_netrc_password(line: bytes, to: int) -> Extraction:
+def extract_netrc_password(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The password of a `machine` in .netrc."""
-    start = to - 3
-    found = _WORD.match(line, start)
-    if found is None or not _NETRC_OWNER.search(line, max(0, start - 400), start):
+    if not _NETRC_OWNER.search(line, max(0, start - 400), start):
         return (), to
     return ((found.span(),), found.end()) if is_value(found.group(), Demand.PASSWORD) else ((), to)
 
 
-def extract_npm_auth(line: bytes, to: int) -> Extraction:
+def extract_npm_auth(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """`_authToken`, and `_auth` and `_password` if they are base64 of text."""
-    start = to - _VALUE_BYTES
-    found = _BASE64.match(line, start, start + 4096)
-    if found is None:
-        return (), to
     name = line[max(0, start - 24) : start]
     secret = is_value(found.group(), Demand.TOKEN) if b"oken" in name else decoded(found.group())
     return ((found.span(),) if secret else ()), max(to, found.end())
 
 
-def extract_docker_auth(line: bytes, to: int) -> Extraction:
+def extract_docker_auth(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """`auth` of a registry, which is base64 of user and password; or the identity token of a registry."""
-    start = to - _VALUE_BYTES
-    found = _BASE64.match(line, start)
-    if found is None:
-        return (), to
     if b"oken" in line[max(0, start - 24) : start]:
         start, end = value_span(line, start)
         return (((start, end),), max(to, end)) if is_value(line[start:end], Demand.KEY) else ((), to)
@@ -103,11 +57,8 @@ def extract_docker_auth(line: bytes, to: int) -> Extraction:
     return (found.span(),), found.end()
 
 
-def extract_pgpass(line: bytes, to: int) -> Extraction:
+def extract_pgpass(line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The last field of a line of .pgpass."""
-    found = _WORD.match(line, to - 3)
-    if found is None:
-        return (), to
     secret = b"arn:" not in line[max(0, to - 160) : to] and is_value(found.group(), Demand.PASSWORD)
     return ((found.span(),) if secret else ()), found.end()
 
@@ -124,12 +75,11 @@ def _is_definition(value: bytes) -> bool:
     return is_salt or is_value(value, Demand.PASSWORD)
 
 
-def extract_hash(line: bytes, to: int) -> Extraction:
+def extract_hash(line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The hash of a password with its salt."""
     starts = list(_HASH_START.finditer(line, max(0, to - 260), to))
     first = starts[-1] if starts else None
-    rest = _HASH_REST.match(line, to)
-    end = rest.end() if rest else to
+    end = found.end()
     if first is None or len(set(line[first.end() : end])) < 12:
         return (), to
     return ((first.start(), end),), end
@@ -158,10 +108,8 @@ def _is_masked(value: bytes, *, encoded: bool) -> bool:
     return not text or is_secret(text.strip()[:512], Demand.PASSWORD) or "-----BEGIN" in text or len(text) > 64
 
 
-def extract_secret_data(line: bytes, to: int) -> Extraction:
+def extract_secret_data(line: bytes, _start: int, _found: re.Match[bytes], to: int) -> Extraction:
     """The values of a manifest of kind Secret, decoded so that names and placeholders are not masked."""
-    if _KIND_END.match(line, to - 6) is None:
-        return (), to
     lowest, highest = _bounds(line, to)
     spans: list[tuple[int, int]] = []
     for data in _DATA_MEMBER.finditer(line, lowest, highest):
@@ -174,112 +122,3 @@ def extract_secret_data(line: bytes, to: int) -> Extraction:
             if _is_masked(entry[2], encoded=data[1] == b"data"):
                 spans.append(entry.span(2))
     return spans, to
-
-
-RULES = (
-    Rule(
-        "netrc",
-        ".netrc",
-        "password",
-        (
-            rf"(?i:login){_SPACE}{{1,8}}[^\s\\\"']{{1,128}}{_SPACE}{{1,8}}"
-            rf"(?:account{_SPACE}{{1,8}}[^\s\\\"']{{1,64}}{_SPACE}{{1,8}})?password{_SPACE}{{1,8}}[^\s\\\"']{{3}}",
-            # Each line with a prefix.
-            r"(?i:login)[ \t]{1,8}[^\s\\\"']{1,64}(?:\n|\\{1,15}n)[^\n\\\"'<>]{1,60}(?:\\{1,15}t)?[ ]{0,8}"
-            r"password[ \t]{1,8}[^\s\\\"']{3}",
-        ),
-        extract_netrc_password,
-        example="machine host.example login someone password <base62:12>",
-        counter="machine host.example login someone password password",
-    ),
-    Rule(
-        "npm-auth",
-        "npm",
-        "credentials of a registry",
-        (
-            rf"_authToken {{0,2}}[=:] {{0,2}}(?:{_QUOTED})?[A-Za-z0-9+/=_-]{{8}}",
-            rf"(?:[:\sn]|npm_config_)_(?:auth|password) {{0,2}}= {{0,2}}(?:{_QUOTED})?[A-Za-z0-9+/=_-]{{8}}",
-        ),
-        extract_npm_auth,
-        example="//registry.example/:_authToken=<base62:32>",
-        counter="//registry.example/:_authToken=your_token_here",
-    ),
-    Rule(
-        "docker-auth",
-        "Docker",
-        "credentials of a registry",
-        (rf"(?:auth|identitytoken|registrytoken){_QUOTED}\s{{0,4}}:\s{{0,4}}{_QUOTED}[A-Za-z0-9+/=_-]{{8}}",),
-        extract_docker_auth,
-        example='{"auths":{"host.example":{"auth":"c29tZW9uZTpodW50ZXIy"}}}',
-        counter='{"auths":{"host.example":{"auth":"required"}}}',
-    ),
-    Rule(
-        "pgpass",
-        "PostgreSQL",
-        "line of .pgpass",
-        (rf":{_PORTS}:[^\s:\"'\\/]{{1,64}}:[^\s:\"'\\/]{{1,64}}:[^\s:\"'\\/$<{{]{{3}}",),
-        extract_pgpass,
-        example="host.example:5432:shop:someone:<base62:12>",
-        counter="host.example:5432:shop:someone:password",
-    ),
-    Rule(
-        "wireguard-key",
-        "WireGuard",
-        "private or preshared key",
-        (r"(?:(?i:private|preshared)_?-?(?i:key) ?[=:] ?\\{0,8}[\"']?)[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=",),
-        lambda _line, to: (((to - 44, to),), to),  # the gate matches the whole key
-        example="PrivateKey = <base64:42>A=",
-        counter="PrivateKey = <base64:20>",
-    ),
-    Rule(
-        "php-definition",
-        "WordPress",
-        "password or salt",
-        (
-            rf"(?i:define)\( {{0,2}}{_QUOTED}[A-Z0-9_]{{0,40}}(?:PASSWORD|PASSWD|KEY|SALT|SECRET|TOKEN){_QUOTED}"
-            r" {0,2},"
-            rf"\s{{0,12}}{_QUOTED}[^\"'\\]{{4}}",
-        ),
-        extract_definition,
-        example="define('DB_PASSWORD', '<base62:14>');",
-        counter="define('AUTH_KEY', 'put your unique phrase here');",
-    ),
-    Rule(
-        "password-hash",
-        "crypt",
-        "hash of a password",
-        _HASHES,
-        extract_hash,
-        "medium",
-        example="someone:$2b$12$<base62:53>",
-        counter="someone:$2b$12$<base62:20>",
-    ),
-    Rule(
-        "cookie-jar",
-        "Netscape",
-        "cookie in a jar",
-        (rf"{_TAB}(?:TRUE|FALSE){_TAB}\d{{1,12}}{_TAB}[^\s\\\"']{{1,80}}{_TAB}[^\s\"'\\]{{8}}",),
-        extract_match(_VALUE_BYTES, _WORD, Demand.WEAK, padding=b""),
-        "medium",
-        example=".host.example\tTRUE\t/\tTRUE\t0\tsession\t<base62:32>",
-        counter=".host.example\tTRUE\t/\tTRUE\t0\tlang\tenglish",
-    ),
-    Rule(
-        "kubernetes-secret",
-        "Kubernetes",
-        "value of a secret",
-        (r"kind(?:\\{0,15}[\"'])?\s{0,2}:\s{0,2}(?:\\{0,15}[\"'])?Secret",),
-        extract_secret_data,
-        example="apiVersion: v1\nkind: Secret\ndata:\n  password: a29ycmVrdC03LXBmZXJk\n",
-        counter="apiVersion: v1\nkind: Secret\ndata:\n  username: dXNlcm5hbWU=\n",
-    ),
-    Rule(
-        "kubeconfig-key",
-        "Kubernetes",
-        "client's key",
-        (r"client-key-data(?:\\{0,15}[\"'])?\s{0,2}:\s{0,4}(?:\\{0,15}[\"'])?[A-Za-z0-9+/]{16}",),
-        extract_match(_KEY_DATA_BYTES, _KEY_DATA),
-        example="client-key-data: <base64:120>",
-        counter="client-key-data: REDACTED",
-    ),
-)

@@ -6,38 +6,21 @@ from redaction.heuristics.names import Demand
 from redaction.heuristics.secrecy import Placement
 from redaction.heuristics.values import in_marker, is_value, value_span
 from redaction.rules.checks import decoded_base64
-from redaction.rules.context.extractors import UUID, extract_match, extract_value
-from redaction.rules.rule import Extraction, Rule
+from redaction.rules.context.extractors import UUID
+from redaction.rules.context.table import table_of
+from redaction.rules.rule import Extraction
 from redaction.text.escapes import after_escape
 
 COOKIES_MAX = 64
 COOKIE_MIN = 8
 
-_BLANKS = r"(?:[ \t]|%20|\\{1,15}t)"
 _VALUE_BYTES = 8
 _BEARER = re.compile(rb"[A-Za-z0-9_.~+/=:|-]{8,}+(?![({\[]|<(?!\\{0,15}/)|\$[{(\w])")
 _PADDING = re.compile(rb"[=%\\]")
 _BASIC = re.compile(rb"[A-Za-z0-9+/_-]{8,}+(?:=|%3[Dd]|\\u003[dD]){0,2}")
-_CLOSES = r"""["'`\\\s\])]{0,12}"""
 # After the name `Authorization`: the opening of the value and perhaps its scheme.
-_AUTHORIZATION = re.compile(
-    rb"(?:[> \t\"'`({\[]|\\{1,15}[\"'`]){0,24}+[bfu]?(?:\\{0,15}[\"'`])?"
-    rb"(?:(?i:bearer|basic)[\s\"'\\+,]{1,8}(?P<other>)|"
-    rb"(?:(?P<scheme>(?i:token|apikey|api-key|api-token|"
-    rb"key|ssws|negotiate|ntlm|geniekey|oauth|digest|hawk|aws4-hmac-sha256|bot|access|sso-key|discogs|mac|x|jwt|"
-    rb"session|signature|pat|zoho-oauthtoken|klaviyo-api-key|deepl-auth-key)) (?:[a-z_]{2,10}=)?)?(?:\\{0,8}[\"'])?)"
-    rb"(?P<value>(?!AWS4-|Credential=)[^\s\"'`\\;,<>(){}\[\]$]{8,4096}+)(?![({\[]|<(?!\\{0,15}/)|\$[{(\w])"
-)
 _TYPE_NAME = re.compile(rb"::[A-Z][a-z]\w{0,40}\\{0,8}[\"']?[:=,]\Z")
-_COOKIE = re.compile(
-    rb"(?:[ \t;,]|\\{1,8}[\"']|[\"'{(:]){0,16}([A-Za-z0-9_.%~*!#$&^|-]{1,80}+)="
-    rb"(\\{0,8}\")?([^\s\"'\\;,`]{0,4096}+)(?:\\{0,8}\")?"
-)
-_SESSION = re.compile(
-    rb"(?i)sess|sid\b|auth|token|jwt|csrf|xsrf|login|logged_in|remember|__secure-|__host-|identity|li_at|sso|saml|ticket|"
-    rb"credential|cf_clearance|^d$|"
-    rb"passport|signed|aspxauth|apisid|ssid|hsid|(?:^|[._-])s(?:id)?$|secret|key|cf_authorization"
-)
+_HEX, _COOKIE, _SESSION = table_of(__file__).patterns("hex", "cookie", "session")
 
 
 def extract_bearer(line: bytes, to: int) -> Extraction:
@@ -77,15 +60,9 @@ _SAMPLE_PASSWORDS = frozenset(
 )
 
 
-def extract_authorization(line: bytes, to: int) -> Extraction:
+def extract_authorization(line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The value of an `Authorization` header with any scheme except the two that have their own rule."""
-    found = _AUTHORIZATION.match(line, to, min(len(line), to + 4200))
-    if (
-        found is None
-        or in_marker(line, to)
-        or found["other"] is not None
-        or _TYPE_NAME.search(line, max(0, to - 60), to)
-    ):
+    if in_marker(line, to) or found["other"] is not None or _TYPE_NAME.search(line, max(0, to - 60), to):
         return (), to
     value = found["value"].rstrip(b".:")
     if not is_value(value.rstrip(b"="), Demand.KEY, Placement.BARE):
@@ -93,16 +70,10 @@ def extract_authorization(line: bytes, to: int) -> Extraction:
     return ((found.start("value"), found.start("value") + len(value)),), found.end()
 
 
-_HEX = re.compile(rb"[0-9a-fA-F]{32,128}+(?![0-9A-Za-z])")
-
-
-def extract_named_header(line: bytes, to: int) -> Extraction:
+def extract_named_header(line: bytes, _start: int, opened: re.Match[bytes], to: int) -> Extraction:
     """The value of a header with the name of a key."""
-    opened = _OPENED.match(line, to)
-    if opened is None or in_marker(line, to):
-        return (), to
     header = _HEADER.search(line, max(0, to - _HEADER_MAX), to)
-    if header is None or _is_other(line, header, opened.end()):
+    if header is None or in_marker(line, to) or _is_other(line, header, opened.end()):
         return (), to
     start, end = value_span(line, opened.end())
     value = _HEADER_VALUE.match(line, start, end)
@@ -127,7 +98,6 @@ _HEADER = re.compile(rb"(?<![\w-])(?P<name>[\w-]{3,80}+)[\"'`\\\s\])]{0,12}[:,=]
 _HEADER_MAX = 100
 _DIGEST_OF = re.compile(rb"(?i)(?:checksum|digest|hash|fingerprint|sha-?\d{0,3}|md5)(?:sum)? (?:of|for) [\w-]{0,80}\Z")
 _HARMLESS = re.compile(rb"(?i)(?:next|page|continuation|starting|public|idempotency|cache|lock)[-_](?:key|token)\Z")
-_OPENED = re.compile(rb"[ \t]{0,4}(?:\\{0,15}[\"'`]|\[\\{0,15}[\"'])?")
 _HEADER_VALUE = re.compile(rb"[^\s\"'`\\;,<>(){}$]{8,4096}+(?![({\[]|\$[{(\w])")
 
 
@@ -145,87 +115,3 @@ def extract_cookies(line: bytes, to: int) -> Extraction:
         if len(value) >= COOKIE_MIN and is_value(value[:256].translate(None, b"%|:"), demand):
             spans.append(found.span(3))
     return spans, max(at, to)
-
-
-RULES = (
-    Rule(
-        "bearer",
-        "HTTP",
-        "bearer token",
-        (
-            rf"(?i:bearer)(?:{_BLANKS}{{1,4}}|\+|:{_BLANKS}?|[\"'\\,]{{1,6}} {{0,2}}[\"'\\]{{1,6}}"
-            r"| ?[\"'\\]{1,8} ?[+.&] ?[\"'\\]{1,8})[A-Za-z0-9_.~+/=-]{8}",
-        ),
-        extract_bearer,
-        example="Authorization: Bearer <base62:32>",
-        counter="Authorization: Bearer ${env.TOKEN} or Bearer your-token-here",
-    ),
-    Rule(
-        "basic-auth",
-        "HTTP",
-        "user and password",
-        (
-            rf"(?i:basic){_BLANKS}{{1,4}}[A-Za-z0-9+/_-]{{8}}",
-            r"(?i:basic)[\"'\\,]{1,6} {0,2}[\"'\\]{1,6}[A-Za-z0-9+/_-]{8}",
-        ),
-        extract_basic,
-        example="Authorization: Basic c29tZW9uZTpodW50ZXIy",
-        counter="Basic authentication, Basic dXNlcjpwYXNzd29yZA==",
-    ),
-    Rule(
-        "basic-auth-call",
-        "HTTP",
-        "user and password given to a client",
-        (
-            r"(?i:auth(?:=| ?= ?|: ?)?[\[(]|BasicAuth\(|basic_auth\()\s{0,4}\\{0,15}[\"'][^\s\"'\\]{1,80}"
-            r"\\{0,15}[\"'],\s{0,4}\\{0,15}[\"'][^\s\"'\\]{4}",
-        ),
-        extract_value(4, Demand.PASSWORD),
-        "medium",
-        example="requests.get(url, auth=('someone', '<base62:14>'))",
-        counter="requests.get(url, auth=('user', 'password'))",
-    ),
-    Rule(
-        "authorization",
-        "HTTP",
-        "credentials of any scheme",
-        (rf"(?i:authorization){_CLOSES}[:=,]",),
-        extract_authorization,
-        example="Authorization: Token <base62:32>",
-        counter="Authorization: Token your_token_here",
-    ),
-    Rule(
-        "authorization-parameter",
-        "HTTP",
-        "signature or digest",
-        (r"(?:Signature=|(?i:response|cnonce)=\\{0,8}\"?)[0-9a-f]{32}",),
-        extract_match(32, _HEX),
-        example='Digest username="u", response="<hex:32>"',
-        counter='Digest username="u", response="<hex:16>"',
-    ),
-    Rule(
-        "header-key",
-        "HTTP",
-        "key in a header",
-        (
-            rf"(?i:x-[a-z0-9-]{{0,30}}(?:key|token|secret|auth|password|signature)){_CLOSES}[:,=]",
-            rf"(?i:(?:private|deploy|job|circle|gitlab|auth|access|session|security|vault|api|subscription|app|admin|"
-            rf"master|dd-api|"
-            rf"application|license|service|client|refresh|consul|functions|csrf|jenkins)[-_](?:key|token|secret|auth)){_CLOSES}:",
-        ),
-        extract_named_header,
-        "medium",
-        example="X-Api-Key: <base62:32>",
-        counter="X-Api-Key: your-api-key-here",
-    ),
-    Rule(
-        "cookie",
-        "HTTP",
-        "session cookie",
-        (rf"(?i:cookie)s?{_CLOSES}[:=,]", r"(?:--cookie|curl[^\n|;]{0,200} -b)[= ]"),
-        extract_cookies,
-        "medium",
-        example="Cookie: lang=en; session_id=<base62:32>",
-        counter="Cookie: lang=en; session_id=none",
-    ),
-)

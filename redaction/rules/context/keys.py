@@ -6,12 +6,11 @@ as far as its lines of key material go. Also PEM files in base64, private member
 whose header is decoded to tell them from other base64.
 """
 
-import base64
 import re
 
-from redaction.rules.checks import decoded_base64, is_web_token
-from redaction.rules.rule import Extraction, Rule, TokenCheck
-from redaction.text.escapes import STRING_QUOTE as _QUOTE
+from redaction.rules.checks import decoded_base64
+from redaction.rules.context.table import table_of
+from redaction.rules.rule import Extraction
 from redaction.text.escapes import after_escape, starts_word
 
 LENGTH_MAX = 64 * 1024
@@ -20,64 +19,22 @@ MATERIAL_CUT_MIN = 24
 ELLIPSIS_MIN = 96  # less than this before an ellipsis is an example of how keys begin
 VARIETY_MIN = 12
 
-_SPACE = r"(?: |%20|\+)"
-_NAME = rf"PRIVATE{_SPACE}KEY(?:{_SPACE}BLOCK)?{_SPACE}?--"
-_KIND = rf"{_SPACE}(?:[A-Z0-9]{{2,12}}{_SPACE}){{0,3}}{_NAME}"
-_MARK = re.compile(rf"-{{2,5}}{_SPACE}?(BEGIN|END){_KIND}-{{0,3}}".encode())
-_END = re.compile(rf"END{_KIND}-{{0,3}}".encode())
-# What may come between two lines of a key: newlines and tabs at any depth, quotes, commas, the marks of diffs,
-# quotations and numbered lines. A number counts only if such a mark follows it.
-_SEP = (
-    rb"(?:\\{1,16}[nrt]|\\{1,16}u(?:2192|2502|001b)|[\s\"'`,>|*#:;\\+$-]|//(?= )|\xe2\x86\x92|\xe2\x94\x82|%0[AaDd]"
-    rb"|<br>|\d{1,6}\. |\d{1,6}(?=[:|\t ]|\\{1,16}[tu]|\xe2))"
+_MARK, _END, _BEGINS, _CUT, _LAST, _BACKWARDS, _PUTTY_END, _BASE64_LINES = table_of(__file__).patterns(
+    "mark", "end", "begins", "cut", "last", "key_backwards", "putty_end", "base64_lines"
 )
-_GAP = rb"(?:" + _SEP + rb"){0,96}+"
-# What may come before every line: a time, the name of a file or container.
-_BEFORE = rb"(?:\\{1,16}r|[\r$ ]){0,3}(?:\n|\\{1,16}n)(?:[^\n\\\"<>{}=]|\\{1,16}t){1,80}?(?:[ :|\-\]]|\\{1,16}t)"
-_HEADERS = (
-    rb"(?:(?:" + _GAP + rb"[A-Z][A-Za-z0-9-]{2,24}|" + _BEFORE + rb"(?:Proc-Type|DEK-Info|Comment|Version))"
-    rb": [^\n\\\"]{0,200}+){0,6}+"
-)
-_BYTE = rb"(?:[A-Za-z0-9+/=]|%2[BbFf]|%3[Dd]|\\{1,16}/)"
-_EMPTY = rb"(?:(?:\\{1,16}r|\r)?(?:\n|\\{1,16}n)(?![A-Za-z0-9+/=]{16})[^\n\\\"<>{}=]{0,48}(?=\r?\n|\\{1,16}[rn]))?+"
-_BEGINS = re.compile(_HEADERS + _EMPTY + rb"(?:" + _GAP + _BYTE + rb"{16}|" + _BEFORE + _BYTE + rb"{40})")
-_CUT_OFF = rb"(?=\\{0,15}\"|\Z|\.\.|\xe2\x80\xa6|(?:\s|\\{1,15}n){0,2}\[)"
-LINES = re.compile(
-    rb"(?:"
-    + rb"|".join((_GAP + _BYTE + rb"{20,}+", _BEFORE + _BYTE + rb"{40,}+", _BEFORE + _BYTE + rb"{8,64}+" + _CUT_OFF))
-    + rb")*+"
-)
-_CUT = re.compile(_HEADERS + _EMPTY + LINES.pattern)
-_LAST = re.compile(_GAP + rb"([A-Za-z0-9+/=]{2,19}+)(?![A-Za-z_({:]| [a-z])")
 _ELLIPSIS = re.compile(rb"[\s\"'\\nr]{0,16}\[?(?:\.\.|\xe2\x80\xa6|\\{1,16}u2026|\*\*\*)")
-_BETWEEN_BACK = rb"(?:[nrt]\\{1,16}|[^A-Za-z0-9+/={}()<>])"
-_BACKWARDS = re.compile(
-    _BETWEEN_BACK + rb"{0,64}+(?:[A-Za-z0-9+/=]{2,}+" + _BETWEEN_BACK + rb"{1,32}+)?+"
-    rb"(?:[A-Za-z0-9+/=]{20,}+(?:" + _BETWEEN_BACK + rb"|\d{1,6}){0,32}+)*+"
-)
 _LINES_MAX = 400
 _NEWLINE = re.compile(rb"\r?\n|(?:\\{1,16}r)?\\{1,16}n")
 _NO_TEXT = re.compile(rb"[^A-Za-z0-9]{0,40}+")
 _LINE_TAIL = re.compile(rb"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{2,80}(?=[\s\"'\\$+,<>br]{0,32}\Z)")
 _MATERIAL = re.compile(rb"[A-Za-z0-9+/=]{16,}+")
 _PROSE = re.compile(rb"[A-Z]?[a-z]+")
-_PUTTY = re.compile(rb" ?\d{1,3}(?=[\s\\\"'])")
-_PUTTY_END = re.compile(rb"(?:" + _GAP + rb"|" + _BEFORE + rb")Private-(?:MAC|Hash): [0-9a-f]{8,}+")
 
 TYPE_DISTANCE_MAX = 4096
 ENCODED_BEFORE_MAX = 4096
 
-_MARK_TEXT = b"PRIVATE KEY-"
 _BASE64_BACKWARDS = re.compile(rb"[A-Za-z0-9+/_-]*+")
-_BASE64_LINES = re.compile(rb"[A-Za-z0-9+/=_-]*+" + LINES.pattern)
 
-_MEMBER_BYTES = 32
-# One gate for each name: alternatives in one gate make the first reading measurably slower.
-_MEMBERS = tuple(
-    rf"[\"']{name}{_QUOTE}\s{{0,2}}:\s{{0,2}}{_QUOTE}[A-Za-z0-9_-]{{{_MEMBER_BYTES}}}"
-    for name in ("d", "p", "q", "dp", "dq", "qi", "k")
-)
-_MEMBER_VALUE = re.compile(rb"[A-Za-z0-9_-]*+={0,2}(?=\\{0,15}[\"']|\Z|\.\.\.)")
 _KEY_TYPE = re.compile(rb"kty\\{0,15}[\"']\s{0,2}:\s{0,2}\\{0,15}[\"'](?:RSA|EC|OKP|oct|AKP)")
 
 HEADER_LENGTH_MAX = 400
@@ -85,8 +42,6 @@ SIGNATURE_LENGTH_MIN = 20
 TOKEN_CUT_MIN = 20
 
 _TOKEN_GATE_LENGTH = 16
-# `{"` and a lower-case letter in base64, or `{` and a blank or newline; then the length of the shortest header.
-_TOKEN_GATES = ("eyJ[h-z0-6][0-9A-Za-z_-]{12}", "(?:eyAi|ewog|ew0K|ewoJ)[0-9A-Za-z_-]{12}")
 _WORD_REST = re.compile(rb"[0-9A-Za-z]*+")
 _TOKEN_HEADER = re.compile(rb"[0-9A-Za-z_-]{16,8192}+={0,2}")
 _TOKEN_PARTS = re.compile(rb"(?:\.[0-9A-Za-z_=+/-]*+)++")
@@ -171,11 +126,8 @@ def extract_private_key(line: bytes, to: int) -> Extraction:
     return extract(line, mark.start(), mark.end())
 
 
-def extract_putty_key(line: bytes, to: int) -> Extraction:
+def extract_putty_key(line: bytes, _start: int, count: re.Match[bytes], to: int) -> Extraction:
     """The lines of the private part of a PuTTY key and its MAC."""
-    count = _PUTTY.match(line, to)
-    if count is None:
-        return (), to
     limit = min(len(line), to + LENGTH_MAX)
     end = lines_end(line, count.end(), limit)
     if not is_key_material(line, count.end(), end, MATERIAL_CUT_MIN):
@@ -184,12 +136,6 @@ def extract_putty_key(line: bytes, to: int) -> Extraction:
     top = line.rfind(b"PuTTY-User-Key-File-", max(0, to - 4096), to)
     end = proof.end() if proof else end
     return ((top if top >= 0 else count.start(), end),), end
-
-
-def _encoded_mark(alignment: int) -> str:
-    """The base64 of the mark when this many bytes of a group of three come before it."""
-    encoded = base64.b64encode(bytes(alignment) + _MARK_TEXT).decode()
-    return encoded[(alignment * 8 + 5) // 6 : (alignment + len(_MARK_TEXT)) * 8 // 6]
 
 
 def extract_encoded_pem(line: bytes, to: int) -> Extraction:
@@ -204,12 +150,8 @@ def extract_encoded_pem(line: bytes, to: int) -> Extraction:
     return ((after_escape(line, to - before.end()), after.end()),), after.end()
 
 
-def extract_jwk_member(line: bytes, to: int) -> Extraction:
+def extract_jwk_member(line: bytes, start: int, value: re.Match[bytes], to: int) -> Extraction:
     """The value of a private member, if `kty` of a JSON web key is near."""
-    start = to - _MEMBER_BYTES
-    value = _MEMBER_VALUE.match(line, start, min(len(line), start + LENGTH_MAX))
-    if value is None:
-        return (), to
     lowest = max(0, start - TYPE_DISTANCE_MAX)
     if not (
         _KEY_TYPE.search(line, lowest, start)
@@ -250,53 +192,3 @@ def extract_web_token(line: bytes, to: int) -> Extraction:
     if not pieces or not (known or (len(pieces) > 1 and len(pieces[-1]) >= SIGNATURE_LENGTH_MIN)):
         return (), parts.end()
     return ((start, end),), max(parts.end(), to)
-
-
-RULES = (
-    Rule(
-        "private-key",
-        "PEM, OpenSSH, PGP",
-        "private key",
-        (_NAME,),
-        extract_private_key,
-        example="-----BEGIN PRIVATE KEY-----\n<base64:64>\n<base64:40>\n-----END PRIVATE KEY-----",
-        counter="-----BEGIN PRIVATE KEY-----\n<base64:8>\n-----END PRIVATE KEY-----",
-    ),
-    Rule(
-        "putty-private-key",
-        "PuTTY",
-        "private key",
-        ("Private-Lines:",),
-        extract_putty_key,
-        example="Private-Lines: 2\n<base64:64>\n<base64:40>\nPrivate-MAC: <hex:40>",
-        counter="Private-Lines: 2\nPrivate-MAC: <hex:40>",
-    ),
-    Rule(
-        "private-key-base64",
-        "PEM in base64",
-        "private key",
-        tuple(_encoded_mark(alignment) for alignment in range(3)),
-        extract_encoded_pem,
-        example="LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCk1<base64:200>",
-        counter="LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t",
-    ),
-    Rule(
-        "jwk-private",
-        "JSON web key",
-        "private member",
-        _MEMBERS,
-        extract_jwk_member,
-        example='{"kty":"EC","crv":"P-256","d":"<base64url:43>"}',
-        counter='{"name":"EC","d":"<base64url:43>"}',
-    ),
-    Rule(
-        "jwt",
-        "JSON web token",
-        "signed or encrypted token",
-        _TOKEN_GATES,
-        extract_web_token,
-        example="<jwt>",
-        counter="eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9",
-        check=TokenCheck(is_web_token, proves=True),
-    ),
-)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from exporter.core.ahp.subscriptions import ACTIVE_SECONDS, Wanted
+from exporter.core.ahp.subscriptions import ACTIVE_SECONDS
 from tests.core.ahp.scripted import STEPS, ScriptedHost
 from tests.core.ahp.watching import NOW, Watching
 
@@ -74,7 +74,7 @@ def test_what_is_wanted_of_a_session_is_what_is_given(wanted: str) -> None:
     host = ScriptedHost("0.9.0")
     watching = Watching({}, version="0.9.0")
     watching.answer = host.answer
-    watching.observer.subscriptions.wants = lambda session, changed: cast(Wanted, wanted)
+    watching.observer.subscriptions.wants = lambda session, changed: wanted
     watching.begin()
     for step in ("start", "write", "end"):
         STEPS[step](host)

@@ -78,7 +78,7 @@ class Watching:
                 answer = {"jsonrpc": "2.0", "id": asked["id"], **self.answer(asked["method"], asked["params"])}
                 self.observer.receive(json.dumps(answer), self.now)
         self.now += self.pace
-        for session, lines in self.observer.take(self.now):
+        for session, lines in self.observer.subscriptions.take(self.now):
             for line, is_ephemeral in lines:
                 event = json.loads(line)
                 assert bool(event.get("ephemeral")) == is_ephemeral

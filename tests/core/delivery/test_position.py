@@ -1,9 +1,16 @@
 """An offset is believed when the bytes before it are those that were there."""
 
+from typing import Final
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.delivery.position import START, TAIL_BYTES, Position, tail_hash
+from exporter.core.delivery.position import START, TAIL_BYTES, Identity, Position, rewritten, tail_hash
+
+A: Final = Identity(1, 10)
+B: Final = Identity(1, 11)
+OTHER_DISK: Final = Identity(2, 10)
 
 CONTENTS = st.binary(max_size=3 * TAIL_BYTES)
 
@@ -45,3 +52,28 @@ def test_the_start_follows_anything() -> None:
     assert START.follows(b"")
     assert START.follows(b"whatever")
     assert START.tail_length() == 0
+
+
+@pytest.mark.parametrize(
+    "known, size, seen, seen_size, how",
+    [
+        (None, 0, A, 0, None),
+        (None, 0, A, 10, None),
+        (A, 100, A, 100, None),
+        (A, 100, A, 101, None),
+        (A, 150, A, 150, None),
+        (A, 0, A, 0, None),
+        (A, 100, A, 99, "truncated"),
+        (A, 100, A, 0, "truncated"),
+        (A, 150, A, 149, "truncated"),
+        (A, 100, B, 100, "replaced"),
+        (A, 100, B, 50, "replaced"),
+        (A, 100, B, 500, "replaced"),
+        (A, 0, B, 0, "replaced"),
+        (A, 100, OTHER_DISK, 100, "replaced"),
+    ],
+)
+def test_what_happened_to_the_past_of_a_file(
+    known: Identity | None, size: int, seen: Identity, seen_size: int, how: str | None
+) -> None:
+    assert rewritten(known, size, seen, seen_size) == how

@@ -9,6 +9,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from exporter.missioncontrol.http.guard import PEER, Guard
+from exporter.missioncontrol.http.login import Login
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio
@@ -118,7 +119,13 @@ async def test_who_is_at_the_other_end_decides_without_a_token(
     async def open_to_all(scope: Scope, receive: Receive, send: Send) -> None:
         await PlainTextResponse("in")(scope, receive, send)
 
-    guard = Guard(open_to_all, token=token, trusted_hosts=())
+    async def nobody(_: object) -> None:
+        return None
+
+    async def never(_: object) -> bool:
+        return False
+
+    guard = Guard(open_to_all, login=Login(token, nobody, never), trusted_hosts=())
 
     async def from_network(scope: Scope, receive: Receive, send: Send) -> None:
         await guard({**scope, "state": {PEER: peer}}, receive, send)

@@ -132,7 +132,7 @@ async def test_bodies_that_are_too_much_together_are_sent_again_later(store: Sto
 
 
 async def test_a_body_that_stands_still_is_given_up(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exporter.missioncontrol.http.request_body._CHUNK_SECONDS", 0.05)
+    monkeypatch.setattr("exporter.missioncontrol.http.request_intake._CHUNK_SECONDS", 0.05)
 
     async def stalled() -> AsyncIterator[bytes]:
         yield b'{"events":['

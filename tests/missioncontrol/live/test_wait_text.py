@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.missioncontrol.live.wait_text import ASKING, words
+from exporter.missioncontrol.live.waiting import ASKING, words
 
 Make = Callable[..., bytes]
 NOW = "2026-11-18T10:00:00.000Z"

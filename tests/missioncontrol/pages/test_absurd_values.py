@@ -9,8 +9,8 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from exporter.core.events.types import KNOWN
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
+from exporter.sources.event_types import KNOWN
 from exporter.wiring.event_views import make_trace
 from tests.missioncontrol.pages.test_pages import DEMO
 

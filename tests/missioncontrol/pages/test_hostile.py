@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
@@ -12,11 +13,11 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from exporter.core.events.types import KNOWN
 from exporter.missioncontrol import pages
-from exporter.missioncontrol.pages.timeline import stops, teller
+from exporter.missioncontrol.pages.timeline import teller
 from exporter.missioncontrol.store import tokens
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
+from exporter.sources.event_types import KNOWN
 from tests.missioncontrol.pages.test_pages import DEMO
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -165,7 +166,7 @@ class Skeleton(HTMLParser):
 def types() -> Iterator[str]:
     """Every type that anything here knows, and one that nobody does."""
     known = {json.loads(line)["type"] for line in DEMO.read_bytes().splitlines()}
-    yield from sorted(known.union(KNOWN, teller.QUIET, *stops.TYPES.values(), ["nobody.knows"]))
+    yield from sorted(known.union(KNOWN, teller.QUIET, *teller.STOP_TYPES.values(), ["nobody.knows"]))
 
 
 def spoil(value: Any, payload: str) -> Any:
@@ -185,7 +186,8 @@ FIELDS: Final = tuple(
     " agentDisplayName agentDescription agentType model warningType errorType infoType source summaryContent"
     " newModel previousModel newMode previousMode repository branch cwd copilotVersion selectedModel"
     " hookType shutdownType turnId reasoningText intention transformedContent deltaContent messagesRemoved eventCount"
-    " preCompactionTokens postCompactionTokens exitCode messageId toolCallId".split()
+    " preCompactionTokens postCompactionTokens exitCode messageId toolCallId totalToolCalls totalTokens"
+    " durationMs".split()
 )
 NESTED: Final = {
     "arguments": {"command": "", "path": "", "old_str": "", "new_str": "", "prompt": "", "description": ""},
@@ -210,10 +212,16 @@ def keys(value: Any) -> Iterator[str]:
 def test_every_field_that_a_page_reads_is_spoilt() -> None:
     """The readers of data name their fields; whoever adds one finds it missing here."""
     read: set[str] = set()
+    table = Path(pages.__file__).parent / "timeline/wording.toml"
+    rows = tomllib.loads(table.read_text(encoding="utf-8"))["notes"].values()
+    patterns = [fact for row in rows for fact in row.get("facts", ())]
     for path in Path(pages.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in READERS:
-                read |= {one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {*READERS, "fact"}:
+                texts = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+                patterns += texts if node.func.id == "fact" else ()
+                read |= set(texts) if node.func.id in READERS else set()
+    read |= {name for pattern in patterns for path in re.findall(r"\{([\w.]+)", pattern) for name in path.split(".")}
 
     assert len(read) > 50
     assert read - {*FIELDS, *keys(NESTED)} == set()

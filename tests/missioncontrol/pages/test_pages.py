@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol.pages.page import static_file
+from exporter.missioncontrol.pages.rendering import static_file
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from exporter.wiring.event_views import make_trace
 from tests.missioncontrol.conftest import Opener

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from exporter.missioncontrol.store import payloads
 from exporter.missioncontrol.store.port import Database
-from exporter.missioncontrol.store.sqlite.schema import open_database
+from exporter.missioncontrol.store.sqlite.database import open_database
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ from otel.encode.records import request_bytes, resource_bytes, scope_bytes
 from otel.model import Attributes, Context, Kind, Link, LogRecord, Span, SpanEvent
 from otel.name_types import Attribute, Content, EventName, Semconv
 from tests.otel.bodies import log_bytes, span_bytes
-from tests.otel.written import CONTENTS, RECORDS, SEMCONVS, SPANS, TIMES, expected, read, readable
+from tests.otel.written import CONTENTS, RECORDS, SEMCONVS, SPANS, TIMES, attributes_of, expected, read, readable
 
 SECRET = "planted-secret"
 SEVERITIES = ["", *(text for text in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL") for _ in range(4))]
@@ -76,7 +76,7 @@ def test_a_log_record_is_read_back_field_by_field(
     assert message.event_name == readable("github.copilot." + record.event_type)
     assert (message.trace_id, message.span_id) == (record.context or (b"", b""))
     assert message.flags == (1 if record.context else 0)
-    assert read(message.attributes) == expected(record.attributes, content, semconv)
+    assert read(message.attributes) == expected(attributes_of(record), content, semconv)
     body = record.body.decode("utf-8", "replace") if content == Content.REDACTED else ""
     assert message.body.string_value == body
     assert message.HasField("body") == bool(body)

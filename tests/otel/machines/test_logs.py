@@ -20,6 +20,7 @@ from otel.projection import TABLE, project
 from tests.otel.bodies import log_bytes
 from tests.otel.captures import captures
 from tests.otel.metered import SESSION, lines
+from tests.otel.written import attributes_of
 
 SECRET = "/home/dev/secret-place"
 
@@ -58,7 +59,7 @@ def test_a_record_says_which_event_of_which_session_it_is() -> None:
 
     assert (found.event_type, found.event_id) == ("session.warning", "e0-1.0")
     assert (
-        found.attributes.items()
+        attributes_of(found).items()
         >= {
             names.EVENT_TYPE: "session.warning",
             names.LOG_EVENT_ID: "e0-1.0",
@@ -117,11 +118,11 @@ def test_a_record_has_the_time_of_its_event_and_the_place_of_its_span() -> None:
 def test_a_record_says_what_its_event_is_about(
     event_type: str, data: dict[str, Any], expected: dict[Attribute, Value]
 ) -> None:
-    assert said(event_type, data).attributes.items() >= expected.items()
+    assert attributes_of(said(event_type, data)).items() >= expected.items()
 
 
 def test_a_notification_without_an_exit_code_has_none() -> None:
-    assert names.NOTIFICATION_EXIT_CODE not in said("system.notification", {"kind": {"type": "odd"}}).attributes
+    assert names.NOTIFICATION_EXIT_CODE not in said("system.notification", {"kind": {"type": "odd"}}).details
 
 
 @pytest.mark.parametrize(

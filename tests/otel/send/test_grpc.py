@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
 
-from exporter.wiring.sinks.otlp import client_of
+from exporter.wiring.otlp_endpoint import http_client
 from otel.send.answer import Answer, NoAnswer, Signal
 from otel.send.endpoint import Endpoint
 from otel.send.grpc import GrpcSender
@@ -32,7 +33,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 def send(receiver: Receiver, signal: Signal = "traces", **settings: Any) -> Answer:
     settings.setdefault("timeout_seconds", 5)
-    sender = sender_for(Endpoint(receiver.grpc_url, protocol="grpc", **settings), client_of(1))
+    sender = sender_for(Endpoint(receiver.grpc_url, protocol="grpc", **settings), partial(http_client, 1))
     try:
         return sender.send(signal, body_of(signal))
     finally:

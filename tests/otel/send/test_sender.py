@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from exporter.wiring.sinks.otlp import client_of
+from exporter.wiring.otlp_endpoint import http_client
 from otel.send.answer import MESSAGE_CHARACTERS_MAX, Answer, NoAnswer, Signal
 from otel.send.endpoint import Endpoint, EndpointError
 from otel.send.sender import Sender, sender_for
@@ -37,7 +38,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 def sender_of(endpoint: Endpoint) -> Sender:
     """Return what sends to an endpoint, with the HTTP client of the program."""
-    return sender_for(endpoint, client_of(2))
+    return sender_for(endpoint, partial(http_client, 2))
 
 
 def send(receiver: Receiver, signal: Signal = "traces", **settings: Any) -> Answer:
@@ -348,10 +349,10 @@ def test_an_endpoint_that_is_no_use_is_refused_with_its_reason(
 def test_importing_costs_no_http_no_grpc_and_no_protobuf() -> None:
     code = (
         "import sys, otel.encode.records, otel.encode.metrics, otel.send.sender, otel.send.grpc, otel.health\n"
-        "from exporter.wiring.sinks.otlp import client_of\n"
         "print([n for n in ('httpx', 'httpcore', 'grpc', 'google', 'opentelemetry', 'ssl') if n in sys.modules])\n"
         "from otel.send.endpoint import Endpoint\n"
-        "otel.send.sender.sender_for(Endpoint('http://127.0.0.1:1'), client_of(1))\n"
+        "from exporter.wiring.otlp_endpoint import http_client\n"
+        "otel.send.sender.sender_for(Endpoint('http://127.0.0.1:1'), lambda endpoint: http_client(1, endpoint))\n"
         "print([n for n in ('grpc', 'google', 'opentelemetry', 'rich', 'click') if n in sys.modules])"
     )
 

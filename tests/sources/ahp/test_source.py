@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from websockets.asyncio.server import ServerConnection
 
-from exporter.sources.ahp.address import Address
+from exporter.sources.ahp.connection import Address
 from exporter.sources.ahp.marks import AhpMarks
 from exporter.sources.ahp.source import AhpSource
 from exporter.sources.remote import Callbacks, SourceEvent, Want
@@ -67,7 +67,7 @@ def source_of(server: Server, store: Store, directory: Path, **options: Any) -> 
         token.write_text(TOKEN + "\n")
     address = Address(f"{server.scheme}://127.0.0.1:{server.port}/", lambda: token.read_text().strip())
     marks = AhpMarks(directory / "marks", address.shown)
-    return AhpSource(address, store.callbacks(), marks, client=marks.client(), pause_seconds=(0.01, 0.05), **options)
+    return AhpSource(address, store.callbacks(), marks, pause_seconds=(0.01, 0.05), **options)
 
 
 @asynccontextmanager
@@ -93,7 +93,7 @@ async def wait_for(happened: Callable[[], object], what: str) -> None:
 async def run_through(version: str | int, directory: Path) -> None:
     store, host = Store(), ScriptedHost(version, buffer=5, window=2)
     async with serving(host) as server, observing(server, store, directory) as source:
-        await wait_for(lambda: source.status.state == "following", "a connection")
+        await wait_for(lambda: source.state == "following", "a connection")
         for number in range(12):
             server.do("start", "think", "write", "call", "ready")
             if number % 3 == 0:
@@ -110,8 +110,8 @@ async def run_through(version: str | int, directory: Path) -> None:
         await wait_for(lambda: told(store) == happened(host), "every turn")
 
         assert gaps(store) == []
-        assert source.status.connections > 3
-        assert source.status.counts.durable == len(store.durable())
+        assert source.connections > 3
+        assert source.counts.durable == len(store.durable())
 
 
 @pytest.mark.parametrize("version", [1, "0.9.0"], ids=str)
@@ -143,9 +143,9 @@ def test_a_wrong_token_is_told_of_and_a_new_one_picked_up(tmp_path: Path) -> Non
         store, host = Store(), ScriptedHost("0.9.0")
         (tmp_path / "token").write_text("not-" + TOKEN)
         async with serving(host) as server, observing(server, store, tmp_path) as source:
-            await wait_for(lambda: "refused the token (HTTP 403)" in source.status.state, "a refusal")
+            await wait_for(lambda: "refused the token (HTTP 403)" in source.state, "a refusal")
             (tmp_path / "token").write_text(TOKEN)
-            await wait_for(lambda: source.status.state == "following", "a connection")
+            await wait_for(lambda: source.state == "following", "a connection")
 
     asyncio.run(run())
 
@@ -157,13 +157,13 @@ def test_the_token_is_in_no_log_no_status_and_no_error(tmp_path: Path, caplog: p
         store, host = Store(), ScriptedHost("0.9.0")
         (tmp_path / "token").write_text("not-" + TOKEN)
         async with serving(host) as server, observing(server, store, tmp_path) as source:
-            await wait_for(lambda: source.status.connections == 0 and len(server.paths) > 2, "refusals")
-            seen.append(repr(source.status))
+            await wait_for(lambda: source.connections == 0 and len(server.paths) > 2, "refusals")
+            seen.append(repr(vars(source)))
             (tmp_path / "token").write_text(TOKEN)
-            await wait_for(lambda: source.status.state == "following", "a connection")
+            await wait_for(lambda: source.state == "following", "a connection")
             server.drop()
-            await wait_for(lambda: source.status.connections > 1, "another")
-            seen.append(repr(source.status))
+            await wait_for(lambda: source.connections > 1, "another")
+            seen.append(repr(vars(source)))
             seen.append(repr(source._address) + str(source._address))
 
     with caplog.at_level(logging.DEBUG):
@@ -199,9 +199,9 @@ def test_a_host_that_talks_rubbish_is_left_and_tried_again(said: str, tmp_path: 
         async with serving(host) as server:
             server.say = say
             async with observing(server, store, tmp_path) as source:
-                await wait_for(lambda: words[said] in source.status.state, words[said])
+                await wait_for(lambda: words[said] in source.state, words[said])
                 server.say = None
-                await wait_for(lambda: source.status.state == "following", "a connection")
+                await wait_for(lambda: source.state == "following", "a connection")
 
     asyncio.run(run())
 
@@ -232,9 +232,9 @@ def test_frames_that_are_none_end_the_connection_and_another_is_made(broken: str
         async with serving(host) as server:
             server.say = say
             async with observing(server, store, tmp_path) as source:
-                await wait_for(lambda: source.status.connections > 1, "another connection")
+                await wait_for(lambda: source.connections > 1, "another connection")
                 server.say = None
-                await wait_for(lambda: source.status.state == "following", "a connection")
+                await wait_for(lambda: source.state == "following", "a connection")
                 server.do("start", "write", "end")
                 await wait_for(lambda: told(store) == happened(host), "the turn")
 
@@ -254,11 +254,11 @@ def test_a_host_with_a_certificate_that_is_not_trusted_gets_no_token(
             server.scheme = "wss"
             monkeypatch.setenv("SSL_CERT_FILE", str(made.other))
             async with observing(server, store, tmp_path) as source:
-                await wait_for(lambda: "does not trust the host's certificate" in source.status.state, "a refusal")
+                await wait_for(lambda: "does not trust the host's certificate" in source.state, "a refusal")
                 assert server.paths == []
             monkeypatch.setenv("SSL_CERT_FILE", str(made.authority))
             async with observing(server, store, tmp_path) as source:
-                await wait_for(lambda: source.status.state == "following", "a connection")
+                await wait_for(lambda: source.state == "following", "a connection")
 
     asyncio.run(run())
 
@@ -273,9 +273,9 @@ def test_what_is_no_agent_host_is_said_to_be_none(tmp_path: Path) -> None:
         listening = await asyncio.start_server(answer, "127.0.0.1", 0)
         server.port = listening.sockets[0].getsockname()[1]
         async with listening, observing(server, Store(), tmp_path) as source:
-            await wait_for(lambda: "does not speak WebSocket" in source.status.state, "words")
+            await wait_for(lambda: "does not speak WebSocket" in source.state, "words")
         async with observing(server, Store(), tmp_path) as source:
-            await wait_for(lambda: "cannot be reached" in source.status.state, "words")
+            await wait_for(lambda: "cannot be reached" in source.state, "words")
 
     asyncio.run(run())
 
@@ -288,10 +288,10 @@ def test_a_journal_that_is_full_is_waited_for_and_nothing_is_lost(
     async def run() -> None:
         store, host = Store(), ScriptedHost("0.9.0")
         async with serving(host) as server, observing(server, store, tmp_path) as source:
-            await wait_for(lambda: source.status.state == "following" and host._subscribed, "a connection")
+            await wait_for(lambda: source.state == "following" and host._subscribed, "a connection")
             store.is_full = True
             server.do("start", "write", "end")
-            await wait_for(lambda: store.refused > 2 and "full" in source.status.state, "a full journal")
+            await wait_for(lambda: store.refused > 2 and "full" in source.state, "a full journal")
             server.drop()
             server.do("start", "write", "end")
             assert not list((tmp_path / "marks").glob(f"*/{SESSION_NAME}.json"))
@@ -337,7 +337,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     async def run() -> None:
         async with observing(Server(ScriptedHost("0.9.0")), Store(), tmp_path) as source:
-            await wait_for(lambda: "pip install 'session-exporter[ahp]'" in source.status.state, "words")
+            await wait_for(lambda: "pip install 'session-exporter[ahp]'" in source.state, "words")
 
     monkeypatch.setattr(builtins, "__import__", without)
     asyncio.run(run())

@@ -14,7 +14,7 @@ from exporter.core.delivery.position import START
 from exporter.sources.files.polling import PollingWatcher
 from exporter.sources.files.session_file import OpenFiles, Reader, SessionFile
 from exporter.sources.files.source import RESCAN_SECONDS, FileSource
-from exporter.sources.files.watch import Changed, FallbackWatcher, Lost, Report, best_watcher
+from exporter.sources.files.watch import Changed, FallbackWatcher, Lost, Report, Watcher, best_watcher
 
 PATIENCE_SECONDS: Final = 20.0  # less than a rescan, so that nothing is found by that
 NEVER_SECONDS: Final = 3600.0
@@ -308,7 +308,7 @@ def test_a_look_that_finds_nothing_new_is_not_told(tmp_path: Path) -> None:
     run(scenario, tmp_path)
 
 
-class Deaf:
+class Deaf(Watcher):
     """A watcher of which everything was lost: it watches as it is asked to, and hears nothing by itself."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from exporter.sources.remote import Want
 from exporter.sources.rpc.framing import frame
 from exporter.sources.rpc.messages import BadMessageError, read_message, read_page, read_pushed
 from exporter.sources.rpc.session import State
-from exporter.sources.rpc.source import METHODS, NOTIFICATIONS
+from exporter.sources.rpc.source import NOTIFICATIONS
 from tests.sources.rpc.server import SESSION, MadeUpServer, Refusal, Taker, event, observed, until
 
 
@@ -43,13 +43,13 @@ def test_history_comes_once_and_then_what_happens() -> None:
     async def scenario(server: MadeUpServer, taker: Taker) -> None:
         server.history = [event(1), event(2, ephemeral=True), event(3)]
         async with observed(server, taker) as source:
-            await until(lambda: source.status.sessions.get(SESSION) is State.LIVE)
+            await until(lambda: source.sessions.get(SESSION) is State.LIVE)
             await server.add(event(4, ephemeral=True), event(5))
             await until(lambda: "e5" in taker.durable)
 
             assert (taker.durable, taker.ephemeral) == (ids(1, 3, 5), ids(4))
-            assert source.status.version == "9.9"
-            assert source.status.state == "following"
+            assert source.version == "9.9"
+            assert source.state == "following"
 
     play(scenario)
 
@@ -57,7 +57,7 @@ def test_history_comes_once_and_then_what_happens() -> None:
 def test_events_close_behind_each_other_are_asked_for_together_and_none_waits_long() -> None:
     async def scenario(server: MadeUpServer, taker: Taker) -> None:
         async with observed(server, taker) as source:
-            await until(lambda: source.status.sessions.get(SESSION) is State.LIVE)
+            await until(lambda: source.sessions.get(SESSION) is State.LIVE)
             asked, slowest, loop = len(server.calls), 0.0, asyncio.get_running_loop()
             for number in range(1, 101):
                 added = loop.time()
@@ -82,8 +82,8 @@ def test_a_connection_that_breaks_again_and_again_loses_nothing(push: bool) -> N
                     server.send({"method": "session.event", "params": {"sessionId": SESSION, "event": event(n)}})
                 if n % 6 == 0:
                     server.hang_up()
-                    before = source.status.connections
-                    await until(lambda: source.status.connections > before)  # noqa: B023  waited for here
+                    before = source.connections
+                    await until(lambda: source.connections > before)  # noqa: B023  waited for here
             await until(lambda: taker.durable[-1:] == ["e58"])
 
             assert taker.durable == ids(*range(0, 60, 2))
@@ -102,7 +102,7 @@ def test_a_cursor_that_expired_is_made_up_for_from_the_file_in_its_order() -> No
             await until(lambda: "e5" in taker.durable)
 
             assert taker.durable == ids(1, 2, 99, 3, 4, 5)
-            assert source.status.counts.expired == 1
+            assert source.counts.expired == 1
 
     play(scenario)
 
@@ -112,7 +112,7 @@ def test_a_session_that_is_not_loaded_is_read_from_its_file_and_not_loaded() -> 
         server.loaded = False
         server.file = [event(n) for n in range(2500)]
         async with observed(server, taker, push=True) as source:
-            await until(lambda: source.status.sessions.get(SESSION) is State.COLD)
+            await until(lambda: source.sessions.get(SESSION) is State.COLD)
 
             assert taker.durable == ids(*range(2500))
             assert "session.resume" not in [method for method, _ in server.calls]
@@ -153,14 +153,14 @@ def test_a_system_message_that_is_repeated_is_taken_once() -> None:
         texts = ["one", "one", "two", "two", "one"]
         server.history = [event(n, type="system.message", content=text) for n, text in enumerate(texts)]
         async with observed(server, taker) as source:
-            await until(lambda: source.status.sessions.get(SESSION) is State.LIVE)
+            await until(lambda: source.sessions.get(SESSION) is State.LIVE)
             server.hang_up()
-            await until(lambda: source.status.connections == 2)
+            await until(lambda: source.connections == 2)
             await server.add(event(7, type="system.message", content="one"), event(8))
             await until(lambda: "e8" in taker.durable)
 
             assert taker.durable == ids(0, 2, 4, 8)
-            assert source.status.counts.repeats == 3
+            assert source.counts.repeats == 3
 
     play(scenario)
 
@@ -170,7 +170,7 @@ def test_only_live_events_are_taken_when_another_source_has_the_rest() -> None:
         server.history = [event(1), event(2, ephemeral=True)]
         taker.want = Want.LIVE
         async with observed(server, taker) as source:
-            await until(lambda: source.status.sessions.get(SESSION) is State.LIVE)
+            await until(lambda: source.sessions.get(SESSION) is State.LIVE)
             await server.add(event(3), event(4, ephemeral=True))
             await until(lambda: taker.ephemeral == ids(4))
 
@@ -183,7 +183,7 @@ def test_nothing_is_read_of_a_session_that_nobody_wants() -> None:
     async def scenario(server: MadeUpServer, taker: Taker) -> None:
         taker.want = Want.NOTHING
         async with observed(server, taker) as source:
-            await until(lambda: source.status.state == "following")
+            await until(lambda: source.state == "following")
             await until(lambda: len(server.calls) == 2)
 
             assert [method for method, _ in server.calls] == ["connect", "session.list"]
@@ -203,7 +203,7 @@ def test_nothing_is_read_of_a_session_that_nobody_wants() -> None:
 def test_a_request_to_us_is_answered_and_nothing_is_decided(method: str, code: int | None, id: object) -> None:
     async def scenario(server: MadeUpServer, taker: Taker) -> None:
         async with observed(server, taker) as source:
-            await until(lambda: source.status.state == "following")
+            await until(lambda: source.state == "following")
             server.send({"id": id, "method": method, "params": {"sessionId": SESSION, "toolName": "save"}})
             await until(lambda: bool(server.answers))
 
@@ -215,7 +215,7 @@ def test_a_request_to_us_is_answered_and_nothing_is_decided(method: str, code: i
                 assert answer["result"]["result"]["resultType"] == "failure"
             else:
                 assert answer["error"]["code"] == code and "result" not in answer
-            assert source.status.server_requests == 1
+            assert source.server_requests == 1
 
     play(scenario)
 
@@ -234,10 +234,10 @@ def test_what_is_no_cli_server_is_said_and_tried_again(raw: bytes, said: str) ->
     async def scenario(server: MadeUpServer, taker: Taker) -> None:
         server.raw = [raw]
         async with observed(server, taker) as source:
-            await until(lambda: said in source.status.state)
-            assert "hunter2" not in source.status.state
+            await until(lambda: said in source.state)
+            assert "hunter2" not in source.state
             server.raw = []
-            await until(lambda: source.status.state == "following")
+            await until(lambda: source.state == "following")
 
     play(scenario)
 
@@ -248,7 +248,7 @@ def test_the_protocols_it_speaks(protocol: int, ok: bool) -> None:
         server.protocol = protocol
         async with observed(server, taker) as source:
             said = "following" if ok else f"protocol {protocol}, this exporter 2 to 3"
-            await until(lambda: said in source.status.state)
+            await until(lambda: said in source.state)
 
     play(scenario)
 
@@ -263,10 +263,10 @@ def test_a_refusal_is_said_without_the_servers_words(code: int, said: str) -> No
 
         server.hooks["connect"] = refuse
         async with observed(server, taker) as source:
-            await until(lambda: said in source.status.state)
-            assert "hunter2" not in source.status.state
+            await until(lambda: said in source.state)
+            assert "hunter2" not in source.state
             del server.hooks["connect"]
-            await until(lambda: source.status.state == "following")
+            await until(lambda: source.state == "following")
 
     play(scenario)
 
@@ -286,9 +286,9 @@ def test_one_event_that_is_too_long_stops_its_session_and_says_so() -> None:
     async def scenario(server: MadeUpServer, taker: Taker) -> None:
         server.history = [event(1, content="x" * 30_000)]
         async with observed(server, taker, body_bytes_max=20_000) as source:
-            await until(lambda: source.status.sessions.get(SESSION) is State.TOO_LONG)
+            await until(lambda: source.sessions.get(SESSION) is State.TOO_LONG)
 
-            assert source.status.state == "following"
+            assert source.state == "following"
 
     play(scenario)
 
@@ -335,7 +335,7 @@ def test_a_hostile_server_is_survived(raw: list[bytes]) -> None:
         server.raw = raw
         server.history = [event(1)]
         async with observed(server, taker) as source:
-            await until(lambda: source.status.connections > 0)
+            await until(lambda: source.connections > 0)
             await asyncio.sleep(0)
             server.raw = []
             server.hang_up()
@@ -349,14 +349,14 @@ def test_pushed_events_that_come_faster_than_they_are_taken_are_read_again(monke
 
     async def scenario(server: MadeUpServer, taker: Taker) -> None:
         async with observed(server, taker, push=True) as source:
-            await until(lambda: source.status.sessions.get(SESSION) is State.LIVE)
+            await until(lambda: source.sessions.get(SESSION) is State.LIVE)
             for n in range(50):
                 server.history.append(event(n))
                 server.send({"method": "session.event", "params": {"sessionId": SESSION, "event": event(n)}})
             await until(lambda: "e49" in taker.durable)
 
             assert taker.durable == ids(*range(50))
-            assert source.status.counts.dropped > 0
+            assert source.counts.dropped > 0
 
     play(scenario)
 
@@ -364,7 +364,7 @@ def test_pushed_events_that_come_faster_than_they_are_taken_are_read_again(monke
 def test_a_session_that_is_deleted_is_told() -> None:
     async def scenario(server: MadeUpServer, taker: Taker) -> None:
         async with observed(server, taker) as source:
-            await until(lambda: source.status.state == "following")
+            await until(lambda: source.state == "following")
             server.send({"method": "session.lifecycle", "params": {"type": "session.deleted", "sessionId": SESSION}})
             server.send({"method": "session.lifecycle", "params": {"type": "session.created", "sessionId": "../.."}})
             await until(lambda: taker.gone == [SESSION])
@@ -378,7 +378,7 @@ def test_what_shells_print_is_live() -> None:
         async with observed(
             server, taker, on_shell=lambda name, text: heard.append((name, json.loads(text)))
         ) as source:
-            await until(lambda: source.status.state == "following")
+            await until(lambda: source.state == "following")
             for name in ("shell.output", "shell.exit", "host.event"):
                 server.send({"method": name, "params": {"n": 1}})
             await until(lambda: len(heard) == 2)
@@ -413,7 +413,7 @@ def test_a_server_without_an_event_log_is_said_to_be_too_old() -> None:
 
         server.hooks["session.eventLog.tail"] = refuse
         async with observed(server, taker) as source:
-            await until(lambda: source.status.sessions.get(SESSION) is State.TOO_OLD)
+            await until(lambda: source.sessions.get(SESSION) is State.TOO_OLD)
 
     play(scenario)
 
@@ -424,7 +424,7 @@ def test_types_that_are_in_no_list_are_counted() -> None:
         async with observed(server, taker) as source:
             await until(lambda: len(taker.durable) == 3)
 
-            assert dict(source.status.counts.unknown_types) == {"brand.new": 2}
+            assert dict(source.counts.unknown_types) == {"brand.new": 2}
 
     play(scenario)
 
@@ -434,5 +434,5 @@ def test_every_method_that_is_called_is_listed() -> None:
     for path in Path(module.__file__).parent.glob("*.py"):
         called |= set(re.findall(r'(?:call|_paged|_call)\(\s*"([A-Za-z.]+)"', path.read_text(encoding="utf-8")))
 
-    assert called == set(METHODS)
-    assert set(NOTIFICATIONS).isdisjoint(METHODS)
+    assert called == set(re.findall(r"^- `([A-Za-z.]+)`", str(module.__doc__), re.MULTILINE))
+    assert called.isdisjoint(NOTIFICATIONS)

@@ -1,10 +1,16 @@
-"""One thing that a person sees in a timeline: made of one event or of several that belong together."""
+"""One thing that a person sees in a timeline: made of one event or of several that belong together.
 
+An entry also has its place in time: the day that begins with it, and its bar in its interaction.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import date
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from exporter.core.events.envelope import Envelope, read_object
-from exporter.missioncontrol.pages.formats import seconds_between
+from exporter.missioncontrol.pages.formats import parsed, seconds_between, utc
 from exporter.missioncontrol.store.amounts import amount
 
 Kind = Literal["user", "assistant", "tool", "turn", "note", "mark", "problem", "wait", "helper", "other"]
@@ -13,7 +19,6 @@ TEXT_MAX: Final = 20_000
 BLOCK_MAX: Final = 4_000
 LINE_MAX: Final = 240
 Data = dict[str, Any]
-Stop = Literal["error", "note"]
 
 
 class Large(str):
@@ -81,7 +86,7 @@ class Entry:
     end: str | None = None
     is_running: bool = False
     key: str = ""
-    stops: tuple[Stop, ...] = ()
+    stops: tuple[str, ...] = ()
     day: str = ""
     bar: Bar | None = None
 
@@ -132,3 +137,52 @@ def one_line(text: str) -> str:
 def block(label: str, text: str, event: str, length_max: int = BLOCK_MAX) -> Block:
     """Return a text as a block, cut when it is long."""
     return Block(label, str(text[:length_max]), len(text) > length_max or isinstance(text, Large), event)
+
+
+_WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def mark_days(entries: Iterable[Entry], above: str = "") -> str:
+    """Give each entry the day that begins with it, and return the last; `above` is the day of what stands above."""
+    for entry in entries:
+        day = day_of(entry.at)
+        if day and day != above:
+            entry.day = above = day
+    return above
+
+
+def day_of(timestamp: str) -> str:
+    """Return the day in UTC, as in "Wednesday 2026-11-18"; nothing when the timestamp does not tell it."""
+    at = utc(timestamp)
+    return _name_of(at.date()) if at else ""
+
+
+@lru_cache(maxsize=64)
+def _name_of(day: date) -> str:
+    return f"{_WEEKDAYS[day.weekday()]} {day.isoformat()}"
+
+
+def mark_bars(entries: Sequence[Entry]) -> None:
+    """Give each call and turn its bar: when in its interaction it was, and how long it took."""
+    start = 0
+    for number, entry in enumerate(entries):
+        if entry.kind == "user" and entry.agent is None and number > start:
+            _mark_interaction(entries[start:number])
+            start = number
+    _mark_interaction(entries[start:])
+
+
+def _mark_interaction(entries: Sequence[Entry]) -> None:
+    told = [entry for entry in entries if entry.kind in ("user", "assistant", "tool", "turn")]
+    times = [at for entry in told for text in (entry.at, entry.end) if (at := parsed(text)) and at.tzinfo]
+    if not times:
+        return
+    first = min(times)
+    whole = max((max(times) - first).total_seconds(), 0.001)
+    for entry in told:
+        start = parsed(entry.at)
+        if entry.kind in ("tool", "turn") and start is not None and start.tzinfo is not None:
+            took = entry.seconds or 0.0
+            left = min(100.0, max(0.0, (start - first).total_seconds() / whole * 100))
+            width = min(100 - left, max(0.4, took / whole * 100))
+            entry.bar = Bar(f"{took * 1000:.0f}", f"{left:.2f}", f"{width:.2f}")

@@ -1,12 +1,16 @@
-"""A run of events told as entries: turns with what was said, tool calls with their ends, and what happened beside."""
+"""Events as entries: turns with what was said, tool calls with their ends, and what happened beside.
+
+Also the stops: the errors and notifications that a person goes to one after the other. The page's keys and the address
+that leads to what the page does not hold stop at the same events.
+"""
 
 from collections.abc import Iterable
 from typing import Final
 
 from exporter.core.events.envelope import Envelope
 from exporter.core.events.projection import ProjectEvent
-from exporter.missioncontrol.pages.formats import counted, figure
-from exporter.missioncontrol.pages.timeline import notes, tools
+from exporter.missioncontrol.pages.formats import counted
+from exporter.missioncontrol.pages.timeline import windows
 from exporter.missioncontrol.pages.timeline.entry import (
     TEXT_MAX,
     Data,
@@ -16,11 +20,20 @@ from exporter.missioncontrol.pages.timeline.entry import (
     block,
     data_of,
     inner,
-    number_of,
     text_of,
 )
-from exporter.missioncontrol.pages.timeline.stops import stops_of
 from exporter.missioncontrol.pages.timeline.windows import TOOL_END, TOOL_START, Rewind, TimelineRow
+from exporter.missioncontrol.pages.timeline.wording import (
+    NOTIFICATION,
+    completed,
+    fact,
+    is_trouble,
+    level_of,
+    note,
+    started,
+    without_start,
+)
+from exporter.missioncontrol.store.port import Database
 
 QUIET: Final = frozenset(
     (
@@ -44,32 +57,17 @@ ENDS: Final = (TOOL_END, "assistant.turn_start", "assistant.turn_end", "session.
 """What ends a call or a turn, or is told with it; an agent's next turn ends the one before."""
 
 
-def tell(
-    rows: Iterable[TimelineRow],
-    *,
-    ends: Iterable[TimelineRow] = (),
-    everything: bool = False,
-    taken_back: Iterable[Rewind] = (),
-    project: ProjectEvent | None = None,
-) -> list[Entry]:
-    """Return the entries of these events, in file order, with marks where events were taken back.
-
-    `ends` are those, further on, of calls that began here.
-    With `project`, what it says is not for a screen, and for which there are no words here, is for machines too.
-    """
-    teller = Teller(everything, project)
-    teller.tell(rows, taken_back)
-    teller.finish(ends)
-    return teller.entries
-
-
 def _rewound(rewind: Rewind) -> Entry:
     title = f"{counted(rewind.count, 'event')} {'were' if rewind.count != 1 else 'was'} rewound"
     return Entry("mark", f"rewind-{rewind.at}", rewind.at, None, rewind.place, "rewind", title, ids=[])
 
 
 class Teller:
-    """Takes events one by one and keeps what is still open."""
+    """Makes entries of events one by one and keeps what is still open.
+
+    With `everything` events for machines have entries too. With `project`, an event is for machines if it is not for a
+    screen and there are no words for it here.
+    """
 
     def __init__(self, everything: bool = False, project: ProjectEvent | None = None) -> None:
         self.entries: list[Entry] = []
@@ -78,14 +76,22 @@ class Teller:
         self._calls: dict[str, Entry] = {}
         self._turns: dict[str | None, Entry] = {}
 
-    def tell(self, rows: Iterable[TimelineRow], taken_back: Iterable[Rewind] = ()) -> None:
-        """Take the events of a run, with marks where events were taken back."""
+    def tell(
+        self, rows: Iterable[TimelineRow], taken_back: Iterable[Rewind] = (), ends: Iterable[TimelineRow] = ()
+    ) -> list[Entry]:
+        """Return the entries of these events, in file order, with marks where events were taken back.
+
+        `ends` are those, further on, of calls that began here.
+        """
         waiting = list(taken_back)
         for row in rows:
             while waiting and waiting[0].place <= row.place:
                 self.entries.append(_rewound(waiting.pop(0)))
-            self.take(row)
+            if (entry := self._entry(row, data_of(row.envelope))) is not None:
+                self.entries.append(entry)
         self.entries += (_rewound(rewind) for rewind in waiting)
+        self.finish(ends)
+        return self.entries
 
     def finish(self, later: Iterable[TimelineRow]) -> set[str]:
         """Give what is still open its end, if it is among later events; return the ids of the ends of calls."""
@@ -105,22 +111,15 @@ class Teller:
                 self._quietly(envelope, data_of(envelope))
         return joined
 
-    def take(self, row: TimelineRow) -> None:
-        envelope, data = row.envelope, data_of(row.envelope)
-        if envelope.type == TOOL_END:
-            self._tool_end(row, data)
-        else:
-            entry = self._entry(row, data)
-            if entry is not None:
-                self.entries.append(entry)
-
     def _entry(self, row: TimelineRow, data: Data) -> Entry | None:
         envelope = row.envelope
         if envelope.type == TOOL_START:
-            entry = tools.started(envelope, data, row.place)
+            entry = started(envelope, data, row.place)
             if entry.key:
                 self._calls[entry.key] = entry
             return entry
+        if envelope.type == TOOL_END:
+            return self._tool_end(row, data)
         if envelope.type in ("user.message", "assistant.message"):
             return self._message(row, data)
         if envelope.type == "assistant.turn_start":
@@ -161,14 +160,14 @@ class Teller:
             entry.facts = [name for name in names if name]
         return entry
 
-    def _tool_end(self, row: TimelineRow, data: Data) -> None:
-        entry = self._calls.pop(text_of(data, "toolCallId"), None)
-        if entry is None:
-            entry = tools.without_start(row.envelope, data, row.place)
-            self.entries.append(entry)
-        else:
-            tools.completed(entry, row.envelope, data)
+    def _tool_end(self, row: TimelineRow, data: Data) -> Entry | None:
+        """Give a call its end; return the entry of an end whose call is not here."""
+        call = self._calls.pop(text_of(data, "toolCallId"), None)
+        if call is not None:
+            completed(call, row.envelope, data)
+        entry = call or without_start(row.envelope, data, row.place)
         entry.stops = stops_of(row.envelope.type, data)
+        return None if call is not None else entry
 
     def _quietly(self, envelope: Envelope, data: Data) -> None:
         """Give a turn its end and its tokens."""
@@ -180,15 +179,9 @@ class Teller:
             del self._turns[envelope.agentId]
         elif envelope.type == "session.usage_record":
             usage = inner(data, "usage")
-            counts = (number_of(usage, "inputTokens"), number_of(usage, "outputTokens"))
             turn.facts.append(text_of(usage, "model"))
-            turn.facts.append(
-                " / ".join(
-                    f"{figure(count)} {name}"
-                    for count, name in zip(counts, ("in", "out"), strict=True)
-                    if count is not None
-                )
-            )
+            counts = (fact("{inputTokens:#} in", usage), fact("{outputTokens:#} out", usage))
+            turn.facts.append(" / ".join(count for count in counts if count))
 
 
 def _speaker(is_user: bool, envelope: Envelope, source: str) -> str:
@@ -201,14 +194,63 @@ def _speaker(is_user: bool, envelope: Envelope, source: str) -> str:
 
 def _other(row: TimelineRow, data: Data) -> Entry:
     envelope = row.envelope
-    told = notes.told(envelope.type, data)
-    if told is None:
-        entry = begin("other", envelope, row.place, envelope.type or "event without a type")
-        if data.get("success") is False:
-            entry.level = "error"
+    entry = note(envelope, data, row.place)
+    if entry is not None:
+        entry.stops = stops_of(envelope.type, data)
         return entry
-    kind, level, title, text, facts = told
-    entry = begin(kind, envelope, row.place, title)
-    entry.level, entry.text, entry.facts = level, text[:TEXT_MAX], facts
-    entry.stops = stops_of(envelope.type, data)
+    entry = begin("other", envelope, row.place, envelope.type or "event without a type")
+    if data.get("success") is False:
+        entry.level = "error"
     return entry
+
+
+STOP_TYPES: Final = {
+    "error": (
+        TOOL_END,
+        NOTIFICATION,
+        "session.shutdown",
+        "session.error",
+        "subagent.failed",
+        "model.call_failure",
+        "hook.end",
+        "session.compaction_complete",
+    ),
+    "note": (NOTIFICATION, "session.custom_notification", "session.warning"),
+}
+"""What may be a stop of each kind, for a person who goes from error to error or from notification to notification."""
+
+
+def stops_of(event_type: str, data: Data) -> tuple[str, ...]:
+    """Return what a person may look for who wants to see this event; each such event has an entry in the timeline."""
+    if event_type == TOOL_END:
+        is_error = is_trouble(data)
+    else:
+        level = level_of(event_type, data)
+        is_error = level == "error" or (level == "warning" and event_type == NOTIFICATION)
+    kinds = ("error",) if is_error else ()
+    return (*kinds, "note") if event_type in STOP_TYPES["note"] else kinds
+
+
+def next_stop(database: Database, session_id: str, kind: str, after: str | None, *, is_back: bool) -> str | None:
+    """Return the event of the stop behind another event, or before it; going round at the end."""
+    stops = [stop for stop in _stops(database, session_id, kind) if stop[1] != after]
+    if after is None or not stops:
+        return stops[-1 if is_back else 0][1] if stops else None
+    here = windows.place_of(database, session_id, after)[1:]
+    if is_back:
+        return next((id for place, id in reversed(stops) if place < here), stops[-1][1])
+    return next((id for place, id in stops if place > here), stops[0][1])
+
+
+def _stops(database: Database, session_id: str, kind: str) -> list[tuple[tuple[int, int], str]]:
+    """Return where the entries of a kind are and their events, in the order of the timeline.
+
+    A call and its end are one entry, which stands where the call began.
+    """
+    stops: list[tuple[tuple[int, int], str]] = []
+    for row in windows.all_of_types(database, session_id, STOP_TYPES[kind]):
+        if kind in stops_of(row.envelope.type, data_of(row.envelope)):
+            is_end = row.envelope.type == TOOL_END
+            entry = (windows.beginning_of(database, session_id, row) if is_end else None) or row
+            stops.append((entry.place, entry.envelope.id))
+    return sorted(stops)

@@ -22,6 +22,10 @@ _LARGE_BYTES_MAX: Final = 64 << 10
 """How much of an event that is kept apart is read for a window; of more the beginning is shown."""
 
 
+_Stored = tuple[int, int, str | None, bytes, bytes | None]
+"""What is stored of an event: its place and number, its agent, its body and the cuts in it."""
+
+
 class TimelineRow(NamedTuple):
     """One event at its place in the session, as one of the agent that it belongs to."""
 
@@ -73,45 +77,28 @@ class EventPlace(NamedTuple):
     place: int
     n: int
 
+    def moved(self, events: int) -> "EventPlace":
+        """Return a place right beside this one; there may be no event at it."""
+        return self._replace(n=self.n + events)
+
 
 def place_of(database: Database, session_id: str, event_id: str) -> EventPlace:
     """Return where an event stands; raise `BadCursorError` when it is not shown."""
     session = number_of(database, session_id)
-    row = database.execute(
-        "SELECT place, n FROM events WHERE session = ? AND key = ? AND id = ? AND hidden = 0",
-        (session, key_of(event_id), event_id),
-    ).fetchone()
-    if row is None:
+    place = _place(database, session, event_id, " AND hidden = 0")
+    if place is None:
         raise BadCursorError(event_id)
-    return EventPlace(session, row[0], row[1])
+    return EventPlace(session, *place)
 
 
-def first_window(database: Database, session_id: str, scope: TimelineScope, limit: int) -> Window:
-    """Return the first events."""
-    return _window(database, EventPlace(number_of(database, session_id), -1, -1), scope, limit)
+def edge_of(database: Database, session_id: str, *, is_end: bool) -> EventPlace:
+    """Return the place before the first event of a session, or the one behind its newest."""
+    return EventPlace(number_of(database, session_id), *(_END if is_end else (-1, -1)))
 
 
-def last_window(database: Database, session_id: str, scope: TimelineScope, limit: int) -> Window:
-    """Return the newest events."""
-    return _window(database, EventPlace(number_of(database, session_id), *_END), scope, limit, is_back=True)
-
-
-def window_before(database: Database, place: EventPlace, scope: TimelineScope, limit: int) -> Window:
-    """Return the events before a place."""
-    return _window(database, place, scope, limit, is_back=True)
-
-
-def window_from(database: Database, place: EventPlace, scope: TimelineScope, limit: int) -> Window:
-    """Return the event at a place, when it is in the scope, and those behind it."""
-    return _window(database, place._replace(n=place.n - 1), scope, limit)
-
-
-def window_after(database: Database, place: EventPlace, scope: TimelineScope, limit: int) -> Window:
-    """Return the events behind a place."""
-    return _window(database, place, scope, limit)
-
-
-def _window(database: Database, edge: EventPlace, scope: TimelineScope, limit: int, *, is_back: bool = False) -> Window:
+def read_window(
+    database: Database, edge: EventPlace, scope: TimelineScope, limit: int, *, is_back: bool = False
+) -> Window:
     """Return the events behind a place, or before it, up to the next one that there is no room for."""
     condition, values = scope.condition()
     rows, rest = _rows(
@@ -125,7 +112,7 @@ def _window(database: Database, edge: EventPlace, scope: TimelineScope, limit: i
 
 def _found(
     database: Database, edge: EventPlace, condition: str, values: Iterable[str], limit: int, is_back: bool
-) -> Iterable[tuple[int, int, str | None, bytes, bytes | None]]:
+) -> Iterable[_Stored]:
     """Return what is stored of the shown events behind a place, or before it, the nearest first."""
     comparison, order = ("<", " DESC") if is_back else (">", "")
     return database.execute(
@@ -138,7 +125,7 @@ def _found(
 
 def _rows(
     database: Database,
-    found: Iterable[tuple[int, int, str | None, bytes, bytes | None]],
+    found: Iterable[_Stored],
     limit: int,
     hints: frozenset[str],
 ) -> tuple[list[TimelineRow], tuple[int, int] | None]:
@@ -216,7 +203,7 @@ def rewinds(database: Database, session_id: str) -> list[Rewind]:
         at.setdefault(moment, []).append(id)
     found = []
     for moment, ids in at.items():
-        places = [place for id in ids[:_IDS_PER_QUERY] if (place := _any_place(database, session, id)) is not None]
+        places = [place for id in ids[:_IDS_PER_QUERY] if (place := _place(database, session, id)) is not None]
         if places:
             found.append(Rewind(moment, len(ids), min(places)))
     return sorted(found, key=lambda rewind: rewind.place)
@@ -228,9 +215,10 @@ def rewinds_within(rewinds: list[Rewind], window: Window) -> list[Rewind]:
     return [rewind for rewind in rewinds if first < rewind.place < window.until]
 
 
-def _any_place(database: Database, session: int, id: str) -> tuple[int, int] | None:
+def _place(database: Database, session: int, id: str, condition: str = "") -> tuple[int, int] | None:
     row: tuple[int, int] | None = database.execute(
-        "SELECT place, n FROM events WHERE session = ? AND key = ? AND id = ?", (session, key_of(id), id)
+        f"SELECT place, n FROM events WHERE session = ? AND key = ? AND id = ?{condition}",  # noqa: S608  a constant
+        (session, key_of(id), id),
     ).fetchone()
     return row
 

@@ -31,7 +31,6 @@ _LARGE: Final = ("events", "blobs")
 """Tables of which only the pages around deleted rows are read."""
 _ROUNDS_MAX: Final = 3
 _INTERIOR, _LEAF = 5, 13
-_BEFORE_FIRST_HEADER: Final = 100
 _AROUND: Final = 4
 """Pages looked at on each side of a row; moving a row takes it to the next page but one at most."""
 _LEAVES_SEEN_ALWAYS: Final = 512
@@ -77,7 +76,7 @@ def _clear(database: SqliteDatabase, file: FileIO, around: Mapping[str, list[int
     was_clear = True
     for name, column in _COLUMNS.items():
         (root,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()
-        suspects = _suspects(file, root, around.get(name))
+        suspects = _suspects(file, root, database.pragma("page_size"), around.get(name))
         while some := [page for _, page in zip(range(_PAGES_TOGETHER), suspects, strict=False)]:
             was_clear = False
             with database.transaction():
@@ -86,12 +85,8 @@ def _clear(database: SqliteDatabase, file: FileIO, around: Mapping[str, list[int
     return was_clear
 
 
-def _suspects(file: FileIO, root: int, around: list[int] | None) -> Iterator[bytes]:
+def _suspects(file: FileIO, root: int, bytes_per_page: int, around: list[int] | None) -> Iterator[bytes]:
     """Yield the leaves whose gap holds something: of a large table those near the rows `around`, else all."""
-    file.seek(0)
-    head = file.read(_BEFORE_FIRST_HEADER)
-    size = int.from_bytes(head[16:18], "big")
-    bytes_per_page = 65536 if size == 1 else size
     leaves = list(_leaves(file, root, bytes_per_page, None if around is None else sorted(around)))
     for number in _wanted(leaves, around):
         page = _page(file, number, bytes_per_page)

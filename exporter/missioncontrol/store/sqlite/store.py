@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from exporter.missioncontrol.store.port import Job, Result, Store
-from exporter.missioncontrol.store.sqlite.database import SqliteDatabase, connect, engine_errors
+from exporter.missioncontrol.store.sqlite.database import SqliteDatabase, connect, engine_errors, open_database
 from exporter.missioncontrol.store.sqlite.erase import erase
-from exporter.missioncontrol.store.sqlite.schema import open_database
 
 _JOBS_PER_COMMIT_MAX: Final = 64
 _READERS: Final = 2
@@ -119,17 +118,14 @@ class SqliteStore(Store):
                 return job(database)
 
     def _write_forever(self) -> None:
-        while (first := self._queue.get()) is not None:
-            jobs, ended = [first], False
-            while len(jobs) < _JOBS_PER_COMMIT_MAX and not self._queue.empty():
-                following = self._queue.get()
-                if following is None:
-                    ended = True
-                    break
-                jobs.append(following)
-            self._commit(jobs)
-            if ended:
-                return
+        ended = False
+        while not ended:
+            taken = [self._queue.get()]
+            while taken[-1] is not None and len(taken) < _JOBS_PER_COMMIT_MAX and not self._queue.empty():
+                taken.append(self._queue.get())
+            ended = taken[-1] is None
+            if jobs := [queued for queued in taken if queued is not None]:
+                self._commit(jobs)
 
     def _commit(self, jobs: list[_Queued]) -> None:
         """Run the jobs in one transaction; when one fails, run each in its own.

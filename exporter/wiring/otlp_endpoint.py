@@ -1,0 +1,191 @@
+"""An OTLP endpoint of the settings: its sinks, and what else is sent to it. Imported only where one is configured."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from config.errors import ConfigError
+from config.token import latest, read_headers
+from exporter.core.names import otlp_name
+from exporter.core.notice import Level, Notice
+from exporter.pipeline.metric_sender import MetricSender
+from exporter.pipeline.record_feed import Mapper, RecordFeed
+from exporter.sinks.otlp import RECORDS_MAX, Otlp, OtlpAnswer, Streams
+from exporter.sinks.transport import NoAnswerError
+from exporter.version import VERSION
+from exporter.wiring.sinks.kind import BuiltSink, SinkParts
+from otel import names
+from otel.bridge import Bridge, SignalOptions
+from otel.encode.metrics import metric_bytes
+from otel.encode.records import request_bytes, resource_bytes, scope_bytes
+from otel.machines.metrics.aggregate import Aggregate, AnyPoint, MetricStream
+from otel.machines.metrics.measurements import pack, unpack
+from otel.model import Attributes, Measurement
+from otel.name_types import Content, Instrument
+from otel.send.answer import NoAnswer, Signal, weight
+from otel.send.endpoint import Endpoint, EndpointError
+from otel.send.sender import sender_for
+
+if TYPE_CHECKING:
+    from config.settings import Otel
+    from exporter.sinks.http_transport import HttpClient
+
+_METRICS_SECONDS: Final = 5.0
+_POINTS_PER_METRIC: Final = 64
+_METRICS_PER_REQUEST: Final = 8
+
+
+def endpoint_of(one: "Otel") -> Endpoint:
+    """Return the address and transport of an endpoint of the settings; raises ConfigError without its headers."""
+    return Endpoint(
+        one.endpoint,
+        protocol=one.protocol,
+        append_path=one.append_path,
+        timeout_seconds=one.timeout_seconds,
+        gzip=one.compression == "gzip",
+        certificate_file=one.certificate_file,
+        client_certificate_file=one.client_certificate_file,
+        client_key_file=one.client_key_file,
+        headers=latest(partial(read_headers, one), read_headers(one)),
+        user_agent=f"session-exporter/{VERSION}",
+    )
+
+
+def http_client(connections: int, endpoint: Endpoint) -> "HttpClient":
+    """Return the HTTP client of an endpoint, which keeps so many idle connections; raises EndpointError."""
+    from exporter.sinks.http_transport import HttpClient, default_trust
+
+    parts = endpoint.parts()
+    return HttpClient(
+        f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}",
+        # As many as there are threads that send: waiting for one would look like an endpoint that does not answer.
+        connections=None,
+        kept=connections,
+        timeout_seconds=endpoint.timeout_seconds,
+        trust=endpoint.ssl_context(default_trust) if endpoint.is_secure() else None,
+    )
+
+
+class OtlpEndpoint:
+    """Encodes requests for one endpoint and sends them. The constructor raises ConfigError for unusable settings."""
+
+    def __init__(self, name: str, one: "Otel", connections: int = 1) -> None:
+        self.name = otlp_name(name)
+        self.settings = one
+        content, traceparent = Content[one.content.upper()], os.environ.get("TRACEPARENT")
+        self.options = SignalOptions(tuple(one.signals), content, one.semconv, traceparent)
+        self._scope = scope_bytes(VERSION)
+        self._endpoint = endpoint_of(one)
+        try:
+            self._sender = sender_for(self._endpoint, partial(http_client, connections))
+        except EndpointError as error:
+            raise ConfigError(f"[{self.name}] {error}", key=self.name) from None
+
+    def assemble(self, stream: str, records: Sequence[bytes]) -> bytes:
+        """Return a request with these records, whose service.instance.id is `stream`."""
+        attributes: Attributes = {
+            names.SERVICE_NAME: self.settings.service_name,
+            names.SERVICE_VERSION: VERSION,
+            names.SERVICE_INSTANCE_ID: stream,
+        }
+        options = self.options
+        resource = resource_bytes(attributes, options.content, options.semconv, self.settings.resource_attributes)
+        return request_bytes(resource, self._scope, records)
+
+    def post(self, signal: Signal, body: bytes) -> OtlpAnswer:
+        """Send a request and return the answer; raises `NoAnswerError`. For threads."""
+        try:
+            answer = self._sender.send(signal, body)
+        except NoAnswer as error:
+            raise NoAnswerError(str(error)) from None
+        return OtlpAnswer(answer.status, answer.retry_after, answer.rejected, answer.message, answer.fault)
+
+    def status_of(self, signal: Signal, body: bytes) -> int:
+        """Send a request and return the status of the answer, 0 if there is no sound one. For threads."""
+        try:
+            answer = self._sender.send(signal, body)
+        except NoAnswer:
+            return 0
+        return 0 if answer.fault else answer.status
+
+    def not_taken(self, what: str, status: int) -> Notice:
+        """Return the warning about a request that was not accepted."""
+        why = f"answered {status}" if status else "no answer"
+        return Notice(Level.WARNING, f"{what} were not taken", None, self.name, {"why": why})
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._sender.close()
+
+    def sinks(self, parts: SinkParts, lanes: int) -> Iterator[BuiltSink]:
+        """Yield a sink for every signal, each for `lanes` sessions at a time; the last one closed closes the sender."""
+        streams, open_sinks = Streams(parts.exporter_id()), set[str](self.settings.signals)
+        tally = parts.tally.for_endpoint() if parts.tally is not None else None
+        mapper = Mapper(parts.reader, lambda session: Bridge(session, self.options, tally))
+
+        def close(signal: str) -> None:
+            open_sinks.discard(signal)
+            if not open_sinks:
+                self.close()
+
+        for signal in self.settings.signals:
+            sink = Otlp(
+                name=f"{self.name}:{signal}",
+                url=self.settings.endpoint,
+                post=partial(self.post, signal),
+                assemble=self.assemble,
+                streams=streams,
+                weight=partial(weight, signal),
+                token=lambda: "\n".join(f"{key}={value}" for key, value in sorted(self._endpoint.headers().items())),
+                connections=lanes,
+                records_max=_METRICS_PER_REQUEST if signal == "metrics" else RECORDS_MAX,
+                stream_per_session=signal == "logs",
+                on_close=partial(close, signal),
+            )
+            if signal == "metrics":
+                sender = MetricSender(lambda state: EndpointSums(self, state, parts.notice), _METRICS_SECONDS)
+                feed = RecordFeed(mapper, signal, pack=_pack, sums=sender)
+            else:
+                feed = RecordFeed(mapper, signal, repeats=signal != "logs")
+            yield BuiltSink(sink, lanes, feed)
+
+
+def _pack(measured: "Sequence[list[Measurement]]") -> bytes:
+    """Return the measurements of many events as the bytes that are counted."""
+    return pack([one for some in measured for one in some])
+
+
+class EndpointSums:
+    """The `PendingSums` of one stream of an endpoint."""
+
+    def __init__(self, endpoint: OtlpEndpoint, state: bytes | None, notice: Callable[[Notice], None]) -> None:
+        self._temporality = endpoint.settings.temporality
+        self._options = endpoint.options
+        stream = MetricStream(self._temporality, self._options.content, self._options.semconv)
+        loaded = Aggregate.load(state, stream) if state is not None else None
+        if state is not None and loaded is None:
+            notice(Notice(Level.ERROR, "the sums of metrics cannot be read and begin anew; some were not sent"))
+        self._aggregate = loaded or Aggregate(stream)
+        self.accepted = self._aggregate.accepted
+        self.state = self._aggregate.dump
+
+    def add(self, bodies: Sequence[bytes]) -> None:
+        for body in bodies:
+            self._aggregate.add(unpack(body))
+
+    @property
+    def waits(self) -> bool:
+        return self._aggregate.waits
+
+    def points(self, until_ns: int | None) -> list[bytes]:
+        # By instrument first and then by time: a backend needs the points of each series in order, but not all series'.
+        gathered: dict[Instrument, list[AnyPoint]] = {}
+        for instrument, points in self._aggregate.points(until_ns):
+            gathered.setdefault(instrument, []).extend(points)
+        content, semconv = self._options.content, self._options.semconv
+        return [
+            metric_bytes(instrument, points[first : first + _POINTS_PER_METRIC], self._temporality, content, semconv)
+            for instrument, points in gathered.items()
+            for first in range(0, len(points), _POINTS_PER_METRIC)
+        ]
