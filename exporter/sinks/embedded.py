@@ -40,7 +40,7 @@ class Embedded(MissionControlSink):
     ) -> Sent:
         """Hand over one batch in file order; `rewound` are ids that are gone from the file."""
         taken = await self._hand_over(remote_id, lines, rewound)
-        return acknowledged(taken, ids) if isinstance(taken, Ack) else Sent(judge(taken))
+        return acknowledged(taken, ids) if isinstance(taken, Ack) else Sent(judge(taken, deletes=True))
 
 
 class InProcessTransport:

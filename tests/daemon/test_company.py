@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from config.otel import Otel
 
-from config.settings import MissionControl, Settings
+from config.settings import MissionControl, Otel, Settings
 from exporter.errors import Exit
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import pytest
@@ -33,7 +32,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 def send(receiver: Receiver, signal: Signal = "traces", **settings: Any) -> Answer:
     settings.setdefault("timeout_seconds", 5)
-    sender = sender_for(Endpoint(receiver.grpc_url, protocol="grpc", **settings), partial(http_client, 1))
+    sender = sender_for(Endpoint(receiver.grpc_url, protocol="grpc", **settings), lambda one: http_client(1, one))
     try:
         return sender.send(signal, body_of(signal))
     finally:

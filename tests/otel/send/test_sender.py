@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 def sender_of(endpoint: Endpoint) -> Sender:
     """Return what sends to an endpoint, with the HTTP client of the program."""
-    return sender_for(endpoint, partial(http_client, 2))
+    return sender_for(endpoint, lambda one: http_client(2, one))
 
 
 def send(receiver: Receiver, signal: Signal = "traces", **settings: Any) -> Answer:
@@ -237,7 +236,7 @@ def test_an_answer_that_never_ends_is_left() -> None:
     sender = sender_of(Endpoint(f"http://127.0.0.1:{server.server_port}", timeout_seconds=0.3))
     began = time.monotonic()
 
-    with pytest.raises(NoAnswer, match="did not end within 0.3 s"):
+    with pytest.raises(NoAnswer, match=r"did not end within 0\.3 s"):
         sender.send("traces", b"")
 
     assert time.monotonic() - began < 3
