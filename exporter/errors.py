@@ -8,7 +8,7 @@ ExporterError
 """
 
 from enum import IntEnum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 
 class Exit(IntEnum):
@@ -23,6 +23,14 @@ class Exit(IntEnum):
     UNREACHABLE = 6
     LOCKED = 7
     FINDINGS = 8
+
+
+_FROM_THE_WORST: Final = (Exit.LOCKED, Exit.FINDINGS, Exit.REFUSED, Exit.UNREACHABLE, Exit.PARTIAL, Exit.DONE)
+
+
+def worst(*ends: Exit) -> Exit:
+    """Return the status of a command of which some parts ended so."""
+    return min(ends, key=_FROM_THE_WORST.index)
 
 
 class ExporterError(Exception):

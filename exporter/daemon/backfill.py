@@ -13,7 +13,7 @@ import sys
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -26,7 +26,7 @@ import msgspec
 from exporter.core.delivery.position import START
 from exporter.core.names import drops_history
 from exporter.daemon.daemon import Daemon
-from exporter.errors import Exit
+from exporter.errors import Exit, worst
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_state import LaneProgress
 from exporter.pipeline.sink_workers import SinkWorkers
@@ -103,6 +103,12 @@ class _Way:
         return lane is not None and not lane.settled and lane.progress.troubled_since is None
 
     @property
+    def sink_waits(self) -> bool:
+        """Whether the sink takes nothing now."""
+        gate = self.run.sink_state.gate
+        return gate.closed or gate.failures > 0
+
+    @property
     def over(self) -> bool:
         """Whether it is where the file ended at first: what was added since is not asked for."""
         return self.lane.reached(*self.end) if self.lane is not None else self.helped is not None
@@ -156,6 +162,7 @@ class Backfill:
         self._chosen = chosen
         self._helpers = helpers
         self._from_start = bool(request.get("from_start"))
+        self._named = bool(request.get("sessions"))
         self._run = request.get("run") or f"backfill-{uuid.uuid4()}"
         self._next_progress = 0.0
         # In the order of the answer, by sink and session.
@@ -183,13 +190,16 @@ class Backfill:
 
         ended = await daemon.until_idle(watched, runs=sinks, more=self._waits)
         count = daemon.quarantine.count
-        if ended == Exit.DONE and any(count(session=file.session) for _, file in self._chosen):
-            ended = Exit.PARTIAL
+        stopped = any(way.lane is not None and way.lane.stopped for way in self._ways.values())
+        if (self._named and stopped) or any(count(session=file.session) for _, file in self._chosen):
+            ended = worst(ended, Exit.PARTIAL)
         return [way.row(count(session=way.file.session, sink=way.run.name)) for way in self._ways.values()], ended
 
-    def _waits(self) -> bool:
-        """Whether there is something that has not begun, or that a helper is about."""
-        return bool(self._given) or any(self._queues.values())
+    def _waits(self, given_up: Collection[SinkWorkers]) -> bool:
+        """Whether a helper is about something, or something has not begun and not all its sinks are given up."""
+        return bool(self._given) or any(
+            way.run not in given_up for queue in self._queues.values() for way in _first(queue)
+        )
 
     def _feed(self) -> None:
         """Let sessions begin in place of those that have come to an end, or get no further."""
@@ -198,8 +208,11 @@ class Backfill:
             for ways in self._begun[group]:
                 if all(way.over and not (way.lane is not None and way.lane.live) for way in ways):
                     ways[0].run.sink_state.feed.forget(ways[0].file)
-            while queue and len(begun) < _AT_ONCE:
+            # A sink that waits holds no other back: its sessions begin with theirs, and take no place.
+            active = sum(any(way.goes_on and not way.sink_waits for way in ways) for ways in begun)
+            while queue and (not begun or (active < _AT_ONCE and not all(way.sink_waits for way in queue[0]))):
                 begun.append(queue.popleft())
+                active += 1
                 for way in begun[-1]:
                     way.begin(self._daemon, from_start=self._from_start)
             self._begun[group] = begun
@@ -214,6 +227,8 @@ class Backfill:
             else:
                 self._helped[session] = answer["progress"]
         queue = self._queues.get("telemetry", ())
+        if any(way.sink_waits for way in _first(queue)):
+            return
         request = {"do": "backfill", "from_start": self._from_start, "run": self._run}
         while queue:
             session, sinks = queue[0][0].file.session, [way.run.name for way in queue[0]]
@@ -261,6 +276,11 @@ class Backfill:
             "bytes": min(way.bytes_done() for way in ways),
             "masked": max(masked for _, _, masked in done),
         }
+
+
+def _first(queue: Sequence[list[_Way]]) -> list[_Way]:
+    """Return the ways of the session that is next, one to each of the sinks of the queue."""
+    return queue[0] if queue else []
 
 
 def helpers_possible() -> int:

@@ -5,13 +5,13 @@ import contextlib
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from exporter.core.names import LOCAL
 from exporter.core.notice import Level, Notice
-from exporter.errors import Exit
+from exporter.errors import Exit, worst
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.pipeline.sink_state import SinkState
@@ -196,40 +196,48 @@ class Daemon:
         lanes: Callable[[], Iterable[tuple[SinkWorkers, Lane]]] | None = None,
         *,
         runs: Iterable[SinkWorkers] = (),
-        more: Callable[[], bool] = lambda: False,
+        more: Callable[[Collection[SinkWorkers]], bool] = lambda _: False,
     ) -> Exit:
-        """Wait until every mark (or every given lane) is at the end of its file, and say how it went.
+        """Wait until every mark (or every given lane) is at the end of its file, and return how it went.
 
-        While `more` says so, further lanes are to come. The sums of `runs` are waited for, whatever lanes they have.
-        Ends with `REFUSED` when a sink refuses the token, with `UNREACHABLE` when nothing was accepted for
-        `give_up_seconds`, with `PARTIAL` when something is in quarantine.
+        While `more` says so, further lanes are to come; it is given the sinks that are given up. The sums of `runs` are
+        waited for, whatever lanes they have. A sink is given up while it refuses the token (`REFUSED`), when it has
+        accepted nothing for `give_up_seconds` (`UNREACHABLE`), and when all that is left for it is in trouble
+        (`PARTIAL`). No other sink ends earlier for that, and the worst is returned. `PARTIAL` also means quarantine.
         """
         idle_looks, begun = 0, time.monotonic()
         targets: dict[Lane, tuple[int, int]] = {}
+        given_up: dict[SinkWorkers, Exit] = {}
         while idle_looks < 2:
             await asyncio.sleep(_TICK_SECONDS)
             chosen = list(lanes()) if lanes else [(run, lane) for run in self.runs for lane in run.lanes.values()]
             concerned = {*runs, *(run for run, _ in chosen)} if lanes else set(self.runs)
-            summing = self._summing(concerned, hurry=not more())
-            if not lanes:
-                done = self._all_read() and all(lane.settled and not lane.busy and not lane.asked for _, lane in chosen)
-            else:  # what is added after the question is not part of the answer
-                done = all(
-                    lane.reached(*targets.setdefault(lane, (lane.file.generation, lane.file.size)))
-                    for _, lane in chosen
+            further = more(given_up)
+            summing = self._summing(concerned, hurry=not further)
+            if lanes:  # what is added after the question is not part of the answer
+                ends = (
+                    (*one, targets.setdefault(one[1], (one[1].file.generation, one[1].file.size))) for one in chosen
                 )
-            for run, lane in chosen:
-                if not (lane.reached(*targets[lane]) if lane in targets else lane.settled) and lane.hurry():
+                waiting = [(run, lane) for run, lane, end in ends if not lane.reached(*end)]
+            else:
+                waiting = [one for one in chosen if not (one[1].settled and not one[1].busy and not one[1].asked)]
+            for run, lane in waiting:
+                if lane.hurry():
                     run.ask(lane)
-            if done and not summing and not more():
-                idle_looks += 1
-                continue
-            idle_looks = 0
-            unsettled = [(run, lane) for run, lane in chosen if not lane.settled]
-            ended = self._hopeless({run for run, _ in unsettled} | summing, [lane for _, lane in unsettled], begun)
-            if ended is not None:
-                return ended
-        return self._all_well(list(lanes()) if lanes else None, set(runs))
+            given_up = self._given_up(waiting, summing, begun)
+            waits = any(run not in given_up for run in (*summing, *(run for run, _ in waiting)))
+            idle_looks = 0 if waits or further or not (lanes or self._all_read()) else idle_looks + 1
+        return worst(self._all_well(list(lanes()) if lanes else None, set(runs)), *given_up.values())
+
+    def _given_up(
+        self, waiting: list[tuple[SinkWorkers, Lane]], summing: set[SinkWorkers], begun: float
+    ) -> dict[SinkWorkers, Exit]:
+        """Return the sinks for which waiting is of no use, and why, of those with lanes or sums that wait."""
+        lanes: dict[SinkWorkers, list[Lane]] = {run: [] for run in summing}
+        for run, lane in waiting:
+            lanes.setdefault(run, []).append(lane)
+        ends = {run: self._hopeless(run, some, begun) for run, some in lanes.items()}
+        return {run: end for run, end in ends.items() if end is not None}
 
     def _all_well(self, chosen: list[tuple[SinkWorkers, Lane]] | None, runs: set[SinkWorkers]) -> Exit:
         """Say how it went, when everything has come to its end, for the lanes and sinks that were asked for or all."""
@@ -276,14 +284,14 @@ class Daemon:
             "masked": sum(self.store.masked_in_all(lane.file.session, lane.sink_state.sink_id) for lane in lanes),
         }
 
-    def _hopeless(self, runs: "set[SinkWorkers]", lanes: list[Lane], begun: float) -> Exit | None:
-        """Return how a wait ends that cannot end well: nothing is taken, or all that is left is troubled."""
+    def _hopeless(self, run: SinkWorkers, lanes: list[Lane], begun: float) -> Exit | None:
+        """Return how a wait for a sink ends that cannot end well: it takes nothing, or all that is left is troubled."""
         end = time.monotonic() - self._give_up_seconds
-        for run in runs:
-            if run.sink_state.gate.closed:
-                return Exit.REFUSED
-            if run.sink_state.gate.failures and max(begun, run.sink_state.last_success_monotonic or begun) <= end:
-                return Exit.UNREACHABLE
+        gate = run.sink_state.gate
+        if gate.closed:
+            return Exit.REFUSED
+        if gate.failures and max(begun, run.sink_state.last_success_monotonic or begun) <= end:
+            return Exit.UNREACHABLE
         since = [lane.progress.troubled_since for lane in lanes]
         return Exit.PARTIAL if since and all(one is not None and one <= end for one in since) else None
 

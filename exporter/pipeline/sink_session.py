@@ -30,6 +30,8 @@ STORE_RETRY_SECONDS: Final = 1.0
 GATHER_SECONDS: Final = 0.005
 _GATHER_BYTES_MAX: Final = 65_536
 _SETBACKS_HEAD_START: Final = 4
+DISAGREEMENT: Final = "disagreement"
+"""The problem of a lane that begins again and again."""
 _REWOUND_MAX: Final = 10_000  # ids in one request; a receiver takes a limited number
 _NO_IDS: Final[Mapping[str, bytes]] = {}
 _ACCEPTED: Final = Accepted()
@@ -141,8 +143,8 @@ class SinkSession:
         self._setbacks += 1
         if self._setbacks > 1:
             self.rest(retry_delay_seconds(self._setbacks + _SETBACKS_HEAD_START, Later(why)))
-        if self._setbacks == 2:
-            self._say(Level.ERROR, "the sink and this session do not agree; trying less often", why=why)
+            message = "the sink and this session do not agree; trying less often"
+            self._sink_state.troubled(self._session, self._progress, DISAGREEMENT, message, why=why)
 
     # ---- pace -----------------------------------------------------------------------------------------------
 
