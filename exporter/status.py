@@ -8,6 +8,8 @@ EQUAL: Final = "equal"
 DIFFERENT: Final = "different"
 DELETED: Final = "deleted there"
 UNREACHABLE: Final = "not reachable"
+UNKNOWN: Final = "unknown"
+"""The receiver cannot be asked what it holds."""
 REFUSED: Final = "refused"
 
 

@@ -10,13 +10,20 @@ from typing import Final
 from exporter.core.delivery.position import START, Mark
 from exporter.core.delivery.verdict import Deleted, Later, Missing, Unauthorized, Verdict
 from exporter.core.events.digest import total
-from exporter.errors import Exit
+from exporter.daemon.status_report import iso
+from exporter.errors import Exit, worst
 from exporter.pipeline.lane import Lane
 from exporter.sinks.sink import Inspection, Registered, Registration
-from exporter.status import DELETED, DIFFERENT, EQUAL, REFUSED, UNREACHABLE, VerifyRow
+from exporter.status import DELETED, DIFFERENT, EQUAL, REFUSED, UNKNOWN, UNREACHABLE, VerifyRow
 
 LOST: Final = "the receiver has not this session any more; --repair sends it again"
-FLOOR: Final = "this receiver cannot say what it holds; compared with what it accepted"
+_ENDS: Final = {
+    DIFFERENT: Exit.FINDINGS,
+    REFUSED: Exit.REFUSED,
+    UNREACHABLE: Exit.UNREACHABLE,
+    UNKNOWN: Exit.PARTIAL,
+}
+FLOOR: Final = "this receiver cannot be asked; it accepted {} of {} events"
 
 
 class _Everything:
@@ -62,6 +69,7 @@ class _Comparison:
     details: list[str] = field(default_factory=list)
     is_damaged: bool = False
     unasked: str | None = None  # the verdict, where the receiver did not say what it has
+    cannot_be_asked: bool = False
 
     def cannot(self, answer: Verdict) -> None:
         """Take in an answer that says nothing of what the receiver holds."""
@@ -81,7 +89,7 @@ class _Comparison:
     def verdict(self) -> str:
         """Return the verdict."""
         differs = self.missing or self.extra or self.different or self.is_damaged
-        return self.unasked or (DIFFERENT if differs else EQUAL)
+        return self.unasked or (DIFFERENT if differs else UNKNOWN if self.cannot_be_asked else EQUAL)
 
     async def ask(self, *, mend: bool) -> Registration | None:
         """Ask the receiver what it holds of the session, and note what differs; return its answer."""
@@ -101,7 +109,10 @@ class _Comparison:
         elif not isinstance(answer, Registered):
             self.cannot(answer)
         elif answer.ack is None:
-            self.details.append(FLOOR)
+            self.cannot_be_asked = True
+            self.details.append(FLOOR.format(len(self.wanted & self.delivered.keys()), len(self.wanted)))
+            if sink_state.last_success:
+                self.details.append(f"its last accepting answer came at {iso(sink_state.last_success)}")
         elif isinstance(inspected := await sink_state.sink.inspect(answer.remote_id, mend=mend), Inspection):
             faults = inspected.faults if self.delivered or inspected.items else ()
             self.is_damaged, self.receiver = bool(faults), len(inspected.items)
@@ -128,10 +139,7 @@ class _Comparison:
 
 def ended(rows: Iterable[VerifyRow]) -> Exit:
     """Return how a comparison ends: a difference that is known weighs more than what is not known."""
-    verdicts = {row.verdict for row in rows}
-    if DIFFERENT in verdicts:
-        return Exit.FINDINGS
-    return Exit.REFUSED if REFUSED in verdicts else Exit.UNREACHABLE if UNREACHABLE in verdicts else Exit.DONE
+    return worst(Exit.DONE, *(_ENDS[row.verdict] for row in rows if row.verdict in _ENDS))
 
 
 async def verify(lane: Lane, silent: dict[str, Verdict], *, repair: bool) -> VerifyRow:

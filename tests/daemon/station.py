@@ -100,10 +100,10 @@ class Exporter:
         return await asyncio.wait_for(self.running.answers().answer({"do": what, **fields}, lambda _: None), 1_500)
 
     async def differences(self) -> list[dict[str, Any]]:
-        """Return what `verify` finds, only rows that are not equal."""
+        """Return what `verify` finds, only rows with a difference, or of which it should be known if they are equal."""
         rows: list[dict[str, Any]] = (await self.ask("verify", all=True))["sessions"]
         assert rows
-        return [row for row in rows if not row["equal"]]
+        return [row for row in rows if row["verdict"] not in ("equal", "unknown")]
 
     async def quarantined(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = (await self.ask("quarantine_list"))["quarantined"]

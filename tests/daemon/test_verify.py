@@ -1,6 +1,8 @@
 """`verify`: what differs between a file and a receiver is named, and repaired when asked to."""
 
 import json
+import time
+from datetime import datetime
 from typing import Any
 
 import httpx
@@ -13,6 +15,8 @@ from tests.daemon.peer import Peer
 from tests.daemon.receivers import Floor, Full
 from tests.daemon.sessions import event
 from tests.daemon.station import Exporter, Station, until
+from tests.daemon.telemetry import delivered, demo_session, settings_for
+from tests.otel.receiver import Receiver
 
 pytestmark = pytest.mark.anyio
 
@@ -145,7 +149,8 @@ async def test_a_session_lost_there_is_sent_again_by_a_repair(
     repaired, after = await _verify(exporter, repair=True)
 
     assert (ended, row["verdict"], row["receiver"], len(row["missing"])) == (Exit.FINDINGS, "different", 0, 20)
-    assert (repaired, after["equal"]) == (Exit.DONE, True)
+    unasked = (Exit.PARTIAL, "unknown")
+    assert (repaired, after["verdict"]) == ((Exit.DONE, "equal") if peer == "full" else unasked)
     assert receiver.ids() == [f"e{number}" for number in range(20)]
 
 
@@ -290,13 +295,25 @@ async def test_what_is_in_quarantine_is_counted_and_not_missing(station: Station
     assert (ended, row["equal"], row["quarantined"], row["receiver"]) == (Exit.DONE, True, 1, 4)
 
 
-async def test_a_receiver_at_the_floor_is_compared_with_what_it_accepted(station: Station, floor: Peer) -> None:
+async def test_of_a_receiver_at_the_floor_nobody_says_that_it_is_equal(station: Station, floor: Peer) -> None:
     exporter = await _delivered(station, floor)
 
     ended, row = await _verify(exporter)
 
-    assert (ended, row["equal"], row["receiver"]) == (Exit.DONE, True, None)
-    assert row["detail"] == "this receiver cannot say what it holds; compared with what it accepted"
+    assert (ended, row["equal"], row["verdict"], row["receiver"]) == (Exit.PARTIAL, False, "unknown", None)
+    accepted, when = row["detail"].split("; its last accepting answer came at ")
+    assert accepted == "this receiver cannot be asked; it accepted 20 of 20 events"
+    assert abs(datetime.fromisoformat(when).timestamp() - time.time()) < 60
+
+
+async def test_sinks_that_cannot_be_asked_end_verify_with_partial(station: Station) -> None:
+    with Receiver() as receiver:
+        demo_session(station)
+        exporter = await delivered(station, settings_for(station, receiver))
+
+        answer = await exporter.ask("verify", all=True)
+
+    assert (answer["exit"], answer["sessions"]) == (Exit.PARTIAL, [])
 
 
 async def test_a_receiver_at_the_floor_that_lost_the_session_is_not_equal(station: Station, floor: Peer) -> None:

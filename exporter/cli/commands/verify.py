@@ -26,7 +26,8 @@ def verify(context: CommandContext, session: tuple[str, ...], all_: bool, repair
 
     Sinks that can be asked are Mission Controls and archives. The comparison is by digest; if digests differ, the ids
     are listed. An archive is read completely. Exits with 8 if something differs, otherwise with 5 or 6 if a receiver
-    refuses or does not answer. Quarantined events and sessions deleted at the receiver do not count as differences.
+    refuses or does not answer, and with 4 if it cannot be asked: then the verdict is "unknown", with what the receiver
+    accepted. Quarantined events and sessions deleted at the receiver do not count as differences.
 
     Examples:
     exporter verify --all  # all sessions on this machine
@@ -41,7 +42,7 @@ def verify(context: CommandContext, session: tuple[str, ...], all_: bool, repair
 def verify_text(sessions: Sequence[Mapping[str, Any]], view: TerminalView) -> str:
     """A line per session and sink, the ids that differ, and the verdict over all."""
     if not sessions:
-        return "Nothing to compare: no sessions, or no sink that can be asked what it holds."
+        return "Nothing to compare: no sessions, or no sink that can be asked what it holds (OTLP endpoints cannot)."
     names = shown_ids(sessions, view)
     columns = (
         Column("SESSION", lambda row: names[row["session"]]),
