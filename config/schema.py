@@ -17,7 +17,7 @@ def schema() -> dict[str, Any]:
     """The schema of the parsed TOML document."""
     whole = _without_null(msgspec.json.schema(Settings))
     definitions = whole["$defs"]
-    for struct in _structs(Settings):
+    for struct in set(_structs(Settings)):
         definition = definitions[struct.__name__]
         del definition["required"]  # a variable may give what the file omits
         definition["description"], meanings = documented(struct)
