@@ -86,20 +86,20 @@ def _document(found: Previewed, *, with_diff: bool) -> dict[str, Any]:
 
 
 def _place(place: "PreviewFinding", *, with_diff: bool) -> dict[str, Any]:
-    finding = place.finding
     shown: dict[str, Any] = {
         "event": place.event,
         "type": place.type,
-        "path": finding.path,
-        "start": finding.start,
-        "end": finding.end,
-        "rule": finding.rule,
-        "confidence": finding.confidence,
+        **finding_fields(place.finding),
         "before": _kept(place.pieces[: place.index]),
         "marker": place.pieces[place.index].text,
         "after": _kept(place.pieces[place.index + 1 :]),
     }
     return {**shown, "removed": _hidden(place.pieces), "added": _kept(place.pieces)} if with_diff else shown
+
+
+def finding_fields(finding: object) -> dict[str, Any]:
+    """A finding as JSON has it."""
+    return {name: getattr(finding, name) for name in ("path", "start", "end", "rule", "confidence")}
 
 
 def _kept(pieces: "Sequence[PreviewPiece]") -> str:
