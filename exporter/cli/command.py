@@ -51,7 +51,7 @@ class CommandContext:
             return asyncio.run(app.ask(settings, request, progress.update))
 
     def report(self, answer: dict[str, Any], render: Callable[[TerminalView], str]) -> int:
-        """Writes the answer for whoever reads it and returns the exit code that it holds."""
+        """Writes the answer as text or JSON and returns the exit code that it holds."""
         self.out.result(answer, render)
         return int(answer.get("exit", 0))
 

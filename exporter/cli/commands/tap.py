@@ -1,4 +1,4 @@
-"""`exporter tap`: the extension that shows live what is never on disk; put in place, looked at, taken away."""
+"""`exporter tap`: installs, shows and removes the extension that sends live events, which are never on disk."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -62,7 +62,7 @@ def uninstall(context: CommandContext, project: bool) -> int:
 
 
 def _directory(context: CommandContext, *, is_project: bool) -> tuple[Path, Path | None]:
-    """Return where the tap goes, and the state directory that is written beside it where that is nobody else's."""
+    """Return the directory of the tap, and the state directory to write beside it; none in a shared repository."""
     from exporter.sources.tap.extension import project_directory, project_root, user_directory
 
     if is_project:
