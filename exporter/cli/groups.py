@@ -34,11 +34,7 @@ class Group(Command, click.Group):
 
     def __init__(self, words: str = "", **more: Any) -> None:
         super().__init__(
-            words or "exporter",
-            callback=self.alone,
-            invoke_without_command=True,
-            subcommand_metavar="COMMAND",
-            **more,
+            words or "exporter", callback=self.alone, invoke_without_command=True, subcommand_metavar="COMMAND", **more
         )
         self._words = words
         self._members = [one for one in COMMANDS if not words or one.words.startswith(f"{words} ")]

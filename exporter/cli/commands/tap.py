@@ -8,9 +8,7 @@ from exporter.cli.output.text import plain
 from exporter.errors import UsageError
 
 _project: Final = option(
-    "--project",
-    is_flag=True,
-    help="in this git repository (.github/extensions) instead of ~/.copilot",
+    "--project", is_flag=True, help="in this git repository (.github/extensions) instead of ~/.copilot"
 )
 
 

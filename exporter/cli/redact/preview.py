@@ -41,7 +41,7 @@ class Previewed:
 
 
 @command(usage="--session ID [OPTIONS]")
-@option("--session", required=True, type=SessionId(), metavar="ID", help="session id or a unique prefix")
+@option("--session", required=True, type=SessionId(), help="session id or a unique prefix")
 @option("--diff", is_flag=True, help="show a diff with bullets in place of secrets")
 def preview(context: CommandContext, session: str, diff: bool) -> int:
     """Shows what would be redacted in a session: a count per rule, and each place with the redacted text around it.

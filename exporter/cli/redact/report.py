@@ -19,12 +19,7 @@ _RULES_SHOWN_MAX: Final = 3
 
 
 @command()
-@option(
-    "--since",
-    type=When(),
-    metavar="WHEN",
-    help="from that day on (UTC, time of the events): 7d, yesterday or an ISO time",
-)
+@option("--since", type=When(), help="from that day on (UTC, time of the events): 7d, yesterday or an ISO time")
 def report(context: CommandContext, since: datetime | None) -> int:
     """Counts the secrets redacted in delivered events by rule, session and day. Never shows a secret.
 
