@@ -9,16 +9,20 @@ import ssl
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from exporter.core.delivery.verdict import Accepted, Later, Missing, Suspect
 from exporter.doctor.check import Check, Probe, described, existing, shown_size, shown_url
 from exporter.doctor.facts import Facts
+from exporter.sinks.mission_control import NO_SESSION_ID, judge, read_session
+from exporter.sinks.transport import ANSWER_BYTES_MAX, HttpAnswer, NoAnswerError
 from exporter.sinks.trust import distrusted, trust
 from exporter.version import VERSION
 
@@ -30,17 +34,8 @@ _DEFAULT_ENDPOINT: Final = "http://localhost:4318"
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _FREE_BYTES_MIN: Final = 256 << 20
 _TIMEOUT_SECONDS: Final = 3.0
-_TOTAL_SECONDS: Final = 8.0
 _CLOCK_SECONDS_MAX: Final = 60.0
-_PROBE: Final = "/sessions/exporter-doctor-check"
 _AGENT: Final = {"User-Agent": f"session-exporter/{VERSION}", "Session-Exporter": VERSION}
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    status: int
-    content_type: str
-    ahead_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,29 +50,38 @@ class MissionControlProbe:
     certificate_file: str | None = None
 
     async def probe(self) -> Probe:
-        """Ask for a session that is not there: a Mission Control that knows us says 404 (or 200), never 401."""
+        """Ask what delivery asks first, a registration, with nothing in it, and judge the answer as delivery does.
+
+        A Mission Control rejects the body; whatever answers 404 has no sessions at this address.
+        """
         private = _private(self.name, self.url, "the token" if self.token else "", self.token_file)
         if self.token_fault:
             remedy = "correct token_file; the token is read again before every request"
             return Probe((Check(self.name, "failed", self.token_fault, remedy), *private))
         headers = {**_AGENT, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
-        url = self.url.rstrip("/") + _PROBE
-        answer = await _ask("GET", url, headers, lambda: trust(self.certificate_file))
-        if isinstance(answer, _Answer):
-            return Probe((self._judged(answer), *private), answer.ahead_seconds)
+        headers["Content-Type"] = "application/json"
+        url = self.url.rstrip("/") + "/sessions"
+        answer = await _ask(url, headers, b"{}", lambda: trust(self.certificate_file))
+        if isinstance(answer, HttpAnswer):
+            return Probe((self._judged(answer), *private), _ahead(answer))
         return Probe((_unreachable(self.name, self.url, answer, "check certificate_file"), *private))
 
-    def _judged(self, answer: _Answer) -> Check:
-        where, status = shown_url(self.url), answer.status
+    def _judged(self, answer: HttpAnswer) -> Check:
+        where, status, judged = shown_url(self.url), answer.status, judge(answer)
         if status in (401, 403):
             what = "the token" if self.token else "a request without a token"
             remedy = "put a valid token in token_file" if self.token else "set token_file to a file with the token"
             return Check(self.name, "failed", f"{where} refuses {what} ({status})", remedy)
-        if status in (200, 404, 410):
-            if answer.content_type == "text/html":
-                remedy = "check mission_control.url: it ends in /agents at our own receiver"
-                return Check(self.name, "warning", f"{where} answers with a web page ({status})", remedy)
+        if isinstance(judged, Accepted) and read_session(answer.body) is None:
+            judged = Later(NO_SESSION_ID)
+        if isinstance(judged, Accepted | Suspect):
             return Check(self.name, "ok", f"{where} answers and accepts {'the token' if self.token else 'us'}")
+        if isinstance(judged, Missing):
+            remedy = "check mission_control.url: it ends in /agents at our own receiver"
+            return Check(self.name, "failed", f"{where} has no Mission Control at this address (404)", remedy)
+        if 200 <= status < 300 and isinstance(judged, Later):
+            remedy = "check mission_control.url, and whether a sign-in page or a proxy is in between"
+            return Check(self.name, "failed", f"{where}: {judged.reason}", remedy)
         return _unexpected(self.name, where, status)
 
 
@@ -107,9 +111,9 @@ class OtlpProbe:
         signal = "traces" if "traces" in self.signals else self.signals[0]
         url = f"{self.endpoint.rstrip('/')}/v1/{signal}" if self.append_path else self.endpoint
         headers = {**_AGENT, "Content-Type": "application/x-protobuf", **self.headers}
-        answer = await _ask("POST", url, headers, self._trust)
-        if isinstance(answer, _Answer):
-            return Probe((self._judged(shown_url(url), answer.status), *private), answer.ahead_seconds)
+        answer = await _ask(url, headers, b"", self._trust)
+        if isinstance(answer, HttpAnswer):
+            return Probe((self._judged(shown_url(url), answer.status), *private), _ahead(answer))
         remedy = "check certificate_file, client_certificate_file and client_key_file"
         return Probe((_unreachable(self.name, url, answer, remedy), *private))
 
@@ -150,37 +154,31 @@ class _CertificateError(Exception):
 
 
 async def _ask(
-    method: str, url: str, headers: Mapping[str, str], trusted: Callable[[], ssl.SSLContext | None]
-) -> _Answer | Exception:
-    """Return the head of an answer, or why none came. Redirects are answers, and the body is not read."""
-    import httpx
+    url: str, headers: Mapping[str, str], body: bytes, trusted: Callable[[], ssl.SSLContext | None]
+) -> HttpAnswer | Exception:
+    """Post a body as delivery does; return the answer, or why none came."""
+    from exporter.sinks.http_transport import HttpClient, default_trust
 
     try:
-        context = trusted()
+        context = (trusted() or default_trust()) if url.lower().startswith("https:") else None
     except OSError as error:
         return _CertificateError(f"a certificate cannot be read: {described(error)}")
+    client = HttpClient(url, connections=1, kept=0, timeout_seconds=_TIMEOUT_SECONDS, trust=context)
     try:
-        async with (
-            asyncio.timeout(_TOTAL_SECONDS),
-            httpx.AsyncClient(
-                verify=context or True, timeout=_TIMEOUT_SECONDS, follow_redirects=False, trust_env=False
-            ) as client,
-            client.stream(method, url, headers=dict(headers)) as response,
-        ):
-            kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-            return _Answer(response.status_code, kind, _ahead(response.headers.get("date"), datetime.now(UTC)))
-    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, OSError) as error:
+        return await asyncio.to_thread(client.request, "POST", "", headers, body, answer_bytes_max=ANSWER_BYTES_MAX)
+    except NoAnswerError as error:
         return error
+    finally:
+        client.close()
 
 
-def _ahead(date: str | None, now: datetime) -> float | None:
-    if date is None:
-        return None
+def _ahead(answer: HttpAnswer) -> float | None:
+    """Return by how many seconds the clock of the answer is ahead of ours, if it says the time."""
     try:
-        sent = parsedate_to_datetime(date)
-    except ValueError:
+        sent = parsedate_to_datetime(answer.headers["date"])
+    except (KeyError, ValueError):
         return None
-    return (sent if sent.tzinfo else sent.replace(tzinfo=UTC)).timestamp() - now.timestamp()
+    return (sent if sent.tzinfo else sent.replace(tzinfo=UTC)).timestamp() - time.time()
 
 
 def clock(probes: list[Probe]) -> Iterator[Check]:

@@ -32,6 +32,7 @@ BODY_BYTES_MAX: Final = 2 << 20
 FLOOR_EVENT_BYTES_MAX: Final = 8 << 20
 ITEMS_BYTES_MAX: Final = 64 << 20
 """The largest list of a session's ids that is read."""
+NO_SESSION_ID: Final = "the answer to POST /sessions has no session id"
 _DELETED: Final = ("deleted_session", "expired_session")
 """What a Mission Control of ours calls an error of 410."""
 _COMPRESS_FROM_BYTES: Final = 1_024
@@ -50,6 +51,15 @@ class _EventsAnswer(msgspec.Struct):
 
 class _ItemsAnswer(msgspec.Struct):
     items: list[tuple[str, str]]
+
+
+def read_session(body: bytes) -> _SessionAnswer | None:
+    """Return what the answer to a registration says, None when it names no session."""
+    try:
+        known = msgspec.json.decode(body, type=_SessionAnswer)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return known if known.id else None
 
 
 class _Error(msgspec.Struct):
@@ -105,14 +115,11 @@ class MissionControlSink(Sink):
             answer, judged = await self._ask("POST", "/sessions", msgspec.json.encode(body))
         if not isinstance(judged, Accepted):
             return judged
-        try:
-            known = msgspec.json.decode(answer.body, type=_SessionAnswer)
-        except msgspec.MsgspecError:
+        known = read_session(answer.body)
+        if known is None:
             if remote_id is not None:
                 return Registered(remote_id, None)
-            return Later("the answer to POST /sessions has no session id", 60.0, alarm=True)
-        if not known.id:
-            return Later("the answer to POST /sessions has an empty session id", 60.0, alarm=True)
+            return Later(NO_SESSION_ID, 60.0, alarm=True)
         if known.capabilities is not None:
             self.capabilities = known.capabilities
         return Registered(remote_id or known.id, known.ack if self.capabilities.ack else None)

@@ -477,9 +477,13 @@ def test_our_own_receiver_takes_the_question(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "verdict"),
     [
-        (200, {}, "ok"),
-        (404, {"Content-Type": "application/json"}, "ok"),
-        (404, {"Content-Type": "text/html; charset=utf-8"}, "warning"),
+        (400, {"Content-Type": "application/json"}, "ok"),
+        (422, {}, "ok"),
+        (200, {}, "failed"),
+        (206, {}, "failed"),
+        (404, {"Content-Type": "application/json"}, "failed"),
+        (404, {"Content-Type": "text/html; charset=utf-8"}, "failed"),
+        (410, {}, "warning"),
         (401, {}, "failed"),
         (403, {}, "failed"),
         (302, {"Location": "http://127.0.0.1:1/"}, "warning"),
@@ -501,7 +505,7 @@ def test_each_answer_of_a_mission_control_has_its_verdict(
 
     assert check.verdict == verdict
     assert bool(check.remedy) == (verdict != "ok")
-    assert asked == [("GET /agents/sessions/exporter-doctor-check", "Bearer t")]
+    assert asked == [("POST /agents/sessions", "Bearer t")]
 
 
 def test_a_sink_that_does_not_listen_fails() -> None:
