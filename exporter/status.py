@@ -44,6 +44,7 @@ class SinkStatus(Struct, frozen=True):
     """One sink. `state` is ok, waiting (it failed and is tried again), or refused (its token).
 
     `is_estimate` says that `lag_events` is no count. `sums_wait` says that metrics are counted and not sent yet.
+    `deleted` counts the sessions that were deleted there, of which nothing is sent any more.
     """
 
     name: str
@@ -57,6 +58,7 @@ class SinkStatus(Struct, frozen=True):
     quarantined: int = 0
     is_estimate: bool = False
     sums_wait: bool = False
+    deleted: int = 0
 
 
 class DaemonStatus(Struct, frozen=True):

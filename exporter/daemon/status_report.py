@@ -36,7 +36,7 @@ _BEHIND_MAX: Final = 200
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FIRST_DAY: Final = "1970-01-01"
 _REPORTED_NAMES: Final = ("title", "repository", "branch")
-_REPORTED_OF_SINKS: Final = ("name", "lag_events", "lag_seconds", "last_error", "retries")
+_REPORTED_OF_SINKS: Final = ("name", "lag_events", "lag_seconds", "last_error", "retries", "deleted")
 _WORKSPACE_NAMES: Final = ("title", "repository", "branch", "cwd", "mc_task_id", "mc_session_id", "mc_last_event_id")
 
 
@@ -107,6 +107,7 @@ def sink_status(run: SinkWorkers) -> SinkStatus:
         quarantined=sink_state.quarantine.count(sink=run.name),
         is_estimate=lag_bytes > COUNT_BYTES_MAX,
         sums_wait=not run.summed_up,
+        deleted=sum(lane.stopped for lane in run.lanes.values()),
     )
 
 

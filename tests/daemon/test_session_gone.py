@@ -160,6 +160,37 @@ async def test_a_deleted_session_stays_left_alone_after_a_restart_and_a_backfill
 
     assert len(full.event_requests()) == asked
     assert rows["sessions"][0]["events"] == 0
+    assert rows["exit"] == Exit.PARTIAL
+    assert (await exporter.ask("backfill", all=True))["exit"] == Exit.DONE
+    assert (await exporter.sink_status())["deleted"] == 1
+    described = await exporter.ask("session", session="s")
+    assert [sink["state"] for sink in described["sinks"]] == ["deleted there"]
+
+
+async def test_410_of_a_receiver_that_declared_nothing_ends_no_session(
+    station: Station, floor: Peer, fast_clock: float
+) -> None:
+    """It waits, with an alarm, while others go on; when the receiver thinks better of it, everything arrives."""
+    gone = [True]
+    floor.script = lambda request: (
+        Reply(410) if gone[0] and request.is_events and request.session == "remote-s" else None
+    )
+    session, other = station.session(), station.session("other")
+    session.add(10)
+    exporter = station.exporter(floor)
+    await until(exporter.alarms)
+    other.add(10)
+    await until(lambda: floor.ids("other") == other.durable_ids())
+
+    assert await exporter.idle() == Exit.PARTIAL
+    status = await exporter.sink_status()
+    assert (status["state"], status["deleted"]) == ("stopped", 0)
+    assert "410" in status["last_error"]
+    assert (await exporter.ask("backfill", all=True))["exit"] == Exit.PARTIAL
+    gone[0] = False
+
+    await until(lambda: floor.ids() == session.durable_ids())
+    assert await exporter.idle() == Exit.DONE
 
 
 async def test_only_a_backfill_from_the_start_sends_a_deleted_session_again(station: Station, full: Peer) -> None:

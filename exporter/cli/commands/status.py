@@ -72,16 +72,19 @@ def _sink_state(sink: Mapping[str, Any]) -> Cell:
 
 def _lag(sink: Mapping[str, Any]) -> Cell:
     sums_wait = bool(sink.get("sums_wait"))
+    deleted = [f"{count(sink['deleted'], 'session')} deleted there"] if sink.get("deleted") else []
     if not sink.get("lag_events") and not sink.get("lag_bytes"):
         if sums_wait:
             return Cell("latest metrics pending", "good" if sink["state"] == "ok" else "warn")
-        return Cell("nothing sent yet", "dim") if sink["state"] == "never used" else Cell("up to date", "good")
+        if sink["state"] == "never used":
+            return Cell("nothing sent yet", "dim")
+        return Cell(", ".join(["up to date", *deleted]), "good")
     about = "about " if sink.get("is_estimate") else ""
     parts = [about + count(sink.get("lag_events", 0), "event"), size(sink.get("lag_bytes", 0))]
     parts += ["metrics"] if sums_wait else []
     if sink.get("lag_seconds"):
         parts.append(duration(sink["lag_seconds"]))
-    return Cell(", ".join(parts), "warn")
+    return Cell(", ".join(parts + deleted), "warn")
 
 
 def _rate(source: Mapping[str, Any]) -> str:
