@@ -5,7 +5,6 @@ turn. An action that cannot be applied returns `Applied.LOST`: the caller then r
 through the states of the host's own reducer; what no event is made of is left out.
 """
 
-from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final
 
@@ -26,9 +25,26 @@ _CALL: Final = (*_BASE, *_GIVEN, "confirmed")
 
 
 def change_tool(call: Json, kind: str, action: Json) -> Json:
-    """Return a tool call as an action leaves it; the same object when the action has no effect on it."""
-    statuses, apply = _CHANGES.get(kind, ((), None))
-    return apply(call, action) if apply is not None and text(call, "status") in statuses else call
+    """Return a tool call as an action leaves it; the same object when the action has no effect in this status."""
+    status, meta = text(call, "status"), _pick(action, ("_meta",))
+    match kind:
+        case "toolCallDelta" if status == STREAMING:
+            return {**call, **meta}
+        case "toolCallReady" if status in (STREAMING, RUNNING, PENDING):
+            return _ready(call, action)
+        case "toolCallConfirmed" if status == PENDING:
+            return _confirmed(call, action)
+        case "toolCallComplete" if status in (RUNNING, PENDING, AUTH):
+            return _complete(call, action)
+        case "toolCallResultConfirmed" if status == PENDING_RESULT:
+            return _result_confirmed(call, action)
+        case "toolCallContentChanged" if status == RUNNING:
+            return {**call, **meta, "content": action.get("content")}
+        case "toolCallAuthRequired" if status == RUNNING and text(mapping(call, "contributor"), "kind") == "mcp":
+            return {**call, **meta, "status": AUTH}
+        case "toolCallAuthResolved" if status == AUTH:
+            return {**call, **meta, "status": RUNNING}
+    return call
 
 
 def skip_tool(call: Json) -> Json:
@@ -41,10 +57,6 @@ def skip_tool(call: Json) -> Json:
 def start_tool(action: Json) -> Json:
     """Return the tool call that an action begins."""
     return {**_pick(action, _BASE), "status": STREAMING}
-
-
-def _delta(call: Json, action: Json) -> Json:
-    return {**call, **_pick(action, ("_meta",))}
 
 
 def _ready(call: Json, action: Json) -> Json:
@@ -89,35 +101,8 @@ def _result_confirmed(call: Json, action: Json) -> Json:
     return {**kept, "status": CANCELLED, "reason": "result-denied"}
 
 
-def _content_changed(call: Json, action: Json) -> Json:
-    return {**call, **_pick(action, ("_meta",)), "content": action.get("content")}
-
-
-def _auth_required(call: Json, action: Json) -> Json:
-    if text(mapping(call, "contributor"), "kind") != "mcp":
-        return call
-    return {**call, **_pick(action, ("_meta",)), "status": AUTH}
-
-
-def _auth_resolved(call: Json, action: Json) -> Json:
-    return {**call, **_pick(action, ("_meta",)), "status": RUNNING}
-
-
 def _pick(holder: Json, keys: tuple[str, ...]) -> Json:
     return {key: holder[key] for key in keys if holder.get(key) is not None}
-
-
-# The statuses in which an action has an effect, and the effect.
-_CHANGES: Final[dict[str, tuple[tuple[str, ...], Callable[[Json, Json], Json] | None]]] = {
-    "toolCallDelta": ((STREAMING,), _delta),
-    "toolCallReady": ((STREAMING, RUNNING, PENDING), _ready),
-    "toolCallConfirmed": ((PENDING,), _confirmed),
-    "toolCallComplete": ((RUNNING, PENDING, AUTH), _complete),
-    "toolCallResultConfirmed": ((PENDING_RESULT,), _result_confirmed),
-    "toolCallContentChanged": ((RUNNING,), _content_changed),
-    "toolCallAuthRequired": ((RUNNING,), _auth_required),
-    "toolCallAuthResolved": ((AUTH,), _auth_resolved),
-}
 
 
 TURN_CHARACTERS_MAX: Final = 32 << 20

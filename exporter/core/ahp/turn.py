@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from exporter.core.ahp.chat_state import ENDED, STARTED
-from exporter.core.ahp.checkpoint import Checkpoint, digest_of, piece_of, prompt
+from exporter.core.ahp.checkpoint import Checkpoint, RecordedText, digest_of, prompt
 from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
 from exporter.core.ahp.values import Json, mapping, objects, said, text
 from exporter.core.events.envelope import REFUSALS
@@ -106,7 +106,7 @@ class TurnWriter:
             data["toolRequests"] = []
         self._add(f"{kind} {place}", digest_of(piece), _TEXTS[kind], data)
         self._recorded.parts[index] = len(content)
-        self._recorded.pieces.append(piece_of(kind, piece))
+        self._recorded.pieces.append(RecordedText(kind, len(piece), digest_of(piece)))
 
     def _tool(self, call: Json) -> None:
         identity, status = text(call, "toolCallId"), text(call, "status")

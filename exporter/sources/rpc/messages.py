@@ -74,6 +74,8 @@ class BadMessageError(Exception):
 
 
 _Read = TypeVar("_Read", Message, EventPageAnswer, Pushed)
+_Decoded = TypeVar("_Decoded")
+_Default = TypeVar("_Default")
 _KINDS: Final[tuple[type[msgspec.Struct], ...]] = (Message, EventPageAnswer, Pushed)
 _DECODERS: Final[dict[type, msgspec.json.Decoder[Any]]] = {kind: msgspec.json.Decoder(kind) for kind in _KINDS}
 _FIELDS: Final[dict[type, Any]] = {kind: msgspec.structs.fields(kind) for kind in _KINDS}
@@ -129,18 +131,18 @@ def _read(
 
 def read_sessions(result: msgspec.Raw) -> list[Listed]:
     """Return the sessions that a server lists; what cannot be read of them is left out."""
+    listed = decode_or({}, result, dict[str, msgspec.Raw])
+    entries = decode_or([], listed.get("sessions", msgspec.Raw()), list[msgspec.Raw])
+    sessions = (decode_or(None, entry, Listed) for entry in entries)
+    return [session for session in sessions if session is not None]
+
+
+def decode_or(otherwise: _Default, content: msgspec.Raw, kind: type[_Decoded]) -> _Decoded | _Default:
+    """Return the decoded content, or `otherwise` when it is of another kind."""
     try:
-        listed = msgspec.json.decode(result, type=dict[str, msgspec.Raw])
-        entries = msgspec.json.decode(listed["sessions"], type=list[msgspec.Raw])
-    except (*REFUSALS, KeyError):
-        return []
-    sessions = []
-    for entry in entries:
-        try:
-            sessions.append(msgspec.json.decode(entry, type=Listed))
-        except REFUSALS:
-            continue
-    return sessions
+        return msgspec.json.decode(content, type=kind)
+    except REFUSALS:
+        return otherwise
 
 
 def line_of(event: msgspec.Raw) -> bytes:

@@ -23,7 +23,7 @@ import msgspec
 from exporter.core.events.envelope import REFUSALS, Envelope, Unreadable, decode
 from exporter.sources.remote import Callbacks, Counts, SourceEvent
 from exporter.sources.rpc.connection import METHOD_NOT_FOUND, AnswerTooLongError, CallError, RpcConnection
-from exporter.sources.rpc.messages import BadMessageError, EventPageAnswer, line_of, read_page
+from exporter.sources.rpc.messages import BadMessageError, EventPageAnswer, decode_or, line_of, read_page
 
 PAGE_EVENTS: Final = 1000
 CALL_SECONDS: Final = 60.0
@@ -81,10 +81,7 @@ class PageReader:
     async def tail(self) -> str:
         """Return the cursor after everything that has happened. Refused when the session is not loaded."""
         result = await self._call("session.eventLog.tail")
-        try:
-            return msgspec.json.decode(result, type=EventPageAnswer).cursor
-        except REFUSALS:
-            return ""
+        return decode_or(EventPageAnswer(), result, EventPageAnswer).cursor
 
     async def attach(self) -> None:
         """Have the session's events pushed; leaves no trace in it and accepts no requests."""
@@ -180,8 +177,6 @@ class Follower:
 
     def push(self, event: msgspec.Raw) -> None:
         """Queue an event that the server pushed; if the queue is full, all of them are read again."""
-        if not self._push:
-            return
         if len(self._pushed) >= QUEUE_EVENTS_MAX or self._pushed_bytes > QUEUE_BYTES_MAX:
             self._counts.dropped += len(self._pushed) + 1
             self._pushed.clear()

@@ -16,16 +16,16 @@ Every method that is called, and what the schema of CLI 1.0.102 says of its stab
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from exporter.core.events.envelope import REFUSALS
+from exporter.core.names import SESSION_NAME
 from exporter.sources.remote import Callbacks, LostError, Observed, ServerSource, Want
 from exporter.sources.rpc.connection import METHOD_NOT_FOUND, REQUESTS, AnswerTooLongError, CallError, RpcConnection
-from exporter.sources.rpc.messages import Connected, Lifecycle, read_pushed, read_sessions
+from exporter.sources.rpc.messages import Connected, Lifecycle, decode_or, read_pushed, read_sessions
 from exporter.sources.rpc.session import Follower, SharedByFollowers, State
 
 NOTIFICATIONS: Final = ("session.lifecycle", "session.event", "shell.output", "shell.exit")
@@ -36,7 +36,6 @@ REST_SECONDS: Final = 1.0
 SESSIONS_MAX: Final = 1000
 _NO_TOKEN, _WRONG_TOKEN = -32001, -32002
 _UNTROUBLED: Final = (State.CATCHING_UP, State.LIVE, State.COLD)
-_SESSION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -142,10 +141,7 @@ class RpcSource(ServerSource):
 
     def _on_notification(self, method: str, params: msgspec.Raw) -> None:
         if method == "session.lifecycle":
-            try:
-                parsed = msgspec.json.decode(params, type=Lifecycle)
-            except REFUSALS:
-                return
+            parsed = decode_or(Lifecycle(), params, Lifecycle)
             if parsed.type == "session.deleted":
                 self._callbacks.deleted(parsed.sessionId)
             else:
@@ -170,7 +166,7 @@ class RpcSource(ServerSource):
 
     def _consider(self, session: str, changed: str) -> None:
         """Follow a session if it is wanted; one that is being followed is checked again when its follower ends."""
-        if _SESSION_NAME.fullmatch(session) is None:  # it becomes a file name
+        if SESSION_NAME.fullmatch(session) is None:  # it becomes a file name
             return
         if session in self._followers:
             self._changed_sessions.add(session)
