@@ -11,7 +11,7 @@ _COMMA, _CLOSE = ord(","), ord("]")
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """A request, a notification or an answer. A member that is not there is empty."""
+    """A request, a notification or an answer. An absent member is empty."""
 
     id: msgspec.Raw = msgspec.Raw()
     method: str = ""
@@ -28,7 +28,7 @@ class Fault(msgspec.Struct, frozen=True, gc=False):
 
 
 class EventPageAnswer(msgspec.Struct, frozen=True, gc=False):
-    """What reading events gives."""
+    """The answer to a request for events."""
 
     events: list[msgspec.Raw] = []
     cursor: str = ""
@@ -37,7 +37,7 @@ class EventPageAnswer(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def expired(self) -> bool:
-        """Tell whether the cursor that was given means nothing to the server."""
+        """Tell whether the server no longer knows the given cursor."""
         return self.cursorStatus == "expired"
 
 
@@ -70,7 +70,7 @@ class Connected(msgspec.Struct, frozen=True, gc=False):
 
 
 class BadMessageError(Exception):
-    """A message that is not what it should be. Says what, never its content."""
+    """A message of another form than expected. Says what is wrong, never its content."""
 
 
 _Read = TypeVar("_Read", Message, EventPageAnswer, Pushed)
@@ -83,17 +83,17 @@ _NO_PAGE: Final = "an answer is no page of events"
 
 
 def read_message(body: bytes) -> Message:
-    """Return a message; raises `BadMessageError` when it is none."""
+    """Return a message. Raises `BadMessageError` if it cannot be read."""
     return _read(body, Message, "a message is no JSON object", "a method has no name")
 
 
 def read_page(result: msgspec.Raw) -> EventPageAnswer:
-    """Return a page of events; raises `BadMessageError` when it is none."""
+    """Return a page of events. Raises `BadMessageError` if it cannot be read."""
     return _read(result, EventPageAnswer, _NO_PAGE, _NO_PAGE, required=b"events")
 
 
 def read_pushed(params: msgspec.Raw) -> Pushed:
-    """Return what a notification of an event holds; raises `BadMessageError` when it holds none."""
+    """Return the session and the event of a notification. Raises `BadMessageError` if they cannot be read."""
     why = "a notification names no session"
     return _read(params, Pushed, "a notification holds no event", why, required=b"sessionId")
 
