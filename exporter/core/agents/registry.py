@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from exporter.core.events.envelope import ID_LENGTH_MAX, Envelope, read_object, usable_id
+from exporter.core.events.envelope import Envelope, read_object, usable_id
 
 STARTED: Final = "subagent.started"
 ENDED: Final = frozenset(("subagent.completed", "subagent.failed"))
@@ -87,7 +87,7 @@ def _of_agent(envelope: Envelope, agent: str | None, data: dict[str, object]) ->
 
 def usable(value: object) -> str | None:
     """Return a value if it can be an id."""
-    return value if isinstance(value, str) and len(value) <= ID_LENGTH_MAX and usable_id(value) else None
+    return value if isinstance(value, str) and usable_id(value) else None
 
 
 def _parent_call(data: dict[str, object]) -> str | None:

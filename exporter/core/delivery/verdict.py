@@ -104,12 +104,11 @@ def retry_after_seconds(header: str | None, now: datetime) -> float | None:
     """Read a Retry-After header in seconds or as a date, clamped; None when there is none that can be read."""
     if header is None:
         return None
-    text = header.strip()
     try:
-        seconds = float(text)
+        seconds = float(header)
     except ValueError:
         try:
-            moment = parsedate_to_datetime(text)
+            moment = parsedate_to_datetime(header.strip())
         except (ValueError, TypeError, OverflowError, IndexError):
             return None
         if moment.tzinfo is None:

@@ -139,13 +139,7 @@ def _from_fields(line: bytes, fields: dict[bytes, tuple[int, int]]) -> Envelope 
         fields = {_plain_key(key): span for key, span in fields.items()}
 
     def text(name: bytes) -> str | None:
-        start, end = fields.get(name, (0, 0))
-        if line[start : start + 1] != b'"':
-            return None
-        try:
-            return _decode_text(line[start:end])
-        except REFUSALS:
-            return None
+        return _text(line[slice(*fields.get(name, (0, 0)))])
 
     identity = text(b"id")
     if identity is None:
@@ -165,12 +159,18 @@ def _from_fields(line: bytes, fields: dict[bytes, tuple[int, int]]) -> Envelope 
     )
 
 
+def _text(raw: bytes) -> str | None:
+    """Return the text that is written so in JSON; None for what is no text."""
+    try:
+        return _decode_text(raw)
+    except REFUSALS:
+        return None
+
+
 def _plain_key(key: bytes) -> bytes:
     """Return a key without escapes; as it is when it is no text."""
-    try:
-        return _decode_text(b'"' + key + b'"').encode()
-    except REFUSALS:
-        return key
+    plain = _text(b'"' + key + b'"')
+    return key if plain is None else plain.encode()
 
 
 _LEVELS_MAX: Final = 4
@@ -191,10 +191,7 @@ def read_object(data: bytes | msgspec.Raw) -> dict[str, Any]:
     try:
         return _decode(data)
     except REFUSALS:
-        return _read_slowly(bytes(data).strip(b" \t\r\n"))
-
-
-def _read_slowly(text: bytes) -> dict[str, Any]:
+        text = bytes(data).strip(b" \t\r\n")
     if not text.startswith(b"{"):
         return {}
     value = _value(_HALF.sub(lambda found: b"\\ufffd" if found[1] else found[0], text), _LEVELS_MAX)
@@ -203,15 +200,11 @@ def _read_slowly(text: bytes) -> dict[str, Any]:
 
 def _value(text: bytes, levels: int) -> Any:
     try:
-        return _loads(text.decode("utf-8", "replace"))
+        return _decode_leniently(text.decode("utf-8", "replace"))
     except ValueError:
         return None
     except RecursionError:
         return _around_deep(text, levels - 1) if levels and text.startswith(b"{") else None
-
-
-def _loads(text: str) -> Any:
-    return json.loads(text, parse_int=_integer, parse_float=_finite, parse_constant=lambda _: None)
 
 
 def _around_deep(text: bytes, levels: int) -> dict[str, Any] | None:
@@ -229,3 +222,8 @@ def _integer(digits: str) -> int | None:
 def _finite(digits: str) -> float | None:
     number = float(digits)
     return number if math.isfinite(number) else None
+
+
+_decode_leniently: Final = json.JSONDecoder(
+    parse_int=_integer, parse_float=_finite, parse_constant=lambda _: None
+).decode
