@@ -125,8 +125,7 @@ class SearchIndex:
                 self._wake.wait(_RETRY_SECONDS)
         while not self._requests.empty():
             self._requests.get()[1].cancel()
-        with self._reached:
-            self._reached.notify_all()
+        self._set_until(self._until)
 
     def _follow(self) -> None:
         index = self._open()

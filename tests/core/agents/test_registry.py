@@ -134,11 +134,10 @@ def test_children_go_with_their_session_only(how: str) -> None:
     agents = known(ROOT, "other")
     agents.attribute(ROOT, started())
     agents.attribute("other", started("others-child"))
-    {
-        "shutdown": lambda: agents.attribute(ROOT, event("session.shutdown")),
-        "end": lambda: agents.end(ROOT),
-        "forget": lambda: agents.forget(ROOT),
-    }[how]()
+    if how == "shutdown":
+        agents.attribute(ROOT, event("session.shutdown"))
+    else:
+        {"end": agents.end, "forget": agents.forget}[how](ROOT)
 
     assert agents.resolve(CHILD) == EventOwner(UNATTRIBUTED, error=f"unknown session {CHILD}")
     assert agents.agent(ROOT, CHILD) is None
