@@ -1,4 +1,4 @@
-"""Which session and which agent an event belongs to, whatever source it came by.
+"""Which session and which agent an event belongs to, for events of every source.
 
 The rules are those of SDKs for dispatching to sub-agents, as they apply to an observer:
 
@@ -48,7 +48,7 @@ NOTHING: Final = Claim()
 
 
 def read_claim(envelope: Envelope) -> Claim:
-    """Return what an event says about its agent. Never raises, whatever is in the event."""
+    """Return what an event says about its agent. Never raises."""
     agent = usable(envelope.agentId)
     family = envelope.type.partition(".")[0]
     data = read_object(envelope.data) if family in _FAMILIES else {}

@@ -17,7 +17,7 @@ from exporter.core.events.json_scanner import NotJsonError, members, skip_whites
 ID_LENGTH_MAX: Final = 512
 _ENVELOPE_START: Final = b'{"type":"'
 _ENVELOPE_KEYS: Final = frozenset((b"type", b"id", b"timestamp"))
-# How often the rest of a line may be read over again in search of a whole event: linear, whatever the line holds.
+# How often the rest of a line may be read again in search of a whole event; this keeps the search linear.
 _READINGS_MAX: Final = 4
 
 
@@ -185,8 +185,8 @@ _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 def read_object(data: bytes | msgspec.Raw) -> dict[str, Any]:
     """Return the object that these bytes hold, empty when they hold none. Never raises.
 
-    Half of a surrogate pair reads as U+FFFD, a number out of range as None. What nests too deep reads as None, and
-    what stands beside it is there.
+    Half of a surrogate pair reads as U+FFFD, a number out of range as None. What nests too deep reads as None; the
+    values beside it are read.
     """
     try:
         return _decode(data)

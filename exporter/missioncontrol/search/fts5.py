@@ -43,7 +43,7 @@ def path_beside(store: Path) -> Path:
 
 
 def open_index(path: Path | None, identity: int) -> "Fts5Index":
-    """Open the index of the store with this identity; one of another store, or a damaged one, is made anew.
+    """Open the index of the store with this identity; one of another store, or a damaged one, is replaced by a new one.
 
     None is an index in memory. Raises `StoreBusy` while another process keeps it locked.
     """

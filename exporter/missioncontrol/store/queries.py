@@ -1,6 +1,6 @@
 """Reads of the store that change nothing.
 
-A list continues at a cursor: a text that is good for an address and means nothing to anybody else.
+A list continues at a cursor: an opaque text that is safe in an address.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode

@@ -66,7 +66,7 @@ def connect(path: Path | None, *, read_only: bool = False) -> "SqliteDatabase":
 
 
 class SqliteDatabase(sqlite3.Connection):
-    """The port's `Database` on SQLite. It raises SQLite's own errors; whoever runs a job uses `engine_errors`."""
+    """The port's `Database` on SQLite. It raises SQLite's own errors; the code that runs a job uses `engine_errors`."""
 
     @contextmanager
     def transaction(self, *, writes: bool = True) -> Iterator[None]:
