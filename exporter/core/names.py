@@ -1,8 +1,11 @@
 """Names that files and sinks have, in one place because several parts must agree on them."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
+SESSION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+"""What the id of a session looks like: it becomes a file name."""
 MARKS: Final = "marks.db"
 QUARANTINE: Final = "quarantine.db"
 JOURNALS: Final = "journals"

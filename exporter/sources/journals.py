@@ -136,7 +136,7 @@ class _Open:
 
 
 class Journals:
-    """All journals below a directory of ours; for one thread at a time.
+    """All journals below one directory; for one thread at a time.
 
     `problem` says why events are refused at present, None if they are accepted. `bytes_max` bounds `used_bytes`,
     the sum of all.
@@ -230,7 +230,7 @@ class Journals:
             return 0
         if not punch(journal.descriptor, end):
             return 0
-        # What is left of the block must not be taken for an event; its newline stays, to end what is none.
+        # The rest of the block must not be read as an event; its newline stays and ends it.
         os.pwrite(journal.descriptor, b"\0" * (begins - 1 - end), end)
         freed, journal.begins = begins - journal.begins, begins
         self.used_bytes -= freed

@@ -16,7 +16,7 @@ PAUSE_SECONDS: Final = (0.5, 60.0)
 
 
 class LostError(Exception):
-    """The connection has ended; says why in words of ours."""
+    """The connection has ended. The message says why and quotes nothing that the server sent."""
 
 
 class SourceEvent(NamedTuple):

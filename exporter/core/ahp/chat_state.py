@@ -5,12 +5,17 @@ turn. An action that cannot be applied returns `Applied.LOST`: the caller then r
 through the states of the host's own reducer; what no event is made of is left out.
 """
 
-from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final
 
 from exporter.core.ahp.values import Json, mapping, objects, text
 
+TURN_CHARACTERS_MAX: Final = 32 << 20
+PARTS_MAX: Final = 20_000
+TURNS_MAX: Final = 4096
+TEXT_ACTIONS: Final = {"chat/delta": "markdown", "chat/reasoning": "reasoning"}
+"""The actions that append to a text, and the kind of part that each changes."""
+_ENDS: Final = {"turnComplete": "complete", "turnCancelled": "cancelled", "error": "error"}
 STREAMING: Final = "streaming"
 PENDING: Final = "pending-confirmation"
 RUNNING: Final = "running"
@@ -26,9 +31,26 @@ _CALL: Final = (*_BASE, *_GIVEN, "confirmed")
 
 
 def change_tool(call: Json, kind: str, action: Json) -> Json:
-    """Return a tool call as an action leaves it; the same object when the action has no effect on it."""
-    statuses, apply = _CHANGES.get(kind, ((), None))
-    return apply(call, action) if apply is not None and text(call, "status") in statuses else call
+    """Return a tool call as an action leaves it; the same object when the action has no effect in this status."""
+    status, meta = text(call, "status"), _pick(action, ("_meta",))
+    match kind:
+        case "toolCallDelta" if status == STREAMING:
+            return {**call, **meta}
+        case "toolCallReady" if status in (STREAMING, RUNNING, PENDING):
+            return _ready(call, action)
+        case "toolCallConfirmed" if status == PENDING:
+            return _confirmed(call, action)
+        case "toolCallComplete" if status in (RUNNING, PENDING, AUTH):
+            return _complete(call, action)
+        case "toolCallResultConfirmed" if status == PENDING_RESULT:
+            return _result_confirmed(call, action)
+        case "toolCallContentChanged" if status == RUNNING:
+            return {**call, **meta, "content": action.get("content")}
+        case "toolCallAuthRequired" if status == RUNNING and text(mapping(call, "contributor"), "kind") == "mcp":
+            return {**call, **meta, "status": AUTH}
+        case "toolCallAuthResolved" if status == AUTH:
+            return {**call, **meta, "status": RUNNING}
+    return call
 
 
 def skip_tool(call: Json) -> Json:
@@ -41,10 +63,6 @@ def skip_tool(call: Json) -> Json:
 def start_tool(action: Json) -> Json:
     """Return the tool call that an action begins."""
     return {**_pick(action, _BASE), "status": STREAMING}
-
-
-def _delta(call: Json, action: Json) -> Json:
-    return {**call, **_pick(action, ("_meta",))}
 
 
 def _ready(call: Json, action: Json) -> Json:
@@ -89,43 +107,8 @@ def _result_confirmed(call: Json, action: Json) -> Json:
     return {**kept, "status": CANCELLED, "reason": "result-denied"}
 
 
-def _content_changed(call: Json, action: Json) -> Json:
-    return {**call, **_pick(action, ("_meta",)), "content": action.get("content")}
-
-
-def _auth_required(call: Json, action: Json) -> Json:
-    if text(mapping(call, "contributor"), "kind") != "mcp":
-        return call
-    return {**call, **_pick(action, ("_meta",)), "status": AUTH}
-
-
-def _auth_resolved(call: Json, action: Json) -> Json:
-    return {**call, **_pick(action, ("_meta",)), "status": RUNNING}
-
-
 def _pick(holder: Json, keys: tuple[str, ...]) -> Json:
     return {key: holder[key] for key in keys if holder.get(key) is not None}
-
-
-# The statuses in which an action has an effect, and the effect.
-_CHANGES: Final[dict[str, tuple[tuple[str, ...], Callable[[Json, Json], Json] | None]]] = {
-    "toolCallDelta": ((STREAMING,), _delta),
-    "toolCallReady": ((STREAMING, RUNNING, PENDING), _ready),
-    "toolCallConfirmed": ((PENDING,), _confirmed),
-    "toolCallComplete": ((RUNNING, PENDING, AUTH), _complete),
-    "toolCallResultConfirmed": ((PENDING_RESULT,), _result_confirmed),
-    "toolCallContentChanged": ((RUNNING,), _content_changed),
-    "toolCallAuthRequired": ((RUNNING,), _auth_required),
-    "toolCallAuthResolved": ((AUTH,), _auth_resolved),
-}
-
-
-TURN_CHARACTERS_MAX: Final = 32 << 20
-PARTS_MAX: Final = 20_000
-TURNS_MAX: Final = 4096
-TEXT_ACTIONS: Final = {"chat/delta": "markdown", "chat/reasoning": "reasoning"}
-"""The actions that append to a text, and the kind of part that each changes."""
-_ENDS: Final = {"turnComplete": "complete", "turnCancelled": "cancelled", "error": "error"}
 
 
 class Applied(Enum):
@@ -200,20 +183,9 @@ class ChatState:
             return self._add_text(action, TEXT_ACTIONS[type])
         kind = type.removeprefix("chat/")
         self._settle()
-        if kind.startswith("toolCall") and kind != "toolCallStart":
-            return self._change_tool(kind, action)
-        if kind in _ENDS:
-            return self._end_turn(_ENDS[kind], action)
         match kind:
             case "turnStarted":
                 return self._start_turn(action)
-            case "responsePart":
-                part = mapping(action, "part")
-                return self._add_part(action, part, len(text(part, "content"))) if part else Applied.NOTHING
-            case "toolCallStart":
-                return self._add_part(action, {"kind": "toolCall", "toolCall": start_tool(action)}, 0)
-            case "usage":
-                return self._set_usage(action)
             case "turnResume":
                 return Applied.LOST
             case "truncated":
@@ -224,7 +196,23 @@ class ChatState:
                 return Applied.CHANGED
             case "pendingMessageSet" | "pendingMessageRemoved" | "queuedMessagesReordered":
                 return Applied.TEXT
-        return Applied.NOTHING
+        if self._active is None or text(self._active, "id") != text(action, "turnId"):
+            return Applied.NOTHING
+        return self._change_turn(self._active, kind, action)
+
+    def _change_turn(self, turn: Json, kind: str, action: Json) -> Applied:
+        match kind:
+            case "turnComplete" | "turnCancelled" | "error":
+                return self._end_turn({**turn, "state": _ENDS[kind]}, action)
+            case "responsePart":
+                part = mapping(action, "part")
+                return self._add_part(part, len(text(part, "content"))) if part else Applied.NOTHING
+            case "toolCallStart":
+                return self._add_part({"kind": "toolCall", "toolCall": start_tool(action)}, 0)
+            case "usage":
+                turn["usage"] = action.get("usage")
+                return Applied.TEXT
+        return self._change_tools(kind, action)
 
     def _add_text(self, action: Json, kind: str) -> Applied:
         turn, part, added = text(action, "turnId"), text(action, "partId"), text(action, "content")
@@ -251,20 +239,14 @@ class ChatState:
             self._open = None
 
     def _find(self, turn: str, part: str) -> Json | None:
-        if not self._is_active(turn):
-            return None
-        for index, each in enumerate(self.parts):
+        parts = self.parts if text(self._active, "id") == turn else []
+        for index, each in enumerate(parts):
             if each.get("id") == part and each.get("kind") != "toolCall":
                 self.touched = min(self.touched, index)
                 return each
         return None
 
-    def _is_active(self, turn: str) -> bool:
-        return self._active is not None and text(self._active, "id") == turn
-
-    def _add_part(self, action: Json, part: Json, size: int) -> Applied:
-        if not self._is_active(text(action, "turnId")):
-            return Applied.NOTHING
+    def _add_part(self, part: Json, size: int) -> Applied:
         if self._size + size > TURN_CHARACTERS_MAX or len(self.parts) >= PARTS_MAX:
             self.has_overflowed = True
             return Applied.NOTHING
@@ -273,9 +255,7 @@ class ChatState:
         self.parts.append(part)
         return Applied.CHANGED
 
-    def _change_tool(self, kind: str, action: Json) -> Applied:
-        if not self._is_active(text(action, "turnId")):
-            return Applied.NOTHING
+    def _change_tools(self, kind: str, action: Json) -> Applied:
         applied = Applied.NOTHING
         identity = action.get("toolCallId")
         for index, part in enumerate(self.parts):
@@ -289,10 +269,7 @@ class ChatState:
                     applied = Applied.TEXT if kind == "toolCallDelta" else Applied.CHANGED
         return applied
 
-    def _end_turn(self, state: str, action: Json) -> Applied:
-        if self._active is None or not self._is_active(text(action, "turnId")):
-            return Applied.NOTHING
-        turn = {**self._active, "state": state}
+    def _end_turn(self, turn: Json, action: Json) -> Applied:
         for part in self.parts:
             if part.get("kind") == "toolCall" and isinstance(part.get("toolCall"), dict):
                 part["toolCall"] = skip_tool(part["toolCall"])
@@ -309,12 +286,6 @@ class ChatState:
         self._size = self.touched = 0
         self.has_overflowed = False
         return Applied.CHANGED
-
-    def _set_usage(self, action: Json) -> Applied:
-        if self._active is None or not self._is_active(text(action, "turnId")):
-            return Applied.NOTHING
-        self._active["usage"] = action.get("usage")
-        return Applied.TEXT
 
     def _truncate(self, until: Any) -> Applied:
         if until is None:

@@ -147,11 +147,6 @@ def renumber(recorded: OpenTurn, turn: Json) -> bool:
     return True
 
 
-def piece_of(kind: str, content: str) -> RecordedText:
-    """Return what a piece of text is recognised by."""
-    return RecordedText(kind, len(content), digest_of(content))
-
-
 def digest_of(content: str) -> str:
     """Return the hash that a text is recognised by, empty for an empty text."""
     return blake2b(content.encode("utf-8", "replace"), digest_size=12).hexdigest() if content else ""

@@ -30,12 +30,8 @@ class Draft:
 
 def id_of(*parts: Any) -> str:
     """Return an id derived from the identity of an event only. It equals `uuid5` and is computed faster."""
-    name = "|".join([str(part) for part in parts])
-    try:
-        known = name.encode()
-    except UnicodeEncodeError:
-        known = name.encode("utf-8", "replace")
-    digest = bytearray(sha1(NAMESPACE.bytes + known, usedforsecurity=False).digest()[:16])
+    name = "|".join([str(part) for part in parts]).encode("utf-8", "replace")
+    digest = bytearray(sha1(NAMESPACE.bytes + name, usedforsecurity=False).digest()[:16])
     digest[6], digest[8] = digest[6] & 0x0F | 0x50, digest[8] & 0x3F | 0x80
     made = digest.hex()
     return f"{made[:8]}-{made[8:12]}-{made[12:16]}-{made[16:20]}-{made[20:]}"

@@ -1,6 +1,6 @@
 """Parses one frame into a message, and explains the errors of a host.
 
-Parsing never raises; what is no valid message becomes an `InvalidFrame`.
+Parsing never raises; an invalid message becomes an `InvalidFrame`.
 """
 
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ _MEANING: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The result of a request of ours."""
+    """The result of one of our requests."""
 
     id: int
     result: Json = field(repr=False)
@@ -48,7 +48,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """The error of a request of ours. The host's message is dropped: it may contain a token."""
+    """The error of one of our requests. The host's message is dropped: it may contain a token."""
 
     id: int
     code: int

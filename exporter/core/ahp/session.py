@@ -1,6 +1,5 @@
 """One session of a host: its conversations, the lines of its events, and whether another source delivers it."""
 
-import re
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,13 +14,13 @@ from exporter.core.ahp.checkpoint import Checkpoint, calls, digest_of
 from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
 from exporter.core.ahp.turn import TurnOwner, announce
 from exporter.core.ahp.values import Json, mapping, objects, strings, text
+from exporter.core.names import SESSION_NAME
 
 CHATS_MAX: Final = 512
 HELD_MAX: Final = 2000
 USAGES_MAX: Final = 512
 HOLD_SECONDS: Final = 30.0
 LOOK_SECONDS: Final = 1.0
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 Line: TypeAlias = tuple[bytes, bool]  # and whether it is ephemeral
 
@@ -92,7 +91,7 @@ class Session:
         if self.is_identified:
             return
         self.is_identified = True
-        name = cli_session if _NAME.fullmatch(cli_session) else self.id
+        name = cli_session if SESSION_NAME.fullmatch(cli_session) else self.id
         if self.hooks.is_elsewhere(name):
             self.alias, self.is_live_only = name, True
             self.lines = [line for line in self.lines if line[1]]
@@ -295,4 +294,4 @@ class Session:
 def name_of(uri: str) -> str:
     """Return the session id for an address: its last segment if that is a valid id, else a derived id."""
     end: Any = uri.rstrip("/").rpartition("/")[2]
-    return end if _NAME.fullmatch(end) else id_of("session", uri)
+    return end if SESSION_NAME.fullmatch(end) else id_of("session", uri)

@@ -11,9 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from exporter.core.ahp.chat_state import ENDED, STARTED
-from exporter.core.ahp.checkpoint import Checkpoint, digest_of, piece_of, prompt
+from exporter.core.ahp.checkpoint import Checkpoint, RecordedText, digest_of, prompt
 from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
-from exporter.core.ahp.values import Json, mapping, objects, said, text
+from exporter.core.ahp.values import Json, display_text, mapping, objects, text
 from exporter.core.events.envelope import REFUSALS
 
 _STARTED, _ENDED = 1, 2
@@ -71,7 +71,7 @@ class TurnWriter:
             elif kind == "toolCall":
                 self._tool(mapping(part, "toolCall"))
             elif kind == "systemNotification":
-                self._once(f"notification {index}", "system.notification", _notification(said(part.get("content"))))
+                self._once(f"notification {index}", "system.notification", _notification(part.get("content")))
             elif kind == "error":
                 self._once(f"error {index}", "session.error", _error(mapping(part, "error") or part))
         if self._has_ended:
@@ -106,7 +106,7 @@ class TurnWriter:
             data["toolRequests"] = []
         self._add(f"{kind} {place}", digest_of(piece), _TEXTS[kind], data)
         self._recorded.parts[index] = len(content)
-        self._recorded.pieces.append(piece_of(kind, piece))
+        self._recorded.pieces.append(RecordedText(kind, len(piece), digest_of(piece)))
 
     def _tool(self, call: Json) -> None:
         identity, status = text(call, "toolCallId"), text(call, "status")
@@ -172,11 +172,11 @@ def announce(owner: TurnOwner, identity: str, child: Json, call: Json, at: str) 
 def result_of(call: Json) -> Json:
     """Return the data of a tool call's completion."""
     content = objects(call, "content")
-    said_so = [text(each, "text") for each in content if text(each, "type", "text") == "text" and "text" in each]
+    texts = [text(each, "text") for each in content if text(each, "type", "text") == "text" and "text" in each]
     success = call.get("success") is True and text(call, "status") == "completed"
     data: Json = {"toolCallId": text(call, "toolCallId"), "success": success}
-    if said_so or success:
-        data["result"] = {"content": "\n".join(said_so)}
+    if texts or success:
+        data["result"] = {"content": "\n".join(texts)}
     for each in content:
         code = mapping(each, "result").get("exitCode")
         if isinstance(code, int):
@@ -184,7 +184,7 @@ def result_of(call: Json) -> Json:
     if not success:
         error = mapping(call, "error")
         reason = text(call, "reason") or "failure"
-        message = text(error, "message") or said(call.get("reasonMessage")) or reason
+        message = text(error, "message") or display_text(call.get("reasonMessage")) or reason
         data["error"] = {"message": message, "code": text(error, "code") or reason}
     return data
 
@@ -212,8 +212,8 @@ def _arguments(call: Json) -> Any:
     return read if isinstance(read, dict) else {"input": given}
 
 
-def _notification(content: str) -> Json:
-    return {"content": content, "kind": {"type": "unclassified"}}
+def _notification(content: Any) -> Json:
+    return {"content": display_text(content), "kind": {"type": "unclassified"}}
 
 
 def _error(error: Json) -> Json:

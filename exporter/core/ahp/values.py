@@ -36,7 +36,7 @@ def strings(holder: Any, key: str) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
-def said(value: Any) -> str:
+def display_text(value: Any) -> str:
     """Return a text that may also be given as `{"markdown": ...}`."""
     if isinstance(value, dict):
         value = value.get("markdown")

@@ -41,9 +41,21 @@ class Address:
 @asynccontextmanager
 async def open_socket(address: Address, **options: Any) -> AsyncIterator["ClientConnection"]:
     """Be connected while in the block. Raises `OSError` or `LostError`, which tells how a connection ended."""
+    connection = await _connect(address, options)
+    from websockets.exceptions import ConnectionClosed
+
+    try:
+        yield connection
+    except ConnectionClosed as closed:
+        raise LostError(_why(closed.sent.code if closed.sent else None)) from None
+    finally:
+        await connection.close()
+
+
+async def _connect(address: Address, options: dict[str, Any]) -> "ClientConnection":
     try:
         from websockets.asyncio.client import connect
-        from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+        from websockets.exceptions import InvalidStatus, WebSocketException
     except ImportError:
         raise LostError(
             "agent hosts cannot be observed: the package websockets is not installed. "
@@ -68,7 +80,7 @@ async def open_socket(address: Address, **options: Any) -> AsyncIterator["Client
         "logger": logging.Logger("nowhere", logging.CRITICAL + 1),
     }
     try:
-        connection = await Direct(address.with_token(), **settings, **options)
+        return await Direct(address.with_token(), **settings, **options)
     except InvalidStatus as error:
         raise LostError(_explain(error.response.status_code)) from None
     except SSLCertVerificationError as error:
@@ -77,12 +89,6 @@ async def open_socket(address: Address, **options: Any) -> AsyncIterator["Client
         raise LostError("the host did not answer in time: is the port an agent host's?") from None
     except (WebSocketException, EOFError, ValueError):
         raise LostError("the server does not speak WebSocket: check that the port is an agent host's") from None
-    try:
-        yield connection
-    except ConnectionClosed as closed:
-        raise LostError(_why(closed.sent.code if closed.sent else None)) from None
-    finally:
-        await connection.close()
 
 
 def _why(sent: int | None) -> str:

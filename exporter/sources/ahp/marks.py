@@ -5,7 +5,6 @@ other parts; then only the checkpoint says how much of which turn was recorded.
 """
 
 import os
-import re
 import time
 import uuid
 from contextlib import suppress
@@ -14,7 +13,8 @@ from typing import Final
 
 import xxhash
 
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+from exporter.core.names import SESSION_NAME
+
 BYTES_MAX: Final = 16 << 20
 KEPT_SECONDS: Final = 90 * 86_400.0
 _SUFFIX: Final = ".json"
@@ -36,7 +36,7 @@ class AhpMarks:
             found = path.read_text("ascii").strip()
         except (OSError, UnicodeDecodeError):
             found = ""
-        if NAME.fullmatch(found):
+        if SESSION_NAME.fullmatch(found):
             return found
         made = f"exporter-{uuid.uuid4()}"
         self._write(path, made.encode())
@@ -44,7 +44,7 @@ class AhpMarks:
 
     def load(self, session: str) -> bytes | None:
         """Return the stored state of a session; None if there is none or it cannot be read."""
-        if NAME.fullmatch(session) is None:
+        if SESSION_NAME.fullmatch(session) is None:
             return None
         try:
             with (self._root / f"{session}{_SUFFIX}").open("rb") as file:
@@ -54,7 +54,7 @@ class AhpMarks:
 
     def save(self, session: str, mark: bytes) -> None:
         """Replace the stored state of a session atomically."""
-        if NAME.fullmatch(session) is not None and len(mark) <= BYTES_MAX:
+        if SESSION_NAME.fullmatch(session) is not None and len(mark) <= BYTES_MAX:
             self._write(self._root / f"{session}{_SUFFIX}", mark)
 
     def _expire(self) -> None:

@@ -168,9 +168,7 @@ class AhpSource(ServerSource):
     def _save(self, *, at_once: bool = False) -> None:
         """Store the checkpoints now and then; the journal makes up for those not stored."""
         now = time.time()
-        if self._untaken:
-            return
-        if not at_once and 0 <= now - self._saved_at < SAVE_SECONDS:
+        if self._untaken or (not at_once and 0 <= now - self._saved_at < SAVE_SECONDS):
             return
         self._saved_at = now
         for session, mark in self._subscriptions.save():

@@ -13,10 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from exporter.core.agents.tools import refusal
-from exporter.core.events.envelope import REFUSALS
 from exporter.sources.remote import LostError
 from exporter.sources.rpc.framing import Framer, FramingError, TooLong, frame
-from exporter.sources.rpc.messages import BadMessageError, Fault, Message, read_message
+from exporter.sources.rpc.messages import BadMessageError, Fault, Message, decode_or, read_message
 
 METHOD_NOT_FOUND: Final = -32601
 REQUESTS: Final = ("tool.call", "permission.request", "userInput.request", "hooks.invoke")
@@ -137,7 +136,7 @@ class RpcConnection:
         if future is None or future.done():
             return
         if bytes(message.error) not in (b"", b"null"):
-            future.set_exception(CallError(_fault(message.error).code))
+            future.set_exception(CallError(decode_or(Fault(), message.error, Fault).code))
         else:
             future.set_result(message.result)
 
@@ -153,7 +152,8 @@ class RpcConnection:
         self._on_request(message.method)
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message.id}
         if message.method == "tool.call":
-            text = refusal(_tool_name(message.params))
+            name = decode_or({}, message.params, dict[str, Any]).get("toolName")
+            text = refusal(name[:_TOOL_NAME_MAX] if isinstance(name, str) else "")
             result = {"textResultForLlm": text, "resultType": "failure", "error": text, "toolTelemetry": {}}
             answer["result"] = {"result": result}
         else:
@@ -164,18 +164,3 @@ class RpcConnection:
 def _number(id: msgspec.Raw) -> int:
     text = bytes(id)
     return int(text) if text.isdigit() and len(text) < 19 else 0
-
-
-def _fault(error: msgspec.Raw) -> Fault:
-    try:
-        return msgspec.json.decode(error, type=Fault)
-    except REFUSALS:
-        return Fault()
-
-
-def _tool_name(params: msgspec.Raw) -> str:
-    try:
-        name = msgspec.json.decode(params, type=dict[str, Any]).get("toolName")
-    except REFUSALS:
-        name = None
-    return name[:_TOOL_NAME_MAX] if isinstance(name, str) else ""

@@ -1,7 +1,7 @@
 """Cuts a byte stream into the messages of LSP-style framing: headers with a Content-Length, an empty line, the body.
 
-It never holds more than `body_bytes_max` of a body and `HEADER_BYTES_MAX` of a header, whatever is announced: the
-body of a longer message is skipped as it comes in and reported by its size and beginning.
+Between two chunks it holds at most `body_bytes_max` of a body and `HEADER_BYTES_MAX` of a header, whatever length is
+announced: the body of a longer message is skipped as it arrives and reported by its size and beginning.
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _DIGITS_MAX: Final = 13
 
 
 class FramingError(Exception):
-    """What came is no framing, so that nothing after it can be read. Says why, never what came."""
+    """The bytes are not framed, so nothing after them can be read. The message says why and never quotes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ Message: TypeAlias = bytes | TooLong
 
 
 def frame(body: bytes) -> bytes:
-    """Return a message as it goes over the wire."""
+    """Return a message with its header."""
     return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
 class Framer:
-    """Gives whole messages in order, however the chunks are cut; after a `FramingError` it is of no more use."""
+    """Returns whole messages in order, however the chunks are cut. It cannot be used after a `FramingError`."""
 
     __slots__ = ("_body_bytes_max", "_held", "_length", "_skipped")
 
@@ -46,7 +46,7 @@ class Framer:
 
     @property
     def held(self) -> int:
-        """Return how many bytes wait for the rest of their message."""
+        """Return how many bytes of an incomplete message are held."""
         return len(self._held)
 
     def feed(self, chunk: bytes) -> list[Message]:
@@ -83,7 +83,7 @@ class Framer:
 
 
 def _may_be_header(held: bytearray) -> bool:
-    """Tell whether a header may begin so: another protocol is noticed at its first line, not after 8 KiB."""
+    """Tell whether a header may begin like this: another protocol is detected at its first line, not after 8 KiB."""
     line = held.partition(b"\r\n")[0]
     return b"\n" not in line and (len(line) < 64 or b":" in line)
 

@@ -11,7 +11,7 @@ _COMMA, _CLOSE = ord(","), ord("]")
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """A request, a notification or an answer. A member that is not there is empty."""
+    """A request, a notification or an answer. An absent member is empty."""
 
     id: msgspec.Raw = msgspec.Raw()
     method: str = ""
@@ -28,7 +28,7 @@ class Fault(msgspec.Struct, frozen=True, gc=False):
 
 
 class EventPageAnswer(msgspec.Struct, frozen=True, gc=False):
-    """What reading events gives."""
+    """The answer to a request for events."""
 
     events: list[msgspec.Raw] = []
     cursor: str = ""
@@ -37,7 +37,7 @@ class EventPageAnswer(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def expired(self) -> bool:
-        """Tell whether the cursor that was given means nothing to the server."""
+        """Tell whether the server no longer knows the given cursor."""
         return self.cursorStatus == "expired"
 
 
@@ -70,10 +70,12 @@ class Connected(msgspec.Struct, frozen=True, gc=False):
 
 
 class BadMessageError(Exception):
-    """A message that is not what it should be. Says what, never its content."""
+    """A message of another form than expected. Says what is wrong, never its content."""
 
 
 _Read = TypeVar("_Read", Message, EventPageAnswer, Pushed)
+_Decoded = TypeVar("_Decoded")
+_Default = TypeVar("_Default")
 _KINDS: Final[tuple[type[msgspec.Struct], ...]] = (Message, EventPageAnswer, Pushed)
 _DECODERS: Final[dict[type, msgspec.json.Decoder[Any]]] = {kind: msgspec.json.Decoder(kind) for kind in _KINDS}
 _FIELDS: Final[dict[type, Any]] = {kind: msgspec.structs.fields(kind) for kind in _KINDS}
@@ -81,17 +83,17 @@ _NO_PAGE: Final = "an answer is no page of events"
 
 
 def read_message(body: bytes) -> Message:
-    """Return a message; raises `BadMessageError` when it is none."""
+    """Return a message. Raises `BadMessageError` if it cannot be read."""
     return _read(body, Message, "a message is no JSON object", "a method has no name")
 
 
 def read_page(result: msgspec.Raw) -> EventPageAnswer:
-    """Return a page of events; raises `BadMessageError` when it is none."""
+    """Return a page of events. Raises `BadMessageError` if it cannot be read."""
     return _read(result, EventPageAnswer, _NO_PAGE, _NO_PAGE, required=b"events")
 
 
 def read_pushed(params: msgspec.Raw) -> Pushed:
-    """Return what a notification of an event holds; raises `BadMessageError` when it holds none."""
+    """Return the session and the event of a notification. Raises `BadMessageError` if they cannot be read."""
     why = "a notification names no session"
     return _read(params, Pushed, "a notification holds no event", why, required=b"sessionId")
 
@@ -129,18 +131,18 @@ def _read(
 
 def read_sessions(result: msgspec.Raw) -> list[Listed]:
     """Return the sessions that a server lists; what cannot be read of them is left out."""
+    listed = decode_or({}, result, dict[str, msgspec.Raw])
+    entries = decode_or([], listed.get("sessions", msgspec.Raw()), list[msgspec.Raw])
+    sessions = (decode_or(None, entry, Listed) for entry in entries)
+    return [session for session in sessions if session is not None]
+
+
+def decode_or(otherwise: _Default, content: msgspec.Raw, kind: type[_Decoded]) -> _Decoded | _Default:
+    """Return the decoded content, or `otherwise` when it is of another kind."""
     try:
-        listed = msgspec.json.decode(result, type=dict[str, msgspec.Raw])
-        entries = msgspec.json.decode(listed["sessions"], type=list[msgspec.Raw])
-    except (*REFUSALS, KeyError):
-        return []
-    sessions = []
-    for entry in entries:
-        try:
-            sessions.append(msgspec.json.decode(entry, type=Listed))
-        except REFUSALS:
-            continue
-    return sessions
+        return msgspec.json.decode(content, type=kind)
+    except REFUSALS:
+        return otherwise
 
 
 def line_of(event: msgspec.Raw) -> bytes:

@@ -23,7 +23,7 @@ import msgspec
 from exporter.core.events.envelope import REFUSALS, Envelope, Unreadable, decode
 from exporter.sources.remote import Callbacks, Counts, SourceEvent
 from exporter.sources.rpc.connection import METHOD_NOT_FOUND, AnswerTooLongError, CallError, RpcConnection
-from exporter.sources.rpc.messages import BadMessageError, EventPageAnswer, line_of, read_page
+from exporter.sources.rpc.messages import BadMessageError, EventPageAnswer, decode_or, line_of, read_page
 
 PAGE_EVENTS: Final = 1000
 CALL_SECONDS: Final = 60.0
@@ -81,10 +81,7 @@ class PageReader:
     async def tail(self) -> str:
         """Return the cursor after everything that has happened. Refused when the session is not loaded."""
         result = await self._call("session.eventLog.tail")
-        try:
-            return msgspec.json.decode(result, type=EventPageAnswer).cursor
-        except REFUSALS:
-            return ""
+        return decode_or(EventPageAnswer(), result, EventPageAnswer).cursor
 
     async def attach(self) -> None:
         """Have the session's events pushed; leaves no trace in it and accepts no requests."""
@@ -131,7 +128,7 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class SharedByFollowers:
+class FollowerContext:
     """What the followers of one server share. `push` has events pushed instead of asking for them."""
 
     callbacks: Callbacks
@@ -143,16 +140,14 @@ class SharedByFollowers:
 class Follower:
     """Follows one session over a connection until it is not loaded any more; `run` may be called again then."""
 
-    def __init__(
-        self, session: str, connection: RpcConnection, shared: SharedByFollowers, *, is_live_only: bool
-    ) -> None:
+    def __init__(self, session: str, connection: RpcConnection, shared: FollowerContext, *, live_only: bool) -> None:
         self.session = session
         self.state = State.CATCHING_UP
         self.task: asyncio.Task[None] | None = None
         self._reader = PageReader(session, connection)
         self._callbacks, self._counts = shared.callbacks, shared.counts
         self._push, self._file_readers = shared.push, shared.file_readers
-        self._live_only = is_live_only
+        self._live_only = live_only
         self._cursor: str | None = None
         self._prompts: OrderedDict[str | None, bytes] = OrderedDict()  # of each agent, the last system message
         self._pushed: deque[msgspec.Raw] = deque()
@@ -180,8 +175,6 @@ class Follower:
 
     def push(self, event: msgspec.Raw) -> None:
         """Queue an event that the server pushed; if the queue is full, all of them are read again."""
-        if not self._push:
-            return
         if len(self._pushed) >= QUEUE_EVENTS_MAX or self._pushed_bytes > QUEUE_BYTES_MAX:
             self._counts.dropped += len(self._pushed) + 1
             self._pushed.clear()
@@ -245,7 +238,7 @@ class Follower:
         raise BadMessageError("every cursor has expired")
 
     async def _read_to_tail(self, cursor: str | None, *, is_rewritten: bool) -> bool:
-        """Take what follows a cursor; return False when the server does not know it."""
+        """Store the events after a cursor; return False if the server does not know the cursor."""
         if is_rewritten:
             self._prompts.clear()
         elif not self._live_only:
@@ -266,20 +259,20 @@ class Follower:
             cursor = page.cursor
 
     async def _learn_prompts(self, cursor: str | None) -> None:
-        """Remember the system messages that were taken before the connection was made."""
+        """Remember the system messages that were stored before the connection was made."""
         if cursor is not None:
             async for envelope in self._known(self._reader.active(types=["system.message"])):
                 self._is_repeated_prompt(envelope)
 
     async def _known(self, lines: AsyncIterator[bytes]) -> AsyncIterator[Envelope]:
-        """Yield the events that were taken before."""
+        """Yield the events that are stored already."""
         async for line in lines:
             envelope = decode(line)
             if isinstance(envelope, Envelope) and self._callbacks.has_event(self.session, envelope.id):
                 yield envelope
 
     async def _read_file(self) -> None:
-        """Take what the session's file holds after the last event in it that was taken before."""
+        """Store the events of the session's file after the last known one."""
         for _ in range(EXPIRED_MAX):
             try:
                 async with self._file_readers:
@@ -291,7 +284,7 @@ class Follower:
                 return
 
     async def _last_known(self, lines: AsyncIterator[bytes]) -> str | None:
-        """Return the last of these events that was taken before."""
+        """Return the id of the last of these events that is stored already."""
         last = None
         if self._callbacks.mark(self.session) is not None:
             async for envelope in self._known(lines):
@@ -299,7 +292,7 @@ class Follower:
         return last
 
     async def _read_file_after(self, last: str | None) -> bool:
-        """Take what follows an event, or all; return whether that event was still there."""
+        """Store the events after the given one, or all; return whether that event was found."""
         is_after = last is None
         page: list[SourceEvent] = []
         async for line in self._reader.persisted():

@@ -1,7 +1,7 @@
 """The source for sessions of a CLI server (`copilot --headless --port N`, `--ui-server`): it only reads.
 
 It is one connection per server. Sessions are found by `session.list` and by `session.lifecycle`; each one wanted is
-read without attaching to it, from the last event that was taken. A session that the server has not loaded is read
+read without attaching to it, from the last stored event. A session that the server has not loaded is read
 from its file by the server and is never loaded for us.
 
 Every method that is called, and what the schema of CLI 1.0.102 says of its stability:
@@ -16,17 +16,17 @@ Every method that is called, and what the schema of CLI 1.0.102 says of its stab
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
 from exporter.core.events.envelope import REFUSALS
+from exporter.core.names import SESSION_NAME
 from exporter.sources.remote import Callbacks, LostError, Observed, ServerSource, Want
 from exporter.sources.rpc.connection import METHOD_NOT_FOUND, REQUESTS, AnswerTooLongError, CallError, RpcConnection
-from exporter.sources.rpc.messages import Connected, Lifecycle, read_pushed, read_sessions
-from exporter.sources.rpc.session import Follower, SharedByFollowers, State
+from exporter.sources.rpc.messages import Connected, Lifecycle, decode_or, read_pushed, read_sessions
+from exporter.sources.rpc.session import Follower, FollowerContext, State
 
 NOTIFICATIONS: Final = ("session.lifecycle", "session.event", "shell.output", "shell.exit")
 _KNOWN_METHODS: Final = frozenset((*NOTIFICATIONS, "host.event", *REQUESTS))
@@ -36,9 +36,6 @@ REST_SECONDS: Final = 1.0
 SESSIONS_MAX: Final = 1000
 _NO_TOKEN, _WRONG_TOKEN = -32001, -32002
 _UNTROUBLED: Final = (State.CATCHING_UP, State.LIVE, State.COLD)
-_SESSION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
-
-Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class RpcSource(ServerSource):
@@ -51,7 +48,7 @@ class RpcSource(ServerSource):
 
     def __init__(
         self,
-        open_streams: Callable[[], Awaitable[Streams]],
+        open_streams: Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]],
         token: Callable[[], str | None],
         callbacks: Callbacks,
         *,
@@ -66,7 +63,7 @@ class RpcSource(ServerSource):
         self.server_requests = 0
         self._open_streams = open_streams
         self._token = token
-        self._shared = SharedByFollowers(callbacks, self.counts, push)
+        self._shared = FollowerContext(callbacks, self.counts, push)
         self._on_shell = on_shell
         self._body_bytes_max = body_bytes_max
         self._followers: dict[str, Follower] = {}
@@ -142,10 +139,7 @@ class RpcSource(ServerSource):
 
     def _on_notification(self, method: str, params: msgspec.Raw) -> None:
         if method == "session.lifecycle":
-            try:
-                parsed = msgspec.json.decode(params, type=Lifecycle)
-            except REFUSALS:
-                return
+            parsed = decode_or(Lifecycle(), params, Lifecycle)
             if parsed.type == "session.deleted":
                 self._callbacks.deleted(parsed.sessionId)
             else:
@@ -170,7 +164,7 @@ class RpcSource(ServerSource):
 
     def _consider(self, session: str, changed: str) -> None:
         """Follow a session if it is wanted; one that is being followed is checked again when its follower ends."""
-        if _SESSION_NAME.fullmatch(session) is None:  # it becomes a file name
+        if SESSION_NAME.fullmatch(session) is None:  # it becomes a file name
             return
         if session in self._followers:
             self._changed_sessions.add(session)
@@ -178,7 +172,7 @@ class RpcSource(ServerSource):
         want = self._callbacks.want(session, changed)
         if want is Want.NOTHING or self._connection is None or len(self._followers) >= SESSIONS_MAX:
             return
-        follower = Follower(session, self._connection, self._shared, is_live_only=want is Want.LIVE)
+        follower = Follower(session, self._connection, self._shared, live_only=want is Want.LIVE)
         self._followers[session] = follower
         follower.task = asyncio.create_task(self._follow(session, follower))
 

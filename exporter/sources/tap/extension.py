@@ -1,7 +1,7 @@
 """Installs the tap's extension for the CLI, reports its state, and removes it.
 
-It writes only in one directory of its own, which it knows by a marker with the hash of what it wrote. What has no
-such marker, or was changed since, is not ours: it is neither overwritten nor removed.
+It writes only in one directory of its own, which it knows by a marker with the hash of what it wrote. A file
+without such a marker, or changed since, is not ours: it is neither overwritten nor removed.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ _PROMPT_MODE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """How it is. `state` is absent, installed, outdated, changed (since we wrote it) or foreign (not ours)."""
+    """The state of a tap: absent, installed, outdated, changed (since we wrote it) or foreign (not ours)."""
 
     directory: Path
     state: str
@@ -36,11 +36,11 @@ class Installed:
 
 
 class NotOursError(UsageError):
-    """Something that is not ours stands where the tap goes."""
+    """The directory of the tap has files that are not ours."""
 
 
 def program() -> bytes:
-    """Return the extension as this version has it."""
+    """Return the extension of this version."""
     return files("exporter.sources.tap").joinpath(PROGRAM).read_bytes()
 
 
@@ -65,7 +65,7 @@ def project_directory(root: Path) -> Path:
 
 
 def look(directory: Path, *, shadowing: Path | None = None, is_project: bool = False) -> Installed:
-    """Say how the tap in a directory is; `shadowing` is where a project's would stand before it."""
+    """Return the state of the tap in a directory; `shadowing` is where a project's tap would take precedence."""
     state = _state(directory)
     notes = [EXPERIMENTAL, *([_PROMPT_MODE] if is_project else [])]
     if shadowing is not None and shadowing != directory and (shadowing / PROGRAM).exists():
@@ -77,7 +77,7 @@ def look(directory: Path, *, shadowing: Path | None = None, is_project: bool = F
 def install(directory: Path, *, state_dir: Path | None) -> bool:
     """Write the tap, or bring it up to date; return whether anything was written. Raises `NotOursError`.
 
-    `state_dir` is written beside it for the tap of a user; a project's must not tell where anybody's files are.
+    `state_dir` is written beside it for the tap of a user; a project's must not contain the path of a user.
     """
     _refuse_foreign(directory, "written")
     content = program()
@@ -101,7 +101,7 @@ def install(directory: Path, *, state_dir: Path | None) -> bool:
 
 
 def uninstall(directory: Path) -> bool:
-    """Remove what `install` wrote and nothing else; return whether there was anything. Raises `NotOursError`."""
+    """Remove what `install` wrote and nothing else; return whether it was there. Raises `NotOursError`."""
     if _state(directory) == "absent":
         return False
     _refuse_foreign(directory, "removed")
@@ -133,8 +133,8 @@ def _state(directory: Path) -> str:
     if marker is None:
         return "installed" if is_current else "foreign"
     try:
-        said = json.loads(marker)
-        author, written = said["by"], said["sha256"]
+        found = json.loads(marker)
+        author, written = found["by"], found["sha256"]
     except (ValueError, KeyError, TypeError):
         return "foreign"
     if author != "session-exporter":

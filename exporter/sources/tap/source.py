@@ -6,7 +6,6 @@ delivered are dropped and counted.
 
 import asyncio
 import os
-import re
 import socket
 import struct
 import sys
@@ -21,6 +20,7 @@ import msgspec
 
 from exporter.core.events.envelope import REFUSALS, Envelope, decode
 from exporter.core.events.lines import LineSplitter, Oversized
+from exporter.core.names import SESSION_NAME
 from exporter.errors import StateError
 from exporter.sources.remote import Callbacks, Counts, SourceEvent, Want
 
@@ -33,7 +33,6 @@ SESSIONS_SHOWN_MAX: Final = 1000
 _CHUNK_BYTES: Final = 1 << 18
 _PATH_LENGTH_MAX: Final = 100
 _PEER: Final = struct.Struct("iII")
-_SESSION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
 class _Line(msgspec.Struct, frozen=True, gc=False):
@@ -181,7 +180,7 @@ def _read(line: bytes | Oversized) -> _Line | None:
         parsed = _decode(line)
     except REFUSALS:
         return None
-    return parsed if _SESSION_NAME.fullmatch(parsed.session) else None
+    return parsed if SESSION_NAME.fullmatch(parsed.session) else None
 
 
 def _is_same_user(connection: socket.socket) -> bool:
