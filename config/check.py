@@ -65,8 +65,8 @@ def _sinks(group: Sinks, given: Layer, places: Places) -> dict[str, msgspec.Stru
     for name in sorted({path[1] for path in given if path[0] == group.name}):
         found = {path[2]: one for path, one in given.items() if path[:2] == (group.name, name) and len(path) == 3}
         values = _values(group, found, places)
-        for field in members(group.struct).values():
-            if isinstance(field, Field) and field.required and field.name not in values:
+        for field in fields(group.struct).values():
+            if field.required and field.name not in values:
                 raise _missing(group, name, field, given)
         sinks[name] = group.struct(**values)
         check_sink(sinks[name], found)
@@ -74,13 +74,8 @@ def _sinks(group: Sinks, given: Layer, places: Places) -> dict[str, msgspec.Stru
 
 
 def _values(table: SettingsTable | Sinks, found: Mapping[str, Given], places: Places) -> dict[str, object]:
-    known = members(table.struct)
-    values = {}
-    for name, given in found.items():
-        field = known[name]
-        assert isinstance(field, Field), "a layer holds settings and no tables"
-        values[name] = _value(field, given, places)
-    return values
+    known = fields(table.struct)
+    return {name: _value(known[name], given, places) for name, given in found.items()}
 
 
 def _missing(group: Sinks, name: str, field: Field, given: Layer) -> ConfigError:
@@ -234,9 +229,8 @@ def _check_one_of_two(sink: msgspec.Struct, found: Mapping[str, Given]) -> None:
 
 def _check_token(sink: MissionControl, found: Mapping[str, Given]) -> None:
     if sink.token is not None:
-        fault = token_fault(sink.token)
+        fault, given = token_fault(sink.token), found["token"]
         if fault:
-            given = found["token"]
             raise given.error(f"expected {given.key} to be a token, {fault}")
     if sink.token_file is not None:
         check_secret_file(lambda: read_token(sink), found["token_file"])
@@ -265,9 +259,8 @@ def _check_certificate(sink: MissionControl, found: Mapping[str, Given]) -> None
 
 def _check_headers(sink: Otel, found: Mapping[str, Given]) -> None:
     if sink.headers:
-        fault = headers_fault(sink.headers)
+        fault, given = headers_fault(sink.headers), found["headers"]
         if fault:
-            given = found["headers"]
             raise given.error(f"expected {given.key} to be headers, {fault}")
     if sink.headers_file is not None:
         check_secret_file(lambda: read_headers(sink), found["headers_file"])

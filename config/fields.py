@@ -20,6 +20,15 @@ Kind: TypeAlias = Literal["text", "integer", "number", "truth", "texts", "pairs"
 
 _MEANING = re.compile(r"^(\w+): (.*(?:\n .*)*)", re.MULTILINE)
 _BOUNDS = ("ge", "le", "min_length", "max_length")
+_KINDS: dict[Any, Kind] = {
+    str: "text",
+    Literal: "text",
+    int: "integer",
+    float: "number",
+    bool: "truth",
+    tuple: "texts",
+    dict: "pairs",
+}
 _NOUNS: dict[Kind, str] = {
     "text": "a text",
     "integer": "an integer",
@@ -109,24 +118,17 @@ class Shown(msgspec.Struct, frozen=True):
         return masked_items(self)
 
 
-def masked(value: object, *, secret: bool, url: bool) -> object:
-    """The value as it may be shown: no secret (of a table only its names), and no credentials of an address."""
-    if secret and isinstance(value, Mapping):
-        return dict.fromkeys(value, MASK)
-    if secret and value is not None:
-        return MASK
-    return mask_url(value) if url and isinstance(value, str) else value
-
-
 def masked_items(value: msgspec.Struct) -> list[tuple[str, Any]]:
-    """Name and value of every member; secrets and the credentials in addresses are masked."""
-    shown: list[tuple[str, Any]] = []
-    for name, member in members(type(value)).items():
-        held = getattr(value, name)
-        if isinstance(member, Field):
-            held = masked(held, secret=member.secret, url=member.url)
-        shown.append((name, held))
-    return shown
+    """Name and value of every member: no secret (of a table only its names), and no credentials of an address."""
+    return [(name, _masked(member, getattr(value, name))) for name, member in members(type(value)).items()]
+
+
+def _masked(member: Member, value: object) -> object:
+    if not isinstance(member, Field) or value is None:
+        return value
+    if member.secret:
+        return dict.fromkeys(value, MASK) if isinstance(value, Mapping) else MASK
+    return mask_url(value) if member.url and isinstance(value, str) else value
 
 
 def _member(info: msgspec.structs.FieldInfo, meaning: str) -> Member:
@@ -171,19 +173,10 @@ def _meta(metas: tuple[msgspec.Meta, ...], name: str) -> Any:
 
 
 def _kind(bare: Any) -> tuple[Kind, type[msgspec.Struct] | None]:
-    plain: dict[Any, Kind] = {str: "text", int: "integer", float: "number", bool: "truth"}
-    if bare in plain:
-        return plain[bare], None
-    origin, inner = get_origin(bare), get_args(bare)
-    if origin is Literal:
-        return "text", None
-    if origin is dict:
-        return "pairs", None
-    if origin is tuple and isinstance(inner[0], type) and issubclass(inner[0], msgspec.Struct):
-        return "tables", inner[0]
-    if origin is tuple:
-        return "texts", None
-    raise TypeError(f"no kind of setting has the type {bare}")
+    element = get_args(bare)[0] if get_origin(bare) is tuple else None
+    if isinstance(element, type) and issubclass(element, msgspec.Struct):
+        return "tables", element
+    return _KINDS[get_origin(bare) or bare], None
 
 
 def _expected(bare: Any, kind: Kind, metas: tuple[msgspec.Meta, ...]) -> str:

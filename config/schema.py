@@ -17,7 +17,7 @@ def schema() -> dict[str, Any]:
     """The schema of the parsed TOML document."""
     whole = _without_null(msgspec.json.schema(Settings))
     definitions = whole["$defs"]
-    for struct in _structs(Settings):
+    for struct in set(_structs(Settings)):
         definition = definitions[struct.__name__]
         del definition["required"]  # a variable may give what the file omits
         definition["description"], meanings = documented(struct)
@@ -61,9 +61,7 @@ def _sinks(group: Sinks) -> dict[str, Any]:
 
 def _one_of_two(definition: dict[str, Any], group: Sinks) -> None:
     pairs = {
-        tuple(sorted((name, field.instead_of)))
-        for name, field in members(group.struct).items()
-        if isinstance(field, Field) and field.instead_of
+        tuple(sorted((name, field.instead_of))) for name, field in fields(group.struct).items() if field.instead_of
     }
     definition["allOf"] = [{"not": {"required": list(pair)}} for pair in sorted(pairs)]
 

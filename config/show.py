@@ -1,4 +1,4 @@
-"""The settings in force as rows of text."""
+"""The settings in force as rows."""
 
 from typing import Any, NamedTuple
 
@@ -9,21 +9,24 @@ from config.given.toml import written
 from config.load import Loaded
 from config.settings import Settings
 
-NOT_SET = "(not set)"
-
 
 class SettingRow(NamedTuple):
-    """One setting: its dotted path, its value as TOML with secrets masked, and its origin."""
+    """One setting: its dotted path, its value as JSON has it, with secrets masked, and its origin."""
 
     path: str
-    value: str
+    value: object
     origin: str
+
+    @property
+    def text(self) -> str:
+        """The value as TOML, on one line."""
+        return "(not set)" if self.value is None else written(self.value)
 
 
 def rows(loaded: Loaded) -> list[SettingRow]:
     """Every setting in force, in the order of the example file."""
     settings = loaded.settings
-    return [SettingRow(path, _written(_value(settings, path)), origin) for path, origin in loaded.origins.items()]
+    return [SettingRow(path, _value(settings, path), origin) for path, origin in loaded.origins.items()]
 
 
 def _value(settings: Settings, path: str) -> object:
@@ -31,13 +34,10 @@ def _value(settings: Settings, path: str) -> object:
     held: Any = settings
     for table in tables:
         held = held[table] if isinstance(held, dict) else getattr(held, table)
-    return dict(masked_items(held))[name]
-
-
-def _written(value: object) -> str:
-    if isinstance(value, tuple):
-        return written([_entry(one) if isinstance(one, msgspec.Struct) else one for one in value])
-    return NOT_SET if value is None else written(value)
+    value = dict(masked_items(held))[name]
+    if not isinstance(value, tuple):
+        return value
+    return [_entry(one) if isinstance(one, msgspec.Struct) else one for one in value]
 
 
 def _entry(struct: msgspec.Struct) -> dict[str, object]:

@@ -112,7 +112,7 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
         return Exit.DONE
     async with _following(settings, on_notice, port=port, local=True) as (running, stop):
         playing = asyncio.create_task(replay(Path(settings.copilot_home), speed=1.0)) if demo else None
-        counts = await running.daemon.catch_up(_READY_SECONDS, stop, lambda told: on_notice({"progress": told}))
+        counts = await running.daemon.catch_up(_READY_SECONDS, stop, lambda report: on_notice({"progress": report}))
         on_notice({"ready": {**facts, **counts, "url": running.address(), "days": days, "demo": demo}})
         open_in_browser(running.address() if open_browser else None)
         await stop.wait()

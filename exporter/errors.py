@@ -12,17 +12,24 @@ from typing import ClassVar
 
 
 class Exit(IntEnum):
-    """The exit codes that scripts rely on (listed in `exporter --help`)."""
+    """The exit codes that scripts rely on, each with what it means (listed in `exporter --help`)."""
 
-    DONE = 0
-    UNEXPECTED = 1
-    USAGE = 2
-    CONFIGURATION = 3
-    PARTIAL = 4
-    REFUSED = 5
-    UNREACHABLE = 6
-    LOCKED = 7
-    FINDINGS = 8
+    DONE = 0, "done"
+    UNEXPECTED = 1, "unexpected error"
+    USAGE = 2, "usage error: unknown command or option, or an invalid value"
+    CONFIGURATION = 3, "configuration error: a setting is invalid"
+    PARTIAL = 4, "done in part: something is quarantined or missing, or a check failed"
+    REFUSED = 5, "refused by a sink (authentication, policy)"
+    UNREACHABLE = 6, "a sink cannot be reached; the data is kept"
+    LOCKED = 7, "another exporter holds the lock"
+    FINDINGS = 8, "findings: `redact test --check` found secrets, `verify` differences"
+
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str = "") -> "Exit":
+        member = int.__new__(cls, code)
+        member._value_, member.meaning = code, meaning
+        return member
 
 
 class ExporterError(Exception):

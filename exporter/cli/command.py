@@ -51,7 +51,7 @@ class CommandContext:
             return asyncio.run(app.ask(settings, request, progress.update))
 
     def report(self, answer: dict[str, Any], render: Callable[[TerminalView], str]) -> int:
-        """Writes the answer for whoever reads it and returns the exit code that it holds."""
+        """Writes the answer as text or JSON and returns the exit code that it holds."""
         self.out.result(answer, render)
         return int(answer.get("exit", 0))
 
@@ -69,11 +69,7 @@ class Option(click.Option):
 option: Final = partial(click.option, cls=Option)
 argument: Final = click.argument
 session_options: Final = option(
-    "--session",
-    multiple=True,
-    type=SessionId(),
-    metavar="ID",
-    help="session id or a unique prefix; can be repeated",
+    "--session", multiple=True, type=SessionId(), help="session id or a unique prefix; can be repeated"
 )
 session_argument: Final = argument("session", type=SessionId(), metavar="ID", help="session id or a unique prefix")
 
@@ -98,24 +94,15 @@ GLOBAL_OPTIONS: Final = (
     _global(
         "--config",
         type=FILE,
-        metavar="FILE",
         callback=_remember,
         help="configuration file (default: exporter.toml in the user's config directory)",
     ),
     _global("--json", is_flag=True, help="write results and errors to stdout as JSON"),
     _global(
-        "--state-dir",
-        type=DIRECTORY,
-        metavar="DIR",
-        callback=_remember,
-        help="directory of marks, quarantine and the embedded store",
+        "--state-dir", type=DIRECTORY, callback=_remember, help="directory of marks, quarantine and the embedded store"
     ),
     _global(
-        "--copilot-home",
-        type=DIRECTORY,
-        metavar="DIR",
-        callback=_remember,
-        help="directory of the Copilot CLI (default: ~/.copilot)",
+        "--copilot-home", type=DIRECTORY, callback=_remember, help="directory of the Copilot CLI (default: ~/.copilot)"
     ),
     _global("--no-color", is_flag=True, help="no colour (like NO_COLOR, or output to no terminal)"),
     _global("-v", "--verbose", count=True, help="show long content in full, and details of unexpected errors"),
@@ -154,8 +141,9 @@ class Command(click.Command):
                     formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Examples"):
-            formatter.write_dl(self.examples.items(), col_max=EXAMPLE_WIDTH_MAX)
+        if self.examples:  # python -OO has none
+            with formatter.section("Examples"):
+                formatter.write_dl(self.examples.items(), col_max=EXAMPLE_WIDTH_MAX)
 
 
 def command(usage: str = "[OPTIONS]") -> Callable[[Callable[..., int]], Command]:

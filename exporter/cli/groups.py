@@ -13,18 +13,6 @@ from exporter.version import VERSION
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-EXIT_MEANINGS: Final[dict[Exit, str]] = {
-    Exit.DONE: "done",
-    Exit.UNEXPECTED: "unexpected error",
-    Exit.USAGE: "usage error: unknown command or option, or an invalid value",
-    Exit.CONFIGURATION: "configuration error: a setting is invalid",
-    Exit.PARTIAL: "done in part: something is quarantined or missing, or a check failed",
-    Exit.REFUSED: "refused by a sink (authentication, policy)",
-    Exit.UNREACHABLE: "a sink cannot be reached; the data is kept",
-    Exit.LOCKED: "another exporter holds the lock",
-    Exit.FINDINGS: "findings: `redact test --check` found secrets, `verify` differences",
-}
-
 _HELP_WIDTH_MAX: Final = 100
 _INTRODUCTION: Final = """\
 Follows the GitHub Copilot CLI sessions on this machine, redacts secrets, and delivers every event to a Mission Control.
@@ -46,11 +34,7 @@ class Group(Command, click.Group):
 
     def __init__(self, words: str = "", **more: Any) -> None:
         super().__init__(
-            words or "exporter",
-            callback=self.alone,
-            invoke_without_command=True,
-            subcommand_metavar="COMMAND",
-            **more,
+            words or "exporter", callback=self.alone, invoke_without_command=True, subcommand_metavar="COMMAND", **more
         )
         self._words = words
         self._members = [one for one in COMMANDS if not words or one.words.startswith(f"{words} ")]
@@ -93,7 +77,7 @@ class Group(Command, click.Group):
         super().format_options(ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        self.examples = dict(next(iter(one.load().examples.items())) for one in self._members)
+        self.examples = dict(item for one in self._members for item in list(one.load().examples.items())[:1])
         super().format_epilog(ctx, formatter)
 
 
@@ -117,7 +101,7 @@ class Root(Group):
         formatter.write_paragraph()
         formatter.write_text(_CLOSING)
         with formatter.section("Exit codes"):
-            formatter.write_dl([(str(int(code)), meaning) for code, meaning in EXIT_MEANINGS.items()])
+            formatter.write_dl([(str(int(code)), code.meaning) for code in Exit])
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:

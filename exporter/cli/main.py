@@ -8,7 +8,7 @@ import click
 
 from config.errors import ConfigError
 from exporter.cli.command import CommandContext
-from exporter.cli.groups import EXIT_MEANINGS, Group, Root
+from exporter.cli.groups import Group, Root
 from exporter.cli.output.output import Output, ReaderGone, let_go_of_stdout
 from exporter.cli.output.text import listing
 from exporter.cli.registry import COMPLETE_VARIABLE
@@ -40,7 +40,7 @@ def _ending(arguments: Sequence[str], context: CommandContext) -> int:
     try:
         code = _dispatch(arguments, context)
         if code != Exit.DONE:
-            out.notice(f"exit {code:d}: {EXIT_MEANINGS[Exit(code)]}")
+            out.notice(f"exit {code:d}: {Exit(code).meaning}")
         return code
     except click.UsageError as error:
         out.failure("usage", *_usage(error))

@@ -23,7 +23,7 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "min": "minutes", "h": "hours",
 class WholeNumber(click.ParamType[int]):
     """A whole number within these bounds."""
 
-    name = "whole number"
+    name = "n"
 
     def __init__(self, low: int, high: int) -> None:
         self._low, self._high = low, high
@@ -85,7 +85,7 @@ DIRECTORY: Final = PathName("dir")
 class SessionId(click.ParamType[str]):
     """A session id or any unique beginning of one; the shell completes those whose files are on this machine."""
 
-    name = "session"
+    name = "id"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

@@ -5,8 +5,8 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -30,14 +30,10 @@ async def replay(into_copilot_home: Path, *, speed: float) -> str:
     directory = into_copilot_home / "session-state" / script.session_id
     loop = asyncio.get_running_loop()
     started = loop.time()
-    recording = _Recording(directory)
-    recording.open(script.workspace())
-    try:
+    with _recording(directory, script.workspace()) as append:
         for due_seconds, lines in script.flushes():
             await asyncio.sleep(max(0.0, started + due_seconds - loop.time()))
-            recording.append(lines)
-    finally:
-        recording.close()
+            append(lines)
     return script.session_id
 
 
@@ -50,7 +46,7 @@ class _Script:
         self.ids: dict[str, str] = {}
         text = files("exporter.demo").joinpath("session.jsonl").read_text(encoding="utf-8")
         self.events: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
-        self.began = _moment(self.events[0]["data"]["startTime"])
+        self.began = datetime.fromisoformat(self.events[0]["data"]["startTime"])
 
     @property
     def session_id(self) -> str:
@@ -63,7 +59,7 @@ class _Script:
         """The lines of each write, and how many seconds after the start it is due."""
         due, lines = 0.0, b""
         for event in self.events:
-            at = (_moment(event["timestamp"]) - self.began).total_seconds() / self.speed
+            at = (datetime.fromisoformat(event["timestamp"]) - self.began).total_seconds() / self.speed
             if lines and at > due:
                 yield due, lines
                 lines = b""
@@ -82,38 +78,32 @@ class _Script:
         return self.ids.setdefault(old, str(uuid.uuid4()))
 
     def _moved_time(self, text: str) -> str:
-        moved = self.now + timedelta(seconds=(_moment(text) - self.began).total_seconds() / self.speed)
+        moved = self.now + timedelta(seconds=(datetime.fromisoformat(text) - self.began).total_seconds() / self.speed)
         return moved.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+@contextmanager
+def _recording(directory: Path, workspace: str) -> Iterator[Callable[[bytes], None]]:
+    """A session directory as the CLI keeps it: 0700, files 0600, a lock with our pid while in the block.
 
+    It gives what appends whole lines in one write; the file appears with the first of them.
+    """
+    directory.mkdir(mode=0o700, parents=True)
+    lock = directory / f"inuse.{os.getpid()}.lock"
+    lock.write_text(str(os.getpid()), encoding="ascii")
+    fresh = directory / "workspace.yaml.tmp"
+    fresh.touch(mode=0o600)
+    fresh.write_text(workspace, encoding="utf-8")
+    fresh.replace(directory / "workspace.yaml")
 
-@dataclass(slots=True)
-class _Recording:
-    """A session directory as the CLI keeps it: 0700, files 0600, a lock with our pid while it is open."""
-
-    directory: Path
-
-    def open(self, workspace: str) -> None:
-        self.directory.mkdir(mode=0o700, parents=True)
-        self._lock().write_text(str(os.getpid()), encoding="ascii")
-        fresh = self.directory / "workspace.yaml.tmp"
-        fresh.touch(mode=0o600)
-        fresh.write_text(workspace, encoding="utf-8")
-        fresh.replace(self.directory / "workspace.yaml")
-
-    def append(self, lines: bytes) -> None:
-        """One write of whole lines; the file appears with the first of them."""
-        handle = os.open(self.directory / "events.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    def append(lines: bytes) -> None:
+        handle = os.open(directory / "events.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(handle, lines)
         finally:
             os.close(handle)
 
-    def close(self) -> None:
-        self._lock().unlink(missing_ok=True)
-
-    def _lock(self) -> Path:
-        return self.directory / f"inuse.{os.getpid()}.lock"
+    try:
+        yield append
+    finally:
+        lock.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The checks of one sink, and how many seconds its clock is ahead of ours where it told the time."""
+    """The checks of one sink, and how many seconds its clock is ahead of ours, if it sent the time."""
 
     checks: tuple[Check, ...]
     ahead_seconds: float | None = None

@@ -177,18 +177,18 @@ def _ahead(date: str | None, now: datetime) -> float | None:
     if date is None:
         return None
     try:
-        told = parsedate_to_datetime(date)
+        sent = parsedate_to_datetime(date)
     except ValueError:
         return None
-    return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp() - now.timestamp()
+    return (sent if sent.tzinfo else sent.replace(tzinfo=UTC)).timestamp() - now.timestamp()
 
 
 def clock(probes: list[Probe]) -> Iterator[Check]:
-    """Compare our clock with those of the sinks; says nothing when none told the time."""
-    told = [probe.ahead_seconds for probe in probes if probe.ahead_seconds is not None]
-    if not told:
+    """Compare our clock with those of the sinks; says nothing when none sent the time."""
+    ahead = [probe.ahead_seconds for probe in probes if probe.ahead_seconds is not None]
+    if not ahead:
         return
-    worst = max(told, key=abs)
+    worst = max(ahead, key=abs)
     if abs(worst) > _CLOCK_SECONDS_MAX:
         way = "behind" if worst > 0 else "ahead of"
         remedy = "let this machine set its clock (timedatectl set-ntp true), or correct the receiver's"
@@ -270,7 +270,7 @@ class ArchiveProbe:
 
 
 def cli_telemetry(facts: Facts) -> Iterator[Check]:
-    """Compare where the CLI sends its own telemetry, as far as this environment tells, with our endpoints."""
+    """Compare where the CLI sends its own telemetry, as far as this environment shows, with our endpoints."""
     name, given = "CLI telemetry", {key: value for key, value in facts.cli_telemetry.items() if value}
     enabled = given.get(ENABLED, "").strip().lower() in ("true", "1")
     if not (enabled or given.keys() & {ENDPOINT, FILE}):

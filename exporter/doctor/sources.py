@@ -68,7 +68,7 @@ def find(copilot_home: Path) -> SessionFacts:
 
 
 def copilot_home(facts: Facts, found: SessionFacts) -> Iterator[Check]:
-    """Tell whether the sessions are where we look for them."""
+    """Check whether the sessions are where we look for them."""
     name, root = "sessions", facts.copilot_home / "session-state"
     elsewhere = "if the CLI keeps its files elsewhere, set copilot_home (or COPILOT_HOME)"
     if not facts.copilot_home.exists():
@@ -149,10 +149,10 @@ def event_types(facts: Facts, found: SessionFacts) -> Iterator[Check]:
             if envelope.type not in KNOWN:
                 unknown[type_name(envelope.type)] += 1
     yield _types("event types", unknown, f"in {counted(events, 'event')} of {counted(sessions, 'session')}")
-    told = _told(facts)
+    reported = _reported(facts)
     for name in (one.url for one in facts.sources):
-        if name in told:
-            counts = Counter({str(type): int(count) for type, count in (told[name].get("unknown") or {}).items()})
+        if name in reported:
+            counts = Counter({str(type): int(count) for type, count in (reported[name].get("unknown") or {}).items()})
             yield _types(f"event types of {name}", counts, "since the exporter was started")
         elif name != "file":
             detail = "what this source sends is looked at while it is observed"
@@ -170,9 +170,9 @@ def _types(name: str, unknown: Counter[str], where: str) -> Check:
 
 def sources(facts: Facts, processes: Path = Path("/proc")) -> Iterator[Check]:
     """Say of each source that is named what it can see; suggest, and only suggest, the servers that run here."""
-    told = _told(facts)
+    reported = _reported(facts)
     for one in facts.sources:
-        yield _named(one, told.get(one.url, {}))
+        yield _named(one, reported.get(one.url, {}))
     named = {found for one in facts.sources if (found := urlsplit(one.url).port)}
     clis, hosts = _ports(processes)
     for port in sorted(clis - named):
@@ -185,14 +185,14 @@ def sources(facts: Facts, processes: Path = Path("/proc")) -> Iterator[Check]:
         yield Check("agent host", "note", detail, remedy)
 
 
-def _told(facts: Facts) -> dict[str, Mapping[str, Any]]:
+def _reported(facts: Facts) -> dict[str, Mapping[str, Any]]:
     """Return what the running exporter says of its sources, by their names."""
     return {str(one.get("name")): one for one in (facts.status or {}).get("sources", ())}
 
 
-def _named(one: SourceFacts, told: Mapping[str, Any]) -> Check:
+def _named(one: SourceFacts, reported: Mapping[str, Any]) -> Check:
     name, kind = f"source {one.url}", one.url.partition(":")[0].partition("+")[0]
-    state, problems = str(told.get("state") or ""), [str(one.get("kind")) for one in told.get("problems", ())]
+    state, problems = str(reported.get("state") or ""), [str(one.get("kind")) for one in reported.get("problems", ())]
     detail = f"sees {one.sees}; does not see {one.sees_not}"
     if one.missing:
         remedy = f"pip install 'session-exporter[{kind}]'"

@@ -26,7 +26,7 @@ _LOCKS: Final = Path("/proc/locks")
 
 
 def state_directory(facts: Facts) -> Iterator[Check]:
-    """Tell whether the directory is ours, private and writable, or can be made."""
+    """Check whether the directory is ours, private and writable, or can be made."""
     name, path = "state directory", facts.state_dir
     if not path.exists():
         parent = existing(path)
@@ -53,7 +53,7 @@ def state_directory(facts: Facts) -> Iterator[Check]:
 
 
 def redaction_key(facts: Facts) -> Iterator[Check]:
-    """Tell whether the key of the markers is whole and private, or will be made."""
+    """Check whether the key of the markers is whole and private, or will be made."""
     name, path = "redaction key", facts.state_dir / KEY
     if not path.exists():
         yield Check(name, "ok", "will be made when it is needed")
@@ -69,7 +69,7 @@ def redaction_key(facts: Facts) -> Iterator[Check]:
 
 
 def file_systems(facts: Facts, mounts: Path = _MOUNTS) -> Iterator[Check]:
-    """Tell whether the marks or the sessions lie on a network file system; says nothing but on Linux."""
+    """Check whether the marks or the sessions lie on a network file system; says nothing but on Linux."""
     try:
         table = mounts.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -101,11 +101,11 @@ def free_space(facts: Facts) -> Iterator[Check]:
 
 
 def daemon(facts: Facts, locks: Path = _LOCKS) -> Iterator[Check]:
-    """Tell whether an exporter runs, by its answer and by its lock, without trying to take that."""
-    told = facts.status.get("daemon") if facts.status else None
-    if isinstance(told, dict) and told.get("running"):
-        since = f" since {told['since']}" if told.get("since") else ""
-        yield Check("daemon", "ok", f"process {told.get('pid')} runs{since}, version {told.get('version')}")
+    """Check whether an exporter runs, by its answer and by its lock, without trying to take that."""
+    answer = facts.status.get("daemon") if facts.status else None
+    if isinstance(answer, dict) and answer.get("running"):
+        since = f" since {answer['since']}" if answer.get("since") else ""
+        yield Check("daemon", "ok", f"process {answer.get('pid')} runs{since}, version {answer.get('version')}")
         return
     holder = lock_holder(facts.state_dir / "lock", locks)
     if holder is None:
@@ -116,7 +116,7 @@ def daemon(facts: Facts, locks: Path = _LOCKS) -> Iterator[Check]:
 
 
 def lock_holder(path: Path, locks: Path = _LOCKS) -> int | None:
-    """Return the process that holds a lock file; where the kernel does not tell, the one named in it if it lives."""
+    """Return the process that holds a lock file; where the kernel lists no locks, the one named in it if it runs."""
     try:
         written = path.read_text(encoding="ascii").strip()
         inode = path.stat().st_ino
@@ -146,13 +146,13 @@ def _lives(process: int) -> bool:
 
 
 def marks(facts: Facts) -> Iterator[Check]:
-    """Tell whether the marks are sound."""
+    """Check whether the marks are sound."""
     path = facts.state_dir / "marks.db"
     yield _sound("marks", path) if path.exists() else Check("marks", "ok", "none yet")
 
 
 def quarantine(facts: Facts) -> Iterator[Check]:
-    """Tell whether the quarantine is sound, and how full."""
+    """Check whether the quarantine is sound, and how full."""
     path = facts.state_dir / "quarantine.db"
     if not path.exists():
         yield Check("quarantine", "ok", "empty")

@@ -30,7 +30,7 @@ def facts_of(loaded: "Loaded", status: Mapping[str, Any] | None, mask: Callable[
         notes=tuple(loaded.notes),
         found_not_used=tuple(loaded.found_not_used),
         cli_telemetry={name: os.environ[name] for name in VARIABLES if name in os.environ},
-        rows=tuple((row.path, str(row.value), row.origin) for row in rows(loaded)),
+        rows=tuple((row.path, row.text, row.origin) for row in rows(loaded)),
         status=status,
         home=Path.home(),
         mask=mask,

@@ -55,12 +55,18 @@ def test_rows_show_every_setting_with_its_origin_and_no_secret(loaded: Loaded) -
     shown = {row.path: row for row in rows(loaded)}
 
     assert set(shown) == set(loaded.origins)
-    assert shown["mission_control.one.url"][1:] == ('"https://******@mc.example.com/agents"', "file:3")
-    assert shown["mission_control.one.token"][1:] == ('"******"', "file:4")
-    assert shown["otel.default.headers"].value == '{ authorization = "******", x = "******" }'
-    assert shown["otel.default.resource_attributes"].value == '{ "deployment.environment" = "laptop" }'
-    assert shown["redaction.allow"].value == '[{ regex = "EXAMPLE" }]'
-    assert shown["host_name"][1:] == ("(not set)", "default")
+    assert (shown["mission_control.one.url"].text, shown["mission_control.one.url"].origin) == (
+        '"https://******@mc.example.com/agents"',
+        "file:3",
+    )
+    assert (shown["mission_control.one.token"].text, shown["mission_control.one.token"].origin) == (
+        '"******"',
+        "file:4",
+    )
+    assert shown["otel.default.headers"].text == '{ authorization = "******", x = "******" }'
+    assert shown["otel.default.resource_attributes"].text == '{ "deployment.environment" = "laptop" }'
+    assert shown["redaction.allow"].text == '[{ regex = "EXAMPLE" }]'
+    assert (shown["host_name"].text, shown["host_name"].origin) == ("(not set)", "default")
     assert SECRET not in str(shown)
 
 

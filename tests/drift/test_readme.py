@@ -11,8 +11,8 @@ from packaging.requirements import Requirement
 
 from config.load import load
 from exporter.cli.command import GLOBAL_OPTIONS
-from exporter.cli.groups import EXIT_MEANINGS
 from exporter.cli.registry import COMMANDS, find
+from exporter.errors import Exit
 from tests.cli.command_line import parse
 from tests.drift.repository import ROOT, pyproject, text
 from tests.parity.reasons import SPANS, TOKENS
@@ -76,8 +76,8 @@ def test_the_exit_codes_are_those_of_the_help() -> None:
         int(code): words for code, words in re.findall(r"(?<=\| )(\d) \| ([^|]+?) (?=\|)", text("docs/commands.md"))
     }
 
-    assert set(told) == {int(code) for code in EXIT_MEANINGS}
-    assert all(told[int(code)].split()[0].strip(":") in meaning for code, meaning in EXIT_MEANINGS.items())
+    assert set(told) == {int(code) for code in Exit}
+    assert all(told[int(code)].split()[0].strip(":") in code.meaning for code in Exit)
 
 
 def test_the_files_that_documents_name_exist() -> None:

@@ -15,7 +15,7 @@ _TONES: Final[dict[str, Tone]] = {"delivered": "good", "refused": "bad", "waitin
 
 @command(usage="(--session ID | --since WHEN | --all) [OPTIONS]")
 @session_options
-@option("--since", type=When(), metavar="WHEN", help="sessions active since then: 7d, 36h, yesterday or an ISO time")
+@option("--since", type=When(), help="sessions active since then: 7d, 36h, yesterday or an ISO time")
 @option("--all", "all_", is_flag=True, help="all sessions on this machine")
 @option("--sink", multiple=True, metavar="NAME", help="deliver to this sink only; can be repeated")
 @option("--from-start", is_flag=True, help="ignore what was delivered and send everything again")

@@ -26,27 +26,18 @@ def show(context: CommandContext, origin: bool) -> int:
     shown = rows(loaded)
     document = {
         "file": str(loaded.file) if loaded.file else None,
-        "settings": {row.path: _value(row) for row in shown},
+        "settings": {row.path: row.value for row in shown},
         "origins": {row.path: row.origin for row in shown} if origin else None,
         "found_not_used": loaded.found_not_used,
     }
     return context.report(document, lambda view: settings_text(shown, view, with_origin=origin))
 
 
-def _value(row: "SettingRow") -> object:
-    """The value as JSON has it; a row holds it as TOML."""
-    import tomllib
-
-    from config.show import NOT_SET
-
-    return None if row.value == NOT_SET else tomllib.loads(f"value = {row.value}")["value"]
-
-
 def settings_text(rows: "list[SettingRow]", view: TerminalView, *, with_origin: bool) -> str:
     """A line per setting, what is not at its default standing out."""
     heads = (
         Column("SETTING", lambda row: Cell(row.path, "" if row.origin == "default" else "strong")),
-        Column("VALUE", lambda row: row.value, flex=True),
+        Column("VALUE", lambda row: row.text, flex=True),
         Column("FROM", lambda row: Cell(row.origin, "dim" if row.origin == "default" else "good")),
     )
     return table(heads if with_origin else heads[:2], rows, view)

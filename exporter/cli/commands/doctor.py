@@ -22,12 +22,7 @@ _MARK_WIDTH: Final = 9
 
 
 @command()
-@option(
-    "--bundle",
-    type=FILE,
-    metavar="FILE",
-    help="also write a report for a support request; contains no content and no secrets",
-)
+@option("--bundle", type=FILE, help="also write a report for a support request; contains no content and no secrets")
 @option("--schema", is_flag=True, help="also check for event types unknown to this version")
 def doctor(context: CommandContext, bundle: str | None, schema: bool) -> int:
     """Checks paths, permissions, versions, configuration, sinks, marks, clock and file watching.

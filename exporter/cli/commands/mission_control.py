@@ -35,21 +35,19 @@ _store_option: Final = option(
     metavar="ADDRESS",
     help="address to listen on (default: 127.0.0.1); other than loopback requires a token",
 )
-@option("--port", type=WholeNumber(0, 65_535), default=8411, metavar="N", help="port to listen on (default: 8411)")
+@option("--port", type=WholeNumber(0, 65_535), default=8411, help="port to listen on (default: 8411)")
 @_store_option
-@option("--token-file", type=FILE, metavar="FILE", help="file with an access token for uploaders and readers")
-@option("--certificate", type=FILE, metavar="FILE", help="serve HTTPS with this certificate (PEM, with chain)")
-@option("--key", type=FILE, metavar="FILE", help="key of the certificate (PEM)")
+@option("--token-file", type=FILE, help="file with an access token for uploaders and readers")
+@option("--certificate", type=FILE, help="serve HTTPS with this certificate (PEM, with chain)")
+@option("--key", type=FILE, help="key of the certificate (PEM)")
 @option(
     "--keep-days",
     type=WholeNumber(0, 36_500),
-    metavar="N",
     help="delete sessions inactive for N days (default: limits.keep_days, 365; 0: never)",
 )
 @option(
     "--keep-gb",
     type=WholeNumber(0, 1_000_000),
-    metavar="N",
     help="delete the oldest sessions above N gigabytes (default: limits.keep_gb, 20; 0: never)",
 )
 def serve(

@@ -19,7 +19,7 @@ _TONES: Final[dict[str, Tone]] = {"working": "good", "needs_attention": "warn", 
 
 
 @command()
-@option("--since", type=When(), metavar="WHEN", help="active since then: 7d, 36h, yesterday or an ISO time")
+@option("--since", type=When(), help="active since then: 7d, 36h, yesterday or an ISO time")
 @option("--state", type=click.Choice(STATES), metavar="STATE", help=f"in this state: {', '.join(STATES)}")
 def list_sessions(context: CommandContext, since: datetime | None, state: str | None) -> int:
     """Lists the sessions on this machine by last activity, and what is pending at each sink.

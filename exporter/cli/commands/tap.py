@@ -1,4 +1,4 @@
-"""`exporter tap`: the extension that shows live what is never on disk; put in place, looked at, taken away."""
+"""`exporter tap`: installs, shows and removes the extension that sends live events, which are never on disk."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -8,9 +8,7 @@ from exporter.cli.output.text import plain
 from exporter.errors import UsageError
 
 _project: Final = option(
-    "--project",
-    is_flag=True,
-    help="in this git repository (.github/extensions) instead of ~/.copilot",
+    "--project", is_flag=True, help="in this git repository (.github/extensions) instead of ~/.copilot"
 )
 
 
@@ -62,7 +60,7 @@ def uninstall(context: CommandContext, project: bool) -> int:
 
 
 def _directory(context: CommandContext, *, is_project: bool) -> tuple[Path, Path | None]:
-    """Return where the tap goes, and the state directory that is written beside it where that is nobody else's."""
+    """Return the directory of the tap, and the state directory to write beside it; none in a shared repository."""
     from exporter.sources.tap.extension import project_directory, project_root, user_directory
 
     if is_project:

@@ -10,18 +10,8 @@ from exporter.cli.values import WholeNumber
 
 @command()
 @option("--demo", is_flag=True, help="play a demo session live")
-@option(
-    "--days",
-    type=WholeNumber(0, 36_500),
-    metavar="N",
-    help="deliver sessions of the last N days (default: history_days, 7)",
-)
-@option(
-    "--port",
-    type=WholeNumber(0, 65_535),
-    metavar="N",
-    help="port of the page; 0 for any (default: 8411 or the next free one)",
-)
+@option("--days", type=WholeNumber(0, 36_500), help="deliver sessions of the last N days (default: history_days, 7)")
+@option("--port", type=WholeNumber(0, 65_535), help="port of the page; 0 for any (default: 8411 or the next free one)")
 @option("--no-open", is_flag=True, help="do not open the page in a browser")
 def up(context: CommandContext, demo: bool, days: int | None, port: int | None, no_open: bool) -> int:
     """Shows the Copilot CLI sessions of this machine in a Mission Control on loopback: the last days first, then live.

@@ -1,7 +1,7 @@
 """One event as one readable line: time, who or what, and a short text."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import Any, Final
 
@@ -10,6 +10,8 @@ from exporter.cli.output.text import moment, number, plain, shorten
 
 TYPE_WIDTH: Final = 26
 TEXT_MAX: Final = 200
+_TEXTS: Final = ("content", "message", "reason", "newModel", "errorType", "infoType", "warningType")
+_ARGUMENTS: Final = ("command", "path", "file_path", "pattern", "query", "url", "description", "prompt")
 _TONES: dict[str, Tone] = {
     "user.message": "strong",
     "assistant.message": "strong",
@@ -85,20 +87,14 @@ def summary(event: Mapping[str, Any]) -> str:
             return _first_text(data)
 
 
-def _first_text(data: Mapping[str, Any]) -> str:
-    for key in ("content", "message", "reason", "newModel", "errorType", "infoType", "warningType"):
-        if isinstance(text := data.get(key), str):
-            return plain(text)
-    return ""
+def _first_text(data: Mapping[str, Any], keys: Iterable[str] = _TEXTS) -> str:
+    return next((plain(data[key]) for key in keys if isinstance(data.get(key), str)), "")
 
 
 def _argument(arguments: object) -> str:
     if not isinstance(arguments, dict):
         return plain(arguments or "")
-    for key in ("command", "path", "file_path", "pattern", "query", "url", "description", "prompt"):
-        if isinstance(text := arguments.get(key), str):
-            return plain(text)
-    return plain(next((value for value in arguments.values() if isinstance(value, str)), ""))
+    return _first_text(arguments, (*_ARGUMENTS, *arguments))
 
 
 def _tool_result(data: Mapping[str, Any]) -> str:

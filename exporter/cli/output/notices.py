@@ -76,7 +76,7 @@ def _shown(value: object) -> str:
 def ready_text(ready: Mapping[str, Any], view: TerminalView) -> str:
     """What `up` says once it is up.
 
-    Fields, all but `url` optional: `attached` (a daemon was running already, and what it told is all that is known),
+    Fields, all but `url` optional: `attached` (a daemon was running already, and nothing is known but its answer),
     `demo`, `days`, `sessions`, `events`, `bytes`, `masked`, `leaves` (where events go besides this machine, as texts),
     `found_not_used` (names of variables).
     """
@@ -94,24 +94,24 @@ def _sessions(ready: Mapping[str, Any]) -> str:
     if ready.get("demo"):
         return "a demo session, played live"
     if not ready.get("sessions"):
-        return "" if _untold(ready, "sessions") else "none yet"
+        return "" if _is_unknown(ready, "sessions") else "none yet"
     since = f" from the last {count(ready['days'], 'day')}" if ready.get("days") else ""
     return f"{ready['sessions']:,}{since}, {count(ready.get('events', 0), 'event')} ({size(ready.get('bytes', 0))})"
 
 
 def _masked(ready: Mapping[str, Any]) -> Cell:
-    if _untold(ready, "masked"):
+    if _is_unknown(ready, "masked"):
         return Cell("")
     return Cell(f"{ready.get('masked', 0):,}", "good" if ready.get("masked") else "")
 
 
-def _untold(ready: Mapping[str, Any], name: str) -> bool:
-    """Tell whether an exporter of an earlier version, which tells less, runs: what it did not tell is not nothing."""
+def _is_unknown(ready: Mapping[str, Any], name: str) -> bool:
+    """Whether a running exporter of an earlier version did not report this: the value is unknown then, not nothing."""
     return bool(ready.get("attached")) and name not in ready
 
 
 def _leaves(ready: Mapping[str, Any]) -> Cell:
-    if _untold(ready, "leaves"):
+    if _is_unknown(ready, "leaves"):
         return Cell("")
     if sinks := ready.get("leaves", ()):
         return Cell(f"redacted events to {listing(map(plain, sinks))}", "warn")

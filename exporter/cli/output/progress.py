@@ -33,7 +33,7 @@ def progress_text(report: Mapping[str, Any], elapsed_seconds: float) -> str:
 
 
 class ProgressBar:
-    """Shows what `update` is told while it is open; costs nothing when it is told nothing."""
+    """Shows the reports that `update` gets while it is open; costs nothing before the first one."""
 
     def __init__(self, out: Output, clock: Callable[[], float] = time.monotonic) -> None:
         self._out = out

@@ -41,7 +41,7 @@ class Previewed:
 
 
 @command(usage="--session ID [OPTIONS]")
-@option("--session", required=True, type=SessionId(), metavar="ID", help="session id or a unique prefix")
+@option("--session", required=True, type=SessionId(), help="session id or a unique prefix")
 @option("--diff", is_flag=True, help="show a diff with bullets in place of secrets")
 def preview(context: CommandContext, session: str, diff: bool) -> int:
     """Shows what would be redacted in a session: a count per rule, and each place with the redacted text around it.
@@ -86,20 +86,20 @@ def _document(found: Previewed, *, with_diff: bool) -> dict[str, Any]:
 
 
 def _place(place: "PreviewFinding", *, with_diff: bool) -> dict[str, Any]:
-    finding = place.finding
     shown: dict[str, Any] = {
         "event": place.event,
         "type": place.type,
-        "path": finding.path,
-        "start": finding.start,
-        "end": finding.end,
-        "rule": finding.rule,
-        "confidence": finding.confidence,
+        **finding_fields(place.finding),
         "before": _kept(place.pieces[: place.index]),
         "marker": place.pieces[place.index].text,
         "after": _kept(place.pieces[place.index + 1 :]),
     }
     return {**shown, "removed": _hidden(place.pieces), "added": _kept(place.pieces)} if with_diff else shown
+
+
+def finding_fields(finding: object) -> dict[str, Any]:
+    """A finding as JSON has it."""
+    return {name: getattr(finding, name) for name in ("path", "start", "end", "rule", "confidence")}
 
 
 def _kept(pieces: "Sequence[PreviewPiece]") -> str:

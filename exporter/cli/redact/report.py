@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from exporter.cli.command import CommandContext, command, option
@@ -19,12 +20,7 @@ _RULES_SHOWN_MAX: Final = 3
 
 
 @command()
-@option(
-    "--since",
-    type=When(),
-    metavar="WHEN",
-    help="from that day on (UTC, time of the events): 7d, yesterday or an ISO time",
-)
+@option("--since", type=When(), help="from that day on (UTC, time of the events): 7d, yesterday or an ISO time")
 def report(context: CommandContext, since: datetime | None) -> int:
     """Counts the secrets redacted in delivered events by rule, session and day. Never shows a secret.
 
@@ -46,22 +42,21 @@ def report(context: CommandContext, since: datetime | None) -> int:
 def report_of(counts: "Sequence[Counted]") -> dict[str, Any]:
     """The totals by rule (the most frequent first), by session and by day (the latest first)."""
     rules: Counter[str] = Counter()
-    sessions: dict[str, Counter[str]] = {}
-    days: dict[str, Counter[str]] = {}
     for one in counts:
         rules[one.rule] += one.times
-        sessions.setdefault(one.session, Counter())[one.rule] += one.times
-        days.setdefault(one.day, Counter())[one.rule] += one.times
-    busiest = sorted(sessions.items(), key=lambda item: (-item[1].total(), item[0]))
     return {
         "total": rules.total(),
         "rules": [{"rule": rule, "count": times} for rule, times in rules.most_common()],
-        "sessions": [{"session": one, "count": found.total(), "rules": dict(found)} for one, found in busiest],
-        "days": [
-            {"day": day, "count": found.total(), "rules": dict(found)}
-            for day, found in sorted(days.items(), reverse=True)
-        ],
+        "sessions": sorted(_by("session", counts), key=lambda row: (-row["count"], row["session"])),
+        "days": sorted(_by("day", counts), key=itemgetter("day"), reverse=True),
     }
+
+
+def _by(name: str, counts: "Sequence[Counted]") -> list[dict[str, Any]]:
+    found: dict[str, Counter[str]] = {}
+    for one in counts:
+        found.setdefault(getattr(one, name), Counter())[one.rule] += one.times
+    return [{name: key, "count": rules.total(), "rules": dict(rules)} for key, rules in found.items()]
 
 
 def report_text(report: dict[str, Any], view: TerminalView) -> str:

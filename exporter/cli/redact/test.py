@@ -10,6 +10,7 @@ import click
 
 from exporter.cli.command import CommandContext, argument, command, option
 from exporter.cli.output.output import to_json
+from exporter.cli.redact.preview import finding_fields
 from exporter.cli.values import FILE
 from exporter.errors import Exit, UsageError
 
@@ -85,17 +86,7 @@ def _opened(name: str) -> AbstractContextManager[IO[bytes]]:
 
 def _findings(outcome: "Outcome") -> Iterator[str]:
     for number, finding in outcome.findings:
-        yield to_json(
-            {
-                "line": number,
-                "event": outcome.event,
-                "path": finding.path,
-                "start": finding.start,
-                "end": finding.end,
-                "rule": finding.rule,
-                "confidence": finding.confidence,
-            }
-        )
+        yield to_json({"line": number, "event": outcome.event, **finding_fields(finding)})
 
 
 def _refusal(outcome: "Outcome") -> str:
