@@ -63,12 +63,10 @@ class _Detector(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """Its matches are short or have a name, so the heuristics decide as for rules of ours."""
 
 
-class _Detectors(msgspec.Struct):
-    detector: tuple[_Detector, ...]
-
-
-_TABLE: Final = msgspec.toml.decode(Path(__file__).with_suffix(".toml").read_bytes(), type=_Detectors)
-_DETECTORS: Final = {detector.name: detector for detector in _TABLE.detector}
+_TABLE: Final = msgspec.toml.decode(
+    Path(__file__).with_suffix(".toml").read_bytes(), type=dict[str, tuple[_Detector, ...]]
+)
+_DETECTORS: Final = {detector.name: detector for detector in _TABLE["detector"]}
 
 
 def detector_rules() -> tuple[Rule, ...]:
