@@ -34,7 +34,7 @@ def names_of(sink: str) -> set[str]:
 
 
 def last_error_name(sink_id: int) -> str:
-    """Return the name of the fact that is the last error of a sink; it is empty where the sink was well."""
+    """Return the name of the fact that is the last error of a sink; it is empty for a healthy sink."""
     return f"last_error:{sink_id}"
 
 
@@ -56,7 +56,7 @@ def drops_history(url: str, signal: str) -> str | None:
 
 
 def leaving(addresses: Mapping[str, str]) -> list[str]:
-    """Return what people are told of the sinks that are elsewhere: each name with its host, and nothing secret."""
+    """Describe the sinks that are on other machines: each name with its host, without secrets."""
     return [
         f"{name} ({url.partition('://')[2].partition('/')[0].rpartition('@')[2]})"
         for name, url in addresses.items()

@@ -1,4 +1,4 @@
-"""What the exporter has to say about itself: values that `NoticeLog` counts and passes on."""
+"""Messages of the exporter about itself: values that `NoticeLog` counts and writes."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class Notice:
 
 
 class NoticeLog:
-    """Counts every notice by its message and passes on those at or above `level`."""
+    """Counts every notice by its message and writes those at or above `level`."""
 
     def __init__(self, level: Level, write: Callable[[Notice], None]) -> None:
         self.counts: Counter[str] = Counter()

@@ -10,8 +10,8 @@ import httpx
 
 from exporter.core.names import STORE_HEADER
 from exporter.missioncontrol.http.app import create_app
-from exporter.missioncontrol.ingest.write_jobs import DeletedSessionError, UnknownSessionError
 from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.session_row import DeletedSessionError, UnknownSessionError
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from tests.daemon.exchange import Request
 

@@ -18,6 +18,7 @@ from exporter.core.events.summary import Summary
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import read_elements, sort_out
 from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.session_row import SessionAck
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 NOW = "2026-11-18T10:01:00.000Z"
@@ -45,7 +46,7 @@ class Deliveries(RuleBasedStateMachine):
         for id in SESSIONS:
             self.register(id)
 
-    def register(self, id: str) -> write_jobs.SessionAck:
+    def register(self, id: str) -> SessionAck:
         return self.store.do(lambda database: write_jobs.register(database, id, id, NOW))
 
     @rule(session=st.sampled_from(SESSIONS), sent=st.lists(events, max_size=8), rewound=st.lists(ids, max_size=4))
@@ -97,7 +98,7 @@ class Deliveries(RuleBasedStateMachine):
         assert held.items is not None
         assert sorted(held.items) == sorted((id, hashed.hex()) for id, hashed in hashes)
         last = held.items[-1][0] if shown else None
-        assert held.ack == write_jobs.SessionAck(len(shown), digest.total(hashes), last)
+        assert held.ack == SessionAck(len(shown), digest.total(hashes), last)
         self.compare_summary(session, page.bodies)
 
     def compare_summary(self, session: str, bodies: list[bytes]) -> None:

@@ -16,8 +16,8 @@ from config.settings import Archive, MissionControl, Otel
 from exporter.core.delivery.verdict import Accepted
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
-from exporter.missioncontrol.ingest.write_jobs import DeletedSessionError, UnknownSessionError
 from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.session_row import DeletedSessionError, UnknownSessionError
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from exporter.sinks.sink import Capabilities, Sent, Sink
 from exporter.wiring.sinks.archive import KIND as ARCHIVE

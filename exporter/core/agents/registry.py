@@ -1,4 +1,4 @@
-"""Which session and which agent an event belongs to, whatever source it came by.
+"""Which session and which agent an event belongs to, for events of every source.
 
 The rules are those of SDKs for dispatching to sub-agents, as they apply to an observer:
 
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from exporter.core.events.envelope import ID_LENGTH_MAX, Envelope, read_object, usable_id
+from exporter.core.events.envelope import Envelope, read_object, usable_id
 
 STARTED: Final = "subagent.started"
 ENDED: Final = frozenset(("subagent.completed", "subagent.failed"))
@@ -48,7 +48,7 @@ NOTHING: Final = Claim()
 
 
 def read_claim(envelope: Envelope) -> Claim:
-    """Return what an event says about its agent. Never raises, whatever is in the event."""
+    """Return what an event says about its agent. Never raises."""
     agent = usable(envelope.agentId)
     family = envelope.type.partition(".")[0]
     data = read_object(envelope.data) if family in _FAMILIES else {}
@@ -87,7 +87,7 @@ def _of_agent(envelope: Envelope, agent: str | None, data: dict[str, object]) ->
 
 def usable(value: object) -> str | None:
     """Return a value if it can be an id."""
-    return value if isinstance(value, str) and len(value) <= ID_LENGTH_MAX and usable_id(value) else None
+    return value if isinstance(value, str) and usable_id(value) else None
 
 
 def _parent_call(data: dict[str, object]) -> str | None:
@@ -171,10 +171,9 @@ class _Family:
 
 
 class AgentRegistry:
-    """The registry. `dropped` counts what was dropped because a table was full."""
+    """The registry. Every table is bounded: what is oldest goes when it is full."""
 
     def __init__(self) -> None:
-        self.dropped = 0
         self._sessions: set[str] = set()
         self._families: dict[str, _Family] = {}
         self._child_to_parent: dict[str, str] = {}
@@ -193,12 +192,6 @@ class AgentRegistry:
         """Drop a session with all its children: it was deleted, destroyed, or is not followed any more."""
         self._sessions.discard(session)
         self.end(session)
-
-    def clear(self) -> None:
-        """Drop everything."""
-        self._sessions.clear()
-        self._families.clear()
-        self._child_to_parent.clear()
 
     def resolve(self, id: str) -> EventOwner:
         """Say whose an id is: a session's own, else a child's, else why not."""
@@ -267,9 +260,9 @@ class AgentRegistry:
         else:
             self._update_placeholder(family, root, child, claim)
         if claim.hook is not None and not claim.ends_hook:
-            self._insert(family.hooks, claim.hook, child, HOOKS_MAX)
+            _insert(family.hooks, claim.hook, child, HOOKS_MAX)
         if claim.own_tool_call is not None:
-            self._insert(family.callers, claim.own_tool_call, child, TOOL_CALLS_MAX)
+            _insert(family.callers, claim.own_tool_call, child, TOOL_CALLS_MAX)
         if envelope.type in ENDED:
             family.instances.pop(claim.tool_call or family.agents[child].tool_call or "", None)
         return child
@@ -311,8 +304,8 @@ class AgentRegistry:
             family, root, Agent(child, parent, claim.name, claim.display_name, claim.kind, call, started_at)
         )
         if call is not None:
-            self._insert(family.by_tool_call, call, child, AGENTS_MAX)
-            self._insert(family.instances, call, Instance(claim.name, call, child, started_at), AGENTS_MAX)
+            _insert(family.by_tool_call, call, child, AGENTS_MAX)
+            _insert(family.instances, call, Instance(claim.name, call, child, started_at), AGENTS_MAX)
 
     def _merge(self, family: _Family, root: str, call: str, child: str) -> None:
         """Make the child of what was taken for a child of its own while only the tool call was known."""
@@ -330,21 +323,19 @@ class AgentRegistry:
     def _set_agent(self, family: _Family, root: str, agent: Agent) -> None:
         if len(family.agents) >= AGENTS_MAX and agent.id not in family.agents:
             oldest, _ = family.agents.popitem(last=False)
-            self.dropped += 1
             if self._child_to_parent.get(oldest) == root:
                 del self._child_to_parent[oldest]
         family.agents[agent.id] = agent
         # A fork repeats the children of another session: the one that had them first keeps them.
         self._child_to_parent.setdefault(agent.id, root)
         if len(self._child_to_parent) > AGENTS_IN_ALL_MAX:
-            self.dropped += 1
             self.end(next(one for one in self._families if one != root))
 
-    def _insert(self, table: OrderedDict[str, _Value], key: str, value: _Value, count_max: int) -> None:
-        table[key] = value
-        if len(table) > count_max:
-            table.popitem(last=False)
-            self.dropped += 1
+
+def _insert(table: OrderedDict[str, _Value], key: str, value: _Value, count_max: int) -> None:
+    table[key] = value
+    if len(table) > count_max:
+        table.popitem(last=False)
 
 
 def path_of(agents: Mapping[str, Agent], child: str) -> tuple[str, ...]:

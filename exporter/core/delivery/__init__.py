@@ -4,6 +4,6 @@ position           what a changed file means, and how far a sink has it: the mar
 segment            lines to a redacted segment; batches sends it whole or in halves (and states the order of effects)
 session_state      the state of one session at one sink: what is due, and what every answer changes (the table)
 reconcile          one way through a file, from the mark on or compared with what the sink has
-verdict, gate      what an answer means; whether the sink may be sent to at all
+verdict, gate      what an answer means; whether requests may be sent to the sink
 schedule, backfill_plan  whose turn it is; which sessions a request for history means
 """

@@ -1,6 +1,6 @@
 """Whether a sink may be sent to: open, waiting after a failure, or closed until its token changes.
 
-While a sink is failing only one request at a time probes it, so that a thousand sessions do not knock together.
+While a sink is failing only one request at a time probes it, so that a thousand sessions do not send at once.
 All times are of a monotonic clock that the caller reads.
 """
 
@@ -32,7 +32,7 @@ class Gate:
         return None
 
     def succeeded(self) -> None:
-        """Note an answer that shows the sink is well."""
+        """Note an answer that shows a healthy sink."""
         self.failures = 0
         self.alarm = False
         self._probing = False

@@ -1,8 +1,8 @@
 """Where in which file a sink is: an offset that is only believed if the bytes before it are still the same.
 
 The CLI appends to the file, replaces it by a shorter one (rewind, truncate, repair), and may leave it for days. Other
-programs may truncate it in place, copy it, move its directory away and back, or delete it. All of these are told apart
-by three facts: the identity of the file, its size, and the bytes before the offset.
+programs may truncate it in place, copy it, move its directory away and back, or delete it. Three facts distinguish
+all of these: the identity of the file, its size, and the bytes before the offset.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ TAIL_BYTES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which file: device and inode. Two different files never share it at the same time; reuse is told by the tail."""
+    """Which file: device and inode. Two files never share it at the same time; reuse is detected by the tail."""
 
     device: int
     inode: int
@@ -31,7 +31,7 @@ def rewritten(known: Identity | None, size: int, seen: Identity, seen_size: int)
 
 
 def tail_hash(tail: bytes) -> bytes:
-    """Return 16 bytes that stand for the up to `TAIL_BYTES` bytes before an offset."""
+    """Return a hash, 16 bytes, of the up to `TAIL_BYTES` bytes before an offset."""
     return hashlib.blake2b(tail[-TAIL_BYTES:], digest_size=16).digest()
 
 
@@ -43,7 +43,7 @@ class Position:
     tail: bytes
 
     def tail_length(self) -> int:
-        """Return how many bytes before the offset the hash stands for."""
+        """Return how many bytes before the offset are hashed."""
         return min(self.offset, TAIL_BYTES)
 
     def follows(self, tail: bytes) -> bool:

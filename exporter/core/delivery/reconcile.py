@@ -1,7 +1,6 @@
 """One way through a session file: from the mark on, or from the first event and compared by event id.
 
-Compared means: what the sink has is passed over, what it lacks is sent, and what it has but the file lacks is gone:
-rewound.
+Compared means: what the sink has is skipped, what it lacks is sent, and what it has but the file lacks was rewound.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -12,7 +11,7 @@ from exporter.core.delivery.segment import Segment
 
 
 class Reconciliation:
-    """One walk through a file from its first event. Nothing is gone before the walk has reached the end."""
+    """One walk through a file from its first event. Nothing counts as rewound before the walk has reached the end."""
 
     def __init__(self, known: Mapping[str, bytes], quarantined: Iterable[str]) -> None:
         self._known = known
@@ -21,7 +20,7 @@ class Reconciliation:
         """The ids that are not sent again: the sink has them, or they wait in quarantine."""
 
     def settled(self, seen: Iterable[str]) -> None:
-        """Note what a part of the file holds, once that part is done with: until then it may be written anew."""
+        """Note the ids of a part of the file after its delivery; before that the part may still be rewritten."""
         self._seen.update(seen)
 
     def gone(self) -> list[str]:

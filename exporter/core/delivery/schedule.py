@@ -1,4 +1,4 @@
-"""Whose turn it is: live sessions before backfill, each in turn, so that one huge session starves nobody."""
+"""Whose turn it is: live sessions before backfill, each in turn, so that one huge session starves no other."""
 
 from collections import OrderedDict
 from typing import Generic, TypeVar
@@ -25,7 +25,7 @@ class Schedule(Generic[Key]):
             self._backfill.setdefault(key)
 
     def next(self) -> Key | None:
-        """Take the next turn, or None when nobody waits."""
+        """Take the next turn, or None when no session waits."""
         for waiting in (self._live, self._backfill):
             if waiting:
                 return waiting.popitem(last=False)[0]

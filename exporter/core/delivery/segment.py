@@ -1,7 +1,7 @@
 """A run of a session file, made ready to send: read, decoded, redacted, in file order.
 
 A segment ends at its limits (events and bytes), so that it is one batch for a receiver at the floor of the wire.
-Several sinks may hold the same segment; nobody changes it once it is finished.
+Several sinks may hold the same segment; a finished segment does not change.
 """
 
 import hashlib
@@ -211,7 +211,7 @@ class SegmentBuilder:
         self.last_id = identity
         if envelope.ephemeral:
             segment.ephemeral += 1
-            # A file holds no text in pieces; if one does, nobody has put the pieces together to look for secrets.
+            # A file holds no text in pieces; if one does, no redactor has seen the pieces joined.
             if self.keep_live and not is_piece(envelope.type):
                 self._show(raw)
             return

@@ -15,7 +15,7 @@ Two questions have to be answered before an event is sent. They have a state eac
 - `R` REGISTERED: the sink has exactly what we remember.
 - `N` UNANSWERED: registered, but what was sent last has no answer, and the sink may have it.
 - `A` ASKING: registered; what the sink has is asked before anything else is sent.
-- `S` STOPPED: somebody deleted the session there. Nothing is sent until a person starts it over.
+- `S` STOPPED: the session was deleted there. Nothing is sent until a person starts it over.
 
 Every event that is sent is sent in `R` or `N`. Whatever contradicts what we remember (another count, an
 acknowledgement of something else, a conflict) leads to `A` or `Q`, and from there only the sink's own list of items
@@ -82,8 +82,8 @@ class SessionEvent(Enum):
     ITEMS = auto()  # the sink has exactly these ids
     ACKNOWLEDGED = auto()  # a batch
     MISTRUSTED = auto()  # a batch was accepted, and something else than was sent acknowledged
-    REWINDING = auto()  # the sink is about to be told what is gone from the file
-    REWOUND = auto()  # it was told all of that
+    REWINDING = auto()  # the ids that are gone from the file are about to be sent
+    REWOUND = auto()  # all of them were accepted
     CHANGED_UNANSWERED = auto()  # the file's past changed in UNANSWERED, and the sink can say what it has
     MARK_HOLDS = auto()  # the bytes before the mark are the same, or nothing was delivered ever
     MARK_BROKEN = auto()  # they are not
@@ -98,7 +98,7 @@ class SessionEvent(Enum):
 class Effect(Enum):
     """What the executor does before it enters the next state."""
 
-    NOTE = auto()  # tell the sink's gate what the answer shows: it is well, not well, or refuses the token
+    NOTE = auto()  # report to the sink's gate what the answer shows: healthy, failing, or the token refused
     STEADY = auto()  # forget the setbacks
     SET_BACK = auto()  # beginning again did not help: try this session less often
     SAY_MISSING = auto()

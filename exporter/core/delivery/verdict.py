@@ -9,7 +9,7 @@ RETRY_AFTER_SECONDS_MAX: Final = 300.0
 ALARM_WAIT_SECONDS: Final = 60.0
 """How long to wait after an answer that a person has to look at."""
 WORTH_REPEATING: Final = frozenset((401, 403, 408, 429))
-"""Statuses below 500 after which a message that stands in no file, such as a report, is worth sending again."""
+"""Statuses below 500 after which a message that is in no file, such as a report, is worth sending again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Accepted:
 class Later:
     """Send the same again, not before `after_seconds` when the sink named a time.
 
-    `alarm` says that a person should look: the sink will hardly get well by itself.
+    `alarm` says that a person should look: the sink will hardly recover by itself.
     """
 
     reason: str
@@ -60,7 +60,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """410: somebody deleted the session there; it is not sent again unless asked for."""
+    """410: the session was deleted there; it is not sent again unless a person asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +104,11 @@ def retry_after_seconds(header: str | None, now: datetime) -> float | None:
     """Read a Retry-After header in seconds or as a date, clamped; None when there is none that can be read."""
     if header is None:
         return None
-    text = header.strip()
     try:
-        seconds = float(text)
+        seconds = float(header)
     except ValueError:
         try:
-            moment = parsedate_to_datetime(text)
+            moment = parsedate_to_datetime(header.strip())
         except (ValueError, TypeError, OverflowError, IndexError):
             return None
         if moment.tzinfo is None:

@@ -17,7 +17,7 @@ from exporter.core.events.json_scanner import NotJsonError, members, skip_whites
 ID_LENGTH_MAX: Final = 512
 _ENVELOPE_START: Final = b'{"type":"'
 _ENVELOPE_KEYS: Final = frozenset((b"type", b"id", b"timestamp"))
-# How often the rest of a line may be read over again in search of a whole event: linear, whatever the line holds.
+# How often the rest of a line may be read again in search of a whole event; this keeps the search linear.
 _READINGS_MAX: Final = 4
 
 
@@ -139,13 +139,7 @@ def _from_fields(line: bytes, fields: dict[bytes, tuple[int, int]]) -> Envelope 
         fields = {_plain_key(key): span for key, span in fields.items()}
 
     def text(name: bytes) -> str | None:
-        start, end = fields.get(name, (0, 0))
-        if line[start : start + 1] != b'"':
-            return None
-        try:
-            return _decode_text(line[start:end])
-        except REFUSALS:
-            return None
+        return _text(line[slice(*fields.get(name, (0, 0)))])
 
     identity = text(b"id")
     if identity is None:
@@ -165,12 +159,18 @@ def _from_fields(line: bytes, fields: dict[bytes, tuple[int, int]]) -> Envelope 
     )
 
 
+def _text(raw: bytes) -> str | None:
+    """Return the text that is written so in JSON; None for what is no text."""
+    try:
+        return _decode_text(raw)
+    except REFUSALS:
+        return None
+
+
 def _plain_key(key: bytes) -> bytes:
     """Return a key without escapes; as it is when it is no text."""
-    try:
-        return _decode_text(b'"' + key + b'"').encode()
-    except REFUSALS:
-        return key
+    plain = _text(b'"' + key + b'"')
+    return key if plain is None else plain.encode()
 
 
 _LEVELS_MAX: Final = 4
@@ -185,16 +185,13 @@ _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 def read_object(data: bytes | msgspec.Raw) -> dict[str, Any]:
     """Return the object that these bytes hold, empty when they hold none. Never raises.
 
-    Half of a surrogate pair reads as U+FFFD, a number out of range as None. What nests too deep reads as None, and
-    what stands beside it is there.
+    Half of a surrogate pair reads as U+FFFD, a number out of range as None. What nests too deep reads as None; the
+    values beside it are read.
     """
     try:
         return _decode(data)
     except REFUSALS:
-        return _read_slowly(bytes(data).strip(b" \t\r\n"))
-
-
-def _read_slowly(text: bytes) -> dict[str, Any]:
+        text = bytes(data).strip(b" \t\r\n")
     if not text.startswith(b"{"):
         return {}
     value = _value(_HALF.sub(lambda found: b"\\ufffd" if found[1] else found[0], text), _LEVELS_MAX)
@@ -203,15 +200,11 @@ def _read_slowly(text: bytes) -> dict[str, Any]:
 
 def _value(text: bytes, levels: int) -> Any:
     try:
-        return _loads(text.decode("utf-8", "replace"))
+        return _decode_leniently(text.decode("utf-8", "replace"))
     except ValueError:
         return None
     except RecursionError:
         return _around_deep(text, levels - 1) if levels and text.startswith(b"{") else None
-
-
-def _loads(text: str) -> Any:
-    return json.loads(text, parse_int=_integer, parse_float=_finite, parse_constant=lambda _: None)
 
 
 def _around_deep(text: bytes, levels: int) -> dict[str, Any] | None:
@@ -229,3 +222,8 @@ def _integer(digits: str) -> int | None:
 def _finite(digits: str) -> float | None:
     number = float(digits)
     return number if math.isfinite(number) else None
+
+
+_decode_leniently: Final = json.JSONDecoder(
+    parse_int=_integer, parse_float=_finite, parse_constant=lambda _: None
+).decode

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from exporter.core.events.envelope import REFUSALS
 from exporter.core.events.json_scanner import NotJsonError, elements, members
 
 FILE_ARGUMENTS: Final = frozenset(
@@ -58,7 +59,7 @@ class ExemptFiles:
             return ()
         try:
             event = _decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except REFUSALS:
             return ()
         return tuple(self._places(event.type, event.data))
 

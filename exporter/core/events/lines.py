@@ -21,7 +21,7 @@ class Oversized:
 
 
 class LineSplitter:
-    """Gives whole lines, in order, whatever the chunks are cut like; holds what has no newline yet.
+    """Gives whole lines, in order, however the chunks are cut; holds the bytes that have no newline yet.
 
     It never holds more than the longer of `line_bytes_max` and 64 KiB: of a longer line only the head is kept and the
     rest is counted.

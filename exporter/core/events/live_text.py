@@ -131,7 +131,7 @@ class _PartialText:
 
 
 class LiveText:
-    """The texts in progress of all sessions. `begin` makes a stream; without it no text is shown at all."""
+    """The texts in progress of all sessions. `begin` makes a stream; without it no text is shown."""
 
     def __init__(self, begin: Callable[[str], TextStream] | None) -> None:
         self._begin = begin

@@ -42,7 +42,7 @@ class Elements:
 
 
 class UploadedEvent(msgspec.Struct, frozen=True, gc=False):
-    """One durable event as it is kept."""
+    """One durable event as it is stored."""
 
     envelope: Envelope
     body: bytes

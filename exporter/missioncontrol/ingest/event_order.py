@@ -1,4 +1,4 @@
-"""Gives new events their places in the session, so that its order is the file's whatever the order of arrival.
+"""Gives new events their places in the session, so that its order is the file's in any order of arrival.
 
 Two things tell the order of a file. A request holds its events in file order, so a new event goes behind the
 one before it in the request. And each line names the line before it as its parent, so a part that came late is put
@@ -91,7 +91,7 @@ def thread(items: Sequence[Item]) -> list[Item]:
 
 
 def places(order: Sequence[int | None]) -> list[int] | None:
-    """Return a place for each, given those that have one; None when they must all be given out anew."""
+    """Return a place for each, given those that have one; None when all places must be assigned again."""
     given: list[int] = []
     low, waiting = 0, 0
     for place in order:

@@ -16,7 +16,6 @@ from exporter.missioncontrol.live import feed
 from exporter.missioncontrol.store import payloads, redactions
 from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import (
-    DeletedSessionError,
     SessionAck,
     SessionRow,
     UnknownSessionError,
@@ -24,9 +23,6 @@ from exporter.missioncontrol.store.session_row import (
     save,
     shown_events,
 )
-
-# Results and errors of these jobs are part of their interface.
-__all__ = ("DeletedSessionError", "SessionAck", "UnknownSessionError")
 
 _COLUMNS: Final = "n, session, hidden, key, id, type, timestamp, agent_id, sha256, body, cuts, place, parent"
 

@@ -14,7 +14,7 @@ import msgspec
 from exporter.core.events.envelope import REFUSALS, Envelope, decode, read_object
 
 FORMAT: Final = 4
-"""Raised whenever `words_of` answers differently for the same bytes; an index of another format is built anew."""
+"""Raised whenever `words_of` answers differently for the same bytes; an index of another format is built again."""
 
 LENGTH_MAX: Final = 256 * 1024
 """How many characters of one event can be found."""

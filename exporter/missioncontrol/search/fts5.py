@@ -5,7 +5,7 @@ letters is gathered from a whole part before its first event is known.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,7 @@ from typing import Final
 from exporter.missioncontrol.search.event_text import FORMAT, words_of
 from exporter.missioncontrol.search.index import Row, Term, Texts
 from exporter.missioncontrol.store.port import StoreBusy, StoreDamaged, StoreError
-from exporter.missioncontrol.store.sqlite.database import SqliteDatabase, connect, engine_errors
+from exporter.missioncontrol.store.sqlite.database import SqliteDatabase, connect, engine_errors, prepare
 
 _PART_BITS: Final = 18
 _FORMAT: Final = (3 << 16) + FORMAT
@@ -43,7 +43,7 @@ def path_beside(store: Path) -> Path:
 
 
 def open_index(path: Path | None, identity: int) -> "Fts5Index":
-    """Open the index of the store with this identity; one of another store, or a damaged one, is made anew.
+    """Open the index of the store with this identity; one of another store, or a damaged one, is replaced by a new one.
 
     None is an index in memory. Raises `StoreBusy` while another process keeps it locked.
     """
@@ -58,36 +58,28 @@ def open_index(path: Path | None, identity: int) -> "Fts5Index":
     return _open(path, identity)
 
 
-@contextmanager
-def open_reader(path: Path) -> Iterator["Fts5Index"]:
-    """Give a connection that only reads the index, which must exist."""
+def open_reader(path: Path) -> "Fts5Index":
+    """Open a connection that only reads the index, which must exist."""
     with engine_errors():
-        index = Fts5Index(connect(path, read_only=True))
-    try:
-        yield index
-    finally:
-        index.close()
+        return Fts5Index(connect(path, read_only=True))
 
 
 def _open(path: Path | None, identity: int) -> "Fts5Index":
     if path is not None and not path.exists():  # opening and closing it would end the locks this process has on it
         path.touch(mode=0o600)
     with engine_errors():
-        index = connect(path)
-        try:
-            for name, value in _SETTINGS.items():
-                index.execute(f"PRAGMA {name} = {value}")
-            if not index.execute("SELECT 1 FROM sqlite_master WHERE name = 'indexed'").fetchone():
-                with index.transaction():
-                    for statement in _SCHEMA:
-                        index.execute(statement)
-                    index.execute("INSERT INTO indexed VALUES (0, ?, ?)", (identity, _FORMAT))
-            if index.execute("SELECT store, format FROM indexed").fetchone() != (identity, _FORMAT):
-                raise StoreDamaged("the index is of another store or format")
-        except BaseException:
-            index.close()
-            raise
-    return Fts5Index(index)
+        return Fts5Index(prepare(connect(path), _SETTINGS, partial(_create_tables, identity)))
+
+
+def _create_tables(identity: int, index: SqliteDatabase) -> None:
+    """Create the tables of an empty file, or raise `StoreDamaged` for a file of another store."""
+    if not index.execute("SELECT 1 FROM sqlite_master WHERE name = 'indexed'").fetchone():
+        with index.transaction():
+            for statement in _SCHEMA:
+                index.execute(statement)
+            index.execute("INSERT INTO indexed VALUES (0, ?, ?)", (identity, _FORMAT))
+    if index.execute("SELECT store, format FROM indexed").fetchone() != (identity, _FORMAT):
+        raise StoreDamaged("the index is of another store or format")
 
 
 class Fts5Index:

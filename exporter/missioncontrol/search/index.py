@@ -1,7 +1,7 @@
 """The port to a full-text index, and reading from the store what an index does not have yet.
 
-An index is filled behind the store: it remembers, in the transaction that adds words, how far it has read. So whoever
-fills it may be killed at any moment, and two at once add nothing twice.
+An index is filled behind the store: it remembers, in the transaction that adds words, how far it has read. So the
+process that fills it may be killed at any moment, and two at once add nothing twice.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +48,7 @@ class TextIndex(Protocol):
         """Return the sessions whose events must not be put in."""
 
     def put(self, texts: Texts, /) -> None:
-        """Put texts in, unless somebody has done so, or a session was removed meanwhile."""
+        """Add texts, unless another process added them, or a session was removed meanwhile."""
 
     def remove(self, session: int, rows_of: Callable[[int, int], Sequence[Row]], /) -> None:
         """Remove a session's words and skip its unread events; copies may stay in the files until `cut_log`.

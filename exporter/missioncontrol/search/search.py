@@ -60,7 +60,7 @@ class SearchIndex:
         self._reached = threading.Condition()
         self._memory: TextIndex | None = None
         store.after_commit = self.wake
-        store.before_close(self.close)
+        store.before_close = self.close
 
     def wake(self) -> None:
         """Index new events soon: as soon as no more arrive, at the latest within some seconds."""
@@ -98,7 +98,7 @@ class SearchIndex:
                 if self._memory is None:
                     raise StoreError("the search index is not open yet")
                 return job(self._memory)
-        with open_reader(self._path) as index:
+        with closing(open_reader(self._path)) as index:
             return job(index)
 
     @property
@@ -125,8 +125,7 @@ class SearchIndex:
                 self._wake.wait(_RETRY_SECONDS)
         while not self._requests.empty():
             self._requests.get()[1].cancel()
-        with self._reached:
-            self._reached.notify_all()
+        self._set_until(self._until)
 
     def _follow(self) -> None:
         index = self._open()

@@ -104,8 +104,8 @@ def results(
 
 
 def _numbers_of(database: Database, session_id: str, below: int | None) -> set[int]:
-    session, limit = number_of(database, session_id), (1 << 62) if below is None else below
-    return {n for (n,) in database.execute("SELECT n FROM events WHERE session = ?", (session,)) if n < limit}
+    rows = database.execute("SELECT n FROM events WHERE session = ?", (number_of(database, session_id),))
+    return {n for (n,) in rows if below is None or n < below}
 
 
 def _result(database: Database, query: Query, number: int) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Numbers that others tell of, as far as one can calculate with them."""
+"""Numbers that others report, limited to a range in which sums are exact."""
 
 from typing import Final
 

@@ -6,7 +6,6 @@ A job is a function of a `Database`. The SQL that it executes is neutral: parame
 """
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime
@@ -86,21 +85,21 @@ class Database(Protocol):
 Job: TypeAlias = Callable[[Database], Result]
 
 
-class Store(ABC):
+class Store(Protocol):
     """A receiver's store: every job is one transaction, and a failed job raises `StoreError` or what it raised itself.
 
     A write is answered only after the transaction that holds it is committed and durable. A job that fails takes
     nothing of another one with it. A job may be run twice, so it must do nothing but read and write the database.
     """
 
+    notices: list[str]
+    """What happened to the store when it was opened, for a person."""
     path: Path | None = None
     """The file beside which other files may be kept; None when nothing outlives the process."""
     after_commit: Callable[[], None] = staticmethod(lambda: None)
     """Called after every commit."""
-
-    def __init__(self) -> None:
-        self.notices: list[str] = []
-        """What happened to the store when it was opened, for a person."""
+    before_close: Callable[[], None] = staticmethod(lambda: None)
+    """Called once when the store is about to close, while it still answers."""
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +107,6 @@ class Store(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @abstractmethod
     def submit(self, job: Job[Result], /) -> "Future[Result]":
         """Queue a write; the future answers after its commit, or with what the job raised."""
 
@@ -120,33 +118,23 @@ class Store(ABC):
         """Run a write or a read and wait for it; not for use on an event loop."""
         return self.submit(job).result()
 
-    @abstractmethod
     async def read(self, job: Job[Result], /, *, quick: bool = False) -> Result:
         """Run a read beside the writes; it sees every write that was answered before.
 
         `quick` is for a read that takes no time and must not wait for reads that do, such as the check of a token.
         """
 
-    @abstractmethod
     def read_now(self, job: Job[Result], /) -> Result:
         """Run a read from any thread but an event loop's, and wait for it."""
 
-    @abstractmethod
     def erase(self) -> "Future[bool]":
         """Remove the copies of deleted text from the engine's files; False while another program reads the store."""
 
-    @abstractmethod
     def size_bytes(self) -> int:
         """Return how much disk space the store takes; 0 in memory."""
 
-    @abstractmethod
     def remove_set_aside(self, before: datetime) -> None:
         """Remove damaged stores that were set aside and not written since then."""
 
-    @abstractmethod
-    def before_close(self, call: Callable[[], None]) -> None:
-        """Call this once when the store is about to close, while it still answers."""
-
-    @abstractmethod
     def close(self) -> None:
         """Finish the queued writes, then close. A second call does nothing."""

@@ -1,6 +1,6 @@
 """Reads of the store that change nothing.
 
-A list continues at a cursor: a text that is good for an address and means nothing to anybody else.
+A list continues at a cursor: an opaque text that is safe in an address.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -91,12 +91,10 @@ def sessions(
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return the sessions that match, newest activity first, and the cursor of the next page."""
     conditions, values = _containing(database, words)
-    if state:
-        conditions.append("state = ?")
-        values.append(state)
-    if since:
-        conditions.append("last_activity >= ?")
-        values.append(since)
+    for condition, value in (("state = ?", state), ("last_activity >= ?", since)):
+        if value:
+            conditions.append(condition)
+            values.append(value)
     if cursor:
         conditions.append("(last_activity, id) < (?, ?)")
         values.extend(decode_cursor(cursor, tuple[str, str]))
@@ -157,12 +155,10 @@ def _condition(
         conditions.append("place >= ? AND (place, n) > (?, ?)")
         place, row = _place_of(database, session_n, after)
         values += (place, place, row)
-    if type is not None:
-        conditions.append("type = ?")
-        values.append(type)
-    if agent is not None:
-        conditions.append("agent_id = ?")
-        values.append(agent)
+    for condition, value in (("type = ?", type), ("agent_id = ?", agent)):
+        if value is not None:
+            conditions.append(condition)
+            values.append(value)
     return " AND ".join(conditions), values
 
 

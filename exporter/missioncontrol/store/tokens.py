@@ -1,6 +1,6 @@
 """Tokens of a receiver: one per exporter or person, shown once, kept as a keyed hash, and revoked by name.
 
-A token is 256 random bits, so nobody can try out what its hash came from; the key, which never leaves the store, makes
+A token is 256 random bits, so its hash cannot be guessed by trying; the key, which never leaves the store, makes
 hashes of two stores differ. Whoever presents a token is looked up in the store, so a revocation holds at once.
 """
 

@@ -5,7 +5,7 @@ The tables are in `schema.sql`. A file that is no database any more is set aside
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from itertools import chain
@@ -66,7 +66,7 @@ def connect(path: Path | None, *, read_only: bool = False) -> "SqliteDatabase":
 
 
 class SqliteDatabase(sqlite3.Connection):
-    """The port's `Database` on SQLite. It raises SQLite's own errors; whoever runs a job uses `engine_errors`."""
+    """The port's `Database` on SQLite. It raises SQLite's own errors; the code that runs a job uses `engine_errors`."""
 
     @contextmanager
     def transaction(self, *, writes: bool = True) -> Iterator[None]:
@@ -162,11 +162,11 @@ def open_database(path: Path | None, notice: Callable[[str], None]) -> SqliteDat
     so. A file of another version of this program, or a path that cannot be written, raises `StateError`.
     """
     if path is None:
-        return _prepare(connect(None))
+        return prepare(connect(None), _SETTINGS, _create_tables)
     _create_private(path)
     try:
         _check_whole(path)
-        return _prepare(connect(path))
+        return prepare(connect(path), _SETTINGS, _create_tables)
     except sqlite3.OperationalError as error:
         raise StateError(
             f"The store {path} cannot be opened: {error}.", hint="Check the directory's permissions and free space."
@@ -175,7 +175,7 @@ def open_database(path: Path | None, notice: Callable[[str], None]) -> SqliteDat
         aside = _set_aside(path)
         notice(f"The store {path} is damaged ({error}); it was set aside as {aside.name} and a new one begun.")
         _create_private(path)
-        return _prepare(connect(path))
+        return prepare(connect(path), _SETTINGS, _create_tables)
 
 
 def _create_private(path: Path) -> None:
@@ -212,12 +212,14 @@ def _set_aside(path: Path) -> Path:
     return aside
 
 
-def _prepare(database: SqliteDatabase) -> SqliteDatabase:
+def prepare(
+    database: SqliteDatabase, settings: Mapping[str, object], create: Callable[[SqliteDatabase], None]
+) -> SqliteDatabase:
+    """Apply the settings to a new connection and create what is missing; close it when one of them fails."""
     try:
-        for name, value in _SETTINGS.items():
+        for name, value in settings.items():
             database.execute(f"PRAGMA {name} = {value}")
-        _create_tables(database)
-        database.execute("SELECT count(*) FROM (SELECT 1 FROM sessions LIMIT 1)").fetchone()
+        create(database)
     except BaseException:
         database.close()
         raise
@@ -242,3 +244,4 @@ def _create_tables(database: SqliteDatabase) -> None:
             database.execute("INSERT INTO counters (name, value) VALUES (?, 0) ON CONFLICT DO NOTHING", (table,))
             (last,) = database.execute(f"SELECT coalesce(max(n), 0) FROM {table}").fetchone()  # noqa: S608  a name
             database.execute("UPDATE counters SET value = ? WHERE name = ? AND value < ?", (last, table, last))
+    database.execute("SELECT count(*) FROM (SELECT 1 FROM sessions LIMIT 1)").fetchone()

@@ -71,7 +71,7 @@ def erase(database: SqliteDatabase, file: FileIO | None) -> bool:
 def _clear(database: SqliteDatabase, file: FileIO, around: Mapping[str, list[int]]) -> bool:
     """Clear the pages of all tables that hold text; tell whether there was nothing to clear.
 
-    All of the log must be in the file, and nobody else may write meanwhile. What is written is in the log.
+    The whole log must be in the file, and no other connection may write meanwhile. What is written is in the log.
     """
     was_clear = True
     for name, column in _COLUMNS.items():

@@ -34,7 +34,7 @@ class SqliteStore(Store):
     """Open with a path or ":memory:". `Store` says what the methods promise."""
 
     def __init__(self, path: Path | str) -> None:
-        super().__init__()
+        self.notices = []
         self.path = None if str(path) == ":memory:" else Path(path)
         self._database = open_database(self.path, self.notices.append)
         # For `erase` to look at. Closing it would end all locks that this process has on the database, after which any
@@ -46,17 +46,12 @@ class SqliteStore(Store):
         self._own = threading.local()
         self._reading: list[SqliteDatabase] = []
         self._closed = False
-        self._closing: list[Callable[[], None]] = []
         self._writer = threading.Thread(target=self._write_forever, name="store-write", daemon=True)
         self._writer.start()
 
     def size_bytes(self) -> int:
         """Return how large the database file is; 0 in memory."""
         return self.path.stat().st_size if self.path is not None else 0
-
-    def before_close(self, call: Callable[[], None]) -> None:
-        """Call this once when the store is about to close."""
-        self._closing.append(call)
 
     def submit(self, job: Job[Result], /) -> "Future[Result]":
         """Queue a write."""
@@ -90,8 +85,7 @@ class SqliteStore(Store):
         """Finish the queued writes, then close every connection."""
         if self._closed:
             return
-        for call in self._closing:
-            call()
+        self.before_close()
         self._closed = True
         self._queue.put(None)
         self._writer.join()
