@@ -6,28 +6,13 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from otel import names
+from otel import names, payloads
 from otel.event import Event, payload
 from otel.machines.traces import span_events
 from otel.machines.traces.machine import TraceResult
 from otel.machines.traces.spans import fill, row
 from otel.model import Attributes, LogRecord
 from otel.name_types import Attribute
-from otel.payloads import (
-    AssistantMessage,
-    ExternalTool,
-    Hook,
-    MessagePayload,
-    PermissionCompleted,
-    PermissionRequested,
-    Shutdown,
-    Subagent,
-    ToolComplete,
-    ToolStart,
-    Turn,
-    UsageRecord,
-    UserMessage,
-)
 from otel.projection import TABLE, UNKNOWN, WARN
 
 BODY_BYTES_MAX: Final = 65_536
@@ -95,7 +80,7 @@ def _severity(event: Event) -> int:
     severity_of = TABLE[event.type].severity_of
     assert severity_of is not None
     if event.type == "tool.execution_complete":
-        return _COMPLETED[payload(event, ToolComplete).success]
+        return _COMPLETED[payload(event, payloads.ToolComplete).success]
     return severity_of(msgspec.structs.asdict(payload(event, _SeverityFields)))
 
 
@@ -105,7 +90,7 @@ def _row(kind: type[T], *fields: tuple[Attribute, str]) -> _ReadAttributes:
 
 
 def _shutdown(event: Event) -> Attributes:
-    files = payload(event, Shutdown).code_changes.files_modified
+    files = payload(event, payloads.Shutdown).code_changes.files_modified
     return fill(_SHUTDOWN(event), (names.FILES_MODIFIED, len(files) if files is not None else None))
 
 
@@ -114,23 +99,23 @@ def _of_span_event(convert: Callable[[Event], span_events.SpanEventData]) -> _Re
 
 
 _SHUTDOWN: Final = _row(
-    Shutdown,
+    payloads.Shutdown,
     (names.SHUTDOWN_TYPE, "shutdown_type"),
     (names.PREMIUM_REQUESTS, "total_premium_requests"),
     (names.API_DURATION, "total_api_duration_ms"),
     (names.LINES_ADDED, "code_changes.lines_added"),
     (names.LINES_REMOVED, "code_changes.lines_removed"),
 )
-_TURN: Final = _row(Turn, (names.TURN_ID, "turn_id"), (names.INTERACTION_ID, "interaction_id"))
+_TURN: Final = _row(payloads.Turn, (names.TURN_ID, "turn_id"), (names.INTERACTION_ID, "interaction_id"))
 _HOOK: Final = _row(
-    Hook,
+    payloads.Hook,
     (names.HOOK_TYPE, "hook_type"),
     (names.HOOK_INVOCATION_ID, "hook_invocation_id"),
     (names.SUCCESS, "success"),
     (names.HOOK_ERROR_MESSAGE, "error.message"),
 )
 _SUBAGENT: Final = _row(
-    Subagent,
+    payloads.Subagent,
     (names.AGENT_NAME, "agent_name"),
     (names.TOOL_CALL_ID, "tool_call_id"),
     (names.SUBAGENT_TOOL_CALLS, "total_tool_calls"),
@@ -141,11 +126,11 @@ _SUBAGENT: Final = _row(
 _ATTRIBUTES: Final[Mapping[str, _ReadAttributes]] = MappingProxyType(
     {
         **{event_type: _of_span_event(convert) for event_type, convert in span_events.SPAN_EVENTS.items()},
-        "user.message": lambda event: span_events.user_message(payload(event, UserMessage), legacy=False)[1],
-        "abort": _row(MessagePayload, (names.ABORT_REASON, "reason")),
+        "user.message": lambda event: span_events.user_message(payload(event, payloads.UserMessage), legacy=False)[1],
+        "abort": _row(payloads.MessagePayload, (names.ABORT_REASON, "reason")),
         "session.shutdown": _shutdown,
         "session.usage_record": _row(
-            UsageRecord,
+            payloads.UsageRecord,
             (names.REQUEST_MODEL, "usage.model"),
             (names.RESPONSE_ID, "usage.api_call_id"),
             (names.INPUT_TOKENS, "usage.input_tokens"),
@@ -156,25 +141,27 @@ _ATTRIBUTES: Final[Mapping[str, _ReadAttributes]] = MappingProxyType(
             (names.COST, "usage.cost"),
             (names.INITIATOR, "usage.initiator"),
         ),
-        "assistant.message": _row(AssistantMessage, (names.REQUEST_MODEL, "model")),
+        "assistant.message": _row(payloads.AssistantMessage, (names.REQUEST_MODEL, "model")),
         "assistant.turn_start": _TURN,
         "assistant.turn_end": _TURN,
-        "tool.execution_start": _row(ToolStart, (names.TOOL_NAME, "tool_name"), (names.TOOL_CALL_ID, "tool_call_id")),
+        "tool.execution_start": _row(
+            payloads.ToolStart, (names.TOOL_NAME, "tool_name"), (names.TOOL_CALL_ID, "tool_call_id")
+        ),
         "tool.execution_complete": _row(
-            ToolComplete,
+            payloads.ToolComplete,
             (names.TOOL_CALL_ID, "tool_call_id"),
             (names.SUCCESS, "success"),
             (names.EXIT_CODE, "shell_execution.exit_code"),
             (names.ERROR_CODE, "error.code"),
             (names.EXCEPTION_MESSAGE, "error.message"),
         ),
-        "external_tool.requested": _row(ExternalTool, (names.EXTERNAL_TOOL_NAME, "tool_name")),
+        "external_tool.requested": _row(payloads.ExternalTool, (names.EXTERNAL_TOOL_NAME, "tool_name")),
         "permission.requested": _row(
-            PermissionRequested,
+            payloads.PermissionRequested,
             (names.PERMISSION_KIND, "permission_request.kind"),
             (names.TOOL_CALL_ID, "permission_request.tool_call_id"),
         ),
-        "permission.completed": _row(PermissionCompleted, (names.PERMISSION_RESULT, "result.kind")),
+        "permission.completed": _row(payloads.PermissionCompleted, (names.PERMISSION_RESULT, "result.kind")),
         "hook.start": _HOOK,
         "hook.end": _HOOK,
         "subagent.started": _SUBAGENT,

@@ -21,7 +21,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from otel import names
+from otel import names, payloads
 from otel.event import Event, payload
 from otel.machines.traces import messages
 from otel.machines.traces.agents import AgentSpans
@@ -32,19 +32,6 @@ from otel.machines.traces.spans import Spans, add_event, fill, finish, orphan, p
 from otel.machines.traces.tools import AFTERWARDS, Tools, Waits
 from otel.model import Context, Span
 from otel.name_types import Semconv
-from otel.payloads import (
-    AnyAgentEvent,
-    AssistantMessage,
-    Compaction,
-    Hook,
-    MessagePayload,
-    Skill,
-    ToolComplete,
-    Turn,
-    UsageRecord,
-    UserMessage,
-    is_filled,
-)
 
 RECENT_IDS_MIN: Final = 4_096
 _HELD: Final = frozenset(("session.resume", "session.handoff"))
@@ -195,7 +182,7 @@ class Traces:
 
 
 def _user_message(state: Traces, event: Event, now: int) -> Context | None:
-    said = payload(event, UserMessage)
+    said = payload(event, payloads.UserMessage)
     if event.agent_id:
         return state.agents.prompted(event, now, state.interactions.last).span.context
     root = state.interactions.root
@@ -228,7 +215,7 @@ def _notification(state: Traces, event: Event, now: int) -> Context | None:
 def _turn_start(state: Traces, event: Event, now: int) -> Context | None:
     agent = state.ensure_agent(event, now)
     if not agent.ended:
-        state.chats.turn_started(agent, event, payload(event, Turn), now)
+        state.chats.turn_started(agent, event, payload(event, payloads.Turn), now)
     return agent.span.context
 
 
@@ -246,9 +233,9 @@ def _turn_end(state: Traces, event: Event, now: int) -> Context | None:
 
 
 def _assistant_message(state: Traces, event: Event, now: int) -> Context | None:
-    message = payload(event, AssistantMessage)
+    message = payload(event, payloads.AssistantMessage)
     agent = state.ensure_agent(event, now)
-    agent.requested_tools = is_filled(message.tool_requests)
+    agent.requested_tools = payloads.is_filled(message.tool_requests)
     if message.model is None and message.api_call_id is None and message.output_tokens is None:
         # Synthetic: the CLI calls a tool on its own account.
         return agent.span.context
@@ -258,7 +245,7 @@ def _assistant_message(state: Traces, event: Event, now: int) -> Context | None:
 
 
 def _usage_record(state: Traces, event: Event, now: int) -> Context | None:
-    usage = payload(event, UsageRecord).usage
+    usage = payload(event, payloads.UsageRecord).usage
     if not event.agent_id:
         # A sub-agent calls in a session of its own.
         source = usage.accounting.source_session_id if usage.accounting is not None else None
@@ -275,11 +262,11 @@ def _tool_complete(state: Traces, event: Event, now: int) -> Context | None:
     if agent is not None and agent.agent is not None and not agent.has_turns and not agent.ended:
         # A sub-agent of CLI 1.0.48 has no turns: its model answers the results of tools.
         agent.awaiting = (event.id, now)
-    return state.tools.completed(event, payload(event, ToolComplete), now) or state.context_of(event)
+    return state.tools.completed(event, payload(event, payloads.ToolComplete), now) or state.context_of(event)
 
 
 def _tool_requested(state: Traces, event: Event, now: int) -> Context | None:
-    return state.tools.requested(payload(event, AnyAgentEvent).tool_call_id) or state.context_of(event)
+    return state.tools.requested(payload(event, payloads.AnyAgentEvent).tool_call_id) or state.context_of(event)
 
 
 def _external_tool(state: Traces, event: Event, now: int) -> Context | None:
@@ -296,7 +283,7 @@ def _permission_completed(state: Traces, event: Event, now: int) -> Context | No
 
 
 def _hook_start(state: Traces, event: Event, now: int) -> Context | None:
-    hook = payload(event, Hook)
+    hook = payload(event, payloads.Hook)
     state.agents.assign_hook(event, hook)
     agent = state.agent_of(event)
     if agent is not None:
@@ -309,7 +296,7 @@ def _hook_start(state: Traces, event: Event, now: int) -> Context | None:
 
 
 def _hook_end(state: Traces, event: Event, now: int) -> Context | None:
-    hook = payload(event, Hook)
+    hook = payload(event, payloads.Hook)
     state.agents.assign_hook(event, hook)
     agent = state.agent_of(event)
     open_span = (agent.chat or agent.span) if agent is not None and not agent.ended else None
@@ -330,12 +317,12 @@ def _subagent_ended(state: Traces, event: Event, now: int) -> Context | None:
 def _skill(state: Traces, event: Event, now: int) -> Context | None:
     agent = state.agent_of(event)
     if agent is not None and not agent.ended:
-        agent.skill = payload(event, Skill).name
+        agent.skill = payload(event, payloads.Skill).name
     return _span_event(state, event, now)
 
 
 def _compaction_complete(state: Traces, event: Event, now: int) -> Context | None:
-    used = payload(event, Compaction).compaction_tokens_used
+    used = payload(event, payloads.Compaction).compaction_tokens_used
     if used is not None:
         state.chats.compacted(state.agent_of(event), event, used, now)
     return _span_event(state, event, now)
@@ -345,7 +332,7 @@ def _error_or_abort(state: Traces, event: Event, now: int) -> Context | None:
     agent = state.agent_of(event)
     if agent is None or agent.ended:
         return state.context_of(event)
-    said = payload(event, MessagePayload)
+    said = payload(event, payloads.MessagePayload)
     if event.type == "abort":
         agent.aborted = said.reason or "unknown"
         add_event(agent.span, now, names.SESSION_ABORT, fill({}, (names.ABORT_REASON, agent.aborted)))
