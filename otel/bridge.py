@@ -13,8 +13,7 @@ from otel.machines.logs import minimal_record, record
 from otel.machines.metrics.machine import Metering
 from otel.machines.traces.machine import TraceResult, Traces
 from otel.model import Measurement, Span
-from otel.name_types import Content, Semconv
-from otel.names import ORPHANED
+from otel.names import ORPHANED, Content, Semconv
 from otel.projection import TABLE
 from otel.send.answer import Signal
 

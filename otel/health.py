@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from otel.model import Temporality
-from otel.name_types import Attribute, Content, Instrument, InstrumentKind
+from otel.names import Attribute, Content, Instrument, InstrumentKind
 from otel.send.answer import NoAnswer, readable
 from otel.send.endpoint import Endpoint, EndpointError
 from otel.send.grpc import OPTIONS, credentials_of, target_of

@@ -5,7 +5,7 @@ from struct import Struct, pack
 from typing import Final
 
 from otel.encode.varint import counted, signed, utf8, varint
-from otel.name_types import Attribute, Content, Semconv, Value
+from otel.names import Attribute, Content, Semconv, Value
 
 KEPT_ENTRIES_MAX: Final = 256
 KEPT_BYTES_MAX: Final = 256

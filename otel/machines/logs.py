@@ -12,7 +12,7 @@ from otel.machines.traces import span_events
 from otel.machines.traces.machine import TraceResult
 from otel.machines.traces.spans import fill, row
 from otel.model import Attributes, LogRecord
-from otel.name_types import Attribute
+from otel.names import Attribute
 from otel.projection import TABLE, UNKNOWN, WARN
 
 BODY_BYTES_MAX: Final = 65_536

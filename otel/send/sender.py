@@ -61,7 +61,7 @@ class HttpSender:
             # As many as there are threads that send: waiting for one would look like an endpoint that does not answer.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=connections),
             trust_env=False,
-            verify=self._trust() if endpoint.is_secure() else False,
+            verify=endpoint.is_secure() and endpoint.ssl_context(lambda: httpx.create_ssl_context(trust_env=False)),
         )
 
     def send(self, signal: Signal, body: bytes) -> Answer:
@@ -91,10 +91,6 @@ class HttpSender:
 
     def close(self) -> None:
         self._transport.close()
-
-    def _trust(self) -> "object":
-        httpx = self._httpx
-        return self._endpoint.ssl_context(lambda: httpx.create_ssl_context(trust_env=False))
 
     def _content(self, response: "httpx.Response", deadline: float) -> bytes:
         """Read as much of the answer as can matter; closing the response then ends the connection if there is more."""

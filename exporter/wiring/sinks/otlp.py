@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from otel.bridge import SignalOptions
     from otel.machines.metrics.aggregate import AnyPoint
     from otel.model import Attributes, Measurement
-    from otel.name_types import Instrument
+    from otel.names import Instrument
     from otel.send.answer import Signal
     from otel.send.endpoint import Endpoint
     from otel.send.sender import Sender
@@ -157,7 +157,7 @@ def endpoint_of(one: "Otel") -> "Endpoint":
 
 def _telling(one: "Otel") -> "SignalOptions":
     from otel.bridge import SignalOptions
-    from otel.name_types import Content
+    from otel.names import Content
 
     return SignalOptions(tuple(one.signals), Content[one.content.upper()], one.semconv, os.environ.get("TRACEPARENT"))
 
@@ -224,7 +224,7 @@ class _Sums:
         return self._aggregate.waits
 
     def points(self, until_ns: int | None) -> list[bytes]:
-        from otel.encode.metrics import metric_bytes
+        from otel.encode.records import metric_bytes
 
         content, semconv = self._telling.content, self._telling.semconv
         temporality = self._one.temporality

@@ -21,8 +21,7 @@ from msgspec.structs import replace
 
 from otel.instruments import instruments
 from otel.model import Context, Exemplar, HistogramPoint, Measurement, Point, Temporality
-from otel.name_types import Content, Instrument, Semconv, Value
-from otel.names import CONVERSATION_ID
+from otel.names import CONVERSATION_ID, Content, Instrument, Semconv, Value
 
 Labels: TypeAlias = "tuple[Value | None, ...] | None"
 """Labels in the instrument's own order; None stands for all those that there was no room for."""

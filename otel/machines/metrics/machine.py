@@ -15,7 +15,7 @@ from otel.machines.metrics.measurements import Meter, amount, label
 from otel.machines.metrics.usage import NANO, Calls
 from otel.machines.traces.machine import TraceResult
 from otel.model import Measurement, Span, Status
-from otel.name_types import Attribute, Semconv, Value
+from otel.names import Attribute, Semconv, Value
 from otel.projection import TABLE
 
 _AGENTS_MAX: Final = 4_096

@@ -7,7 +7,7 @@ import msgspec
 
 from otel.instruments import instruments
 from otel.model import Context, Measurement
-from otel.name_types import Instrument, Value
+from otel.names import Instrument, Value
 
 _TEXT_CHARACTERS_MAX: Final = 256
 _CALLS_SPREAD_MAX: Final = 10_000

@@ -8,8 +8,7 @@ from msgspec.structs import astuple
 from otel import instruments as metric
 from otel.event import Event, payload
 from otel.machines.metrics.measurements import Meter, amount, label
-from otel.name_types import Semconv, Value
-from otel.names import CHAT
+from otel.names import CHAT, Semconv, Value
 from otel.payloads import AssistantMessage, ModelMetrics, Number, Shutdown, Usage, UsageRecord
 
 NANO: Final = 1_000_000_000

@@ -14,7 +14,7 @@ from otel.machines.traces.chats import Chats, Invocation
 from otel.machines.traces.spans import Spans, add_event, cut, fill
 from otel.machines.traces.tools import Tools
 from otel.model import Attributes, Context
-from otel.name_types import Content as Level
+from otel.names import Content as Level
 from otel.payloads import AnyAgentEvent, Hook, Subagent
 
 KNOWN_MAX: Final = 512

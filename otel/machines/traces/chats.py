@@ -15,7 +15,7 @@ from otel.event import Event
 from otel.machines.traces import messages
 from otel.machines.traces.spans import Spans, cut, fill, finish, row
 from otel.model import Attributes, Context, Kind, Span
-from otel.name_types import Content as Level
+from otel.names import Content as Level
 from otel.payloads import AssistantMessage, Number, Turn, Usage
 
 

@@ -13,7 +13,7 @@ from otel.event import Event, payload
 from otel.machines.traces.chats import Chats, Invocation
 from otel.machines.traces.spans import Spans, cut, fill, link, span_id, trace_id
 from otel.model import Attributes, Context, Kind, Link
-from otel.name_types import Content as Level
+from otel.names import Content as Level
 from otel.payloads import Began, ChangePayload, MessagePayload, Subagent, Where
 
 _FORKED: Final = re.compile(r"Forked from .*\(([0-9a-fA-F-]{36})\) as ", re.DOTALL)

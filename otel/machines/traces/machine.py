@@ -31,7 +31,7 @@ from otel.machines.traces.span_events import SPAN_EVENTS, span_event, user_messa
 from otel.machines.traces.spans import Spans, add_event, fill, finish, orphan, parse_traceparent
 from otel.machines.traces.tools import AFTERWARDS, Tools, Waits
 from otel.model import Context, Span
-from otel.name_types import Semconv
+from otel.names import Semconv
 
 RECENT_IDS_MIN: Final = 4_096
 _HELD: Final = frozenset(("session.resume", "session.handoff"))

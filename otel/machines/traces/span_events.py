@@ -11,7 +11,7 @@ from otel import names, payloads
 from otel.event import Event, payload
 from otel.machines.traces.spans import T, fill, row
 from otel.model import Attributes
-from otel.name_types import Attribute, EventName
+from otel.names import Attribute, EventName
 
 SpanEventData: TypeAlias = "tuple[EventName, Attributes]"
 

@@ -16,7 +16,7 @@ import msgspec
 
 from otel import names
 from otel.model import Attributes, Context, Kind, Link, Span, SpanEvent, Status
-from otel.name_types import Attribute, Content, EventName, Value
+from otel.names import Attribute, Content, EventName, Value
 from otel.payloads import Number
 
 _VERSION: Final = b"session-exporter/v1"

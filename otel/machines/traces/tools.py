@@ -89,12 +89,11 @@ class Tools:
             fill(span.attributes, (names.TOOL_RESULT, payload(event, payloads.ToolResult).result.content))
         error = None
         if complete.success is False:
-            failure = complete.error
-            code = failure.code if failure is not None else None
-            message = failure.message if failure is not None else None
+            failure = complete.error or payloads.ToolFailure()
+            code = failure.code
             error = cut(code) if code and self.spans.legacy else "cancelled" if code == "cancelled" else "ToolError"
             said: Attributes = {names.EXCEPTION_TYPE: "ToolError"}
-            fill(said, (names.EXCEPTION_MESSAGE, message), (names.ERROR_CODE, code))
+            fill(said, (names.EXCEPTION_MESSAGE, failure.message), (names.ERROR_CODE, code))
             add_event(span, now, names.EXCEPTION, said)
         self._end(call, now, error)
         return span.context
