@@ -21,31 +21,23 @@ T = TypeVar("T", bound=msgspec.Struct)
 _ReadAttributes: TypeAlias = "Callable[[Event], Attributes]"
 
 
-def record(event: Event, result: TraceResult, line: bytes, session: str) -> LogRecord:
+def record(event: Event, result: TraceResult, line: bytes, session: str, *, minimal: bool = False) -> LogRecord:
     """Return the log record of an event of a session, with the context that the traces gave it.
 
     `line` is the redacted event; it becomes the body, truncated and marked if it is longer than 64 KiB. The content
-    level of the endpoint decides which attributes are sent, and whether the body is.
+    level of the endpoint decides which attributes are sent, and whether the body is. A `minimal` record has nothing
+    from the event's data.
     """
-    convert = _ATTRIBUTES.get(event.type)
-    severity = _SEVERITIES.get(event.type)
-    if severity is None:
-        severity = _severity(event) if event.type in TABLE else UNKNOWN.severity
-    if event.type == "session.resume" and any(names.ORPHANED in span.attributes for span in result.spans):
-        severity = WARN  # the process before it crashed
-    return _record(event, result, line, session, severity, convert(event) if convert is not None else {})
-
-
-def minimal_record(event: Event, result: TraceResult, line: bytes, session: str) -> LogRecord:
-    """Return the log record of an event without attributes from its data."""
-    return _record(event, result, line, session, _SEVERITIES.get(event.type, UNKNOWN.severity), {})
-
-
-def _record(
-    event: Event, result: TraceResult, line: bytes, session: str, severity: int, attributes: Attributes
-) -> LogRecord:
+    convert = _ATTRIBUTES.get(event.type) if not minimal else None
+    details = convert(event) if convert is not None else {}
     if result.path:
-        attributes = {names.AGENT_PATH: result.path, **attributes}
+        details = {names.AGENT_PATH: result.path, **details}
+    severity = _SEVERITIES.get(event.type, UNKNOWN.severity)
+    if not minimal:
+        if event.type in _SEVERITIES_OF_DATA:
+            severity = _severity(event)
+        if event.type == "session.resume" and any(names.ORPHANED in span.attributes for span in result.spans):
+            severity = WARN  # the process before it crashed
     return LogRecord(
         event.time_ns,
         event.id,
@@ -55,7 +47,7 @@ def _record(
         session,
         event.parent_id,
         event.agent_id,
-        attributes,
+        details,
         _body(line),
     )
 
@@ -77,11 +69,9 @@ class _SeverityFields(msgspec.Struct, gc=False):
 
 
 def _severity(event: Event) -> int:
-    severity_of = TABLE[event.type].severity_of
-    assert severity_of is not None
     if event.type == "tool.execution_complete":
         return _COMPLETED[payload(event, payloads.ToolComplete).success]
-    return severity_of(msgspec.structs.asdict(payload(event, _SeverityFields)))
+    return _SEVERITIES_OF_DATA[event.type](msgspec.structs.asdict(payload(event, _SeverityFields)))
 
 
 def _row(kind: type[T], *fields: tuple[Attribute, str]) -> _ReadAttributes:
@@ -169,10 +159,9 @@ _ATTRIBUTES: Final[Mapping[str, _ReadAttributes]] = MappingProxyType(
         "subagent.failed": _SUBAGENT,
     }
 )
-_COMPLETED: Final = {
-    success: severity_of({"success": success})
-    for success in (True, False, None)
-    if (severity_of := TABLE["tool.execution_complete"].severity_of) is not None
-}
-# Severities of the types whose data does not matter.
+# Severities of the types whose data does not matter, and how those of the others are read from it.
 _SEVERITIES: Final = {event_type: row.severity for event_type, row in TABLE.items() if row.severity_of is None}
+_SEVERITIES_OF_DATA: Final = {event_type: row.severity_of for event_type, row in TABLE.items() if row.severity_of}
+_COMPLETED: Final = {
+    success: _SEVERITIES_OF_DATA["tool.execution_complete"]({"success": success}) for success in (True, False, None)
+}

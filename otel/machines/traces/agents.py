@@ -14,7 +14,6 @@ from otel.machines.traces.chats import Chats, Invocation
 from otel.machines.traces.spans import Spans, add_event, cut, fill
 from otel.machines.traces.tools import Tools
 from otel.model import Attributes, Context
-from otel.names import Content as Level
 from otel.payloads import AnyAgentEvent, Hook, Subagent
 
 KNOWN_MAX: Final = 512
@@ -144,7 +143,7 @@ class AgentSpans:
         self, event: Event, agent: str, spawned_by: str, now: int, above: Context | None, named: str | None = None
     ) -> Invocation:
         parent = self.tools.context_of_call(spawned_by) or above
-        span = self.spans.begin(names.INVOKE_AGENT, event.id, now, parent, None, Level.METADATA)
+        span = self.spans.begin(names.INVOKE_AGENT, event.id, now, parent, None)
         fill(span.attributes, (names.PROVIDER, self.chats.provider), (names.AGENT_INSTANCE_ID, agent))
         begun = Invocation(span, agent=agent, tool_call_id=spawned_by, first_tool=self.tools.count)
         self._place(begun, spawned_by, named)

@@ -15,7 +15,6 @@ from otel.event import Event
 from otel.machines.traces import messages
 from otel.machines.traces.spans import Spans, cut, fill, finish, row
 from otel.model import Attributes, Context, Kind, Span
-from otel.names import Content as Level
 from otel.payloads import AssistantMessage, Number, Turn, Usage
 
 
@@ -230,7 +229,7 @@ class Chats:
     def _begin(
         self, parent: Context | None, opened_by: str, start: int, model: str | None, agent: Invocation | None
     ) -> Span:
-        span = self.spans.begin(names.CHAT, opened_by, start, parent, model, Level.METADATA, Kind.CLIENT)
+        span = self.spans.begin(names.CHAT, opened_by, start, parent, model, Kind.CLIENT)
         span.attributes[names.PROVIDER] = self.provider
         if agent is not None:
             fill(span.attributes, (names.TURN_ID, agent.turn_id), (names.INTERACTION_ID, agent.interaction_id))

@@ -36,7 +36,7 @@ from otel.names import Semconv
 RECENT_IDS_MIN: Final = 4_096
 _HELD: Final = frozenset(("session.resume", "session.handoff"))
 _CONTEXT_CHANGES: Final = frozenset(
-    ("session.model_change", "session.context_changed", "subagent.selected", "subagent.deselected")
+    ("session.model_change", "session.context_changed", "session.handoff", "subagent.selected", "subagent.deselected")
 )
 
 
@@ -364,11 +364,8 @@ def _info(state: Traces, event: Event, now: int) -> Context | None:
 
 
 def _span_event(state: Traces, event: Event, now: int) -> Context | None:
-    if not event.agent_id:
-        if event.type in _CONTEXT_CHANGES:
-            state.interactions.changed(event)
-        elif event.type == "session.handoff":
-            state.interactions.handed_off(event)
+    if event.type in _CONTEXT_CHANGES and not event.agent_id:
+        state.interactions.changed(event)
     agent = state.agent_of(event)
     if agent is not None and not agent.ended:
         add_event(agent.span, now, *span_event(event, content=state.spans.content))
