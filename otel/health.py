@@ -39,9 +39,7 @@ def _over_http(endpoint: Endpoint, temporalities: dict[type, Any]) -> "MetricExp
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
     if endpoint.is_secure():
-        import ssl
-
-        endpoint.ssl_context(lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+        endpoint.ssl_context()
 
     def give_headers(request: requests.PreparedRequest) -> requests.PreparedRequest:
         # The exporter adds headers of OTEL_EXPORTER_OTLP_HEADERS, which may be the secret of another endpoint.

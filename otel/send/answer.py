@@ -43,13 +43,11 @@ def read_answer(
     Any other body is ignored: a proxy's page must not change the meaning of the status.
     """
     accepted = 200 <= status < 300
-    rejected: int
-    message: object
     is_json = content_type.partition(";")[0].strip().lower() == "application/json"
-    if is_json:
-        rejected, message = _json_success(body) if accepted else (0, _json(body).get("message"))
+    if accepted:
+        rejected, message = _json_success(body) if is_json else _success(body)
     else:
-        rejected, message = _success(body) if accepted else (0, _text(body, 2))
+        rejected, message = 0, _json(body).get("message") if is_json else _text(body, 2)
     return Answer(status, retry_after, rejected, readable(message if isinstance(message, str) else "", secrets))
 
 

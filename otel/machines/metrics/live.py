@@ -19,13 +19,9 @@ from otel.projection import is_known
 OTHER: Final = "other"
 _WAITS_MAX: Final = 1024
 _SECONDS_MAX: Final = 7 * 86_400
-_REQUESTED: Final = ".requested"
-_COMPLETED: Final = ".completed"
-_REQUESTED_OTHERWISE: Final = {"mcp.oauth_required": "mcp.oauth", "mcp.headers_refresh_required": "mcp.headers_refresh"}
-_COMPLETED_OTHERWISE: Final = {
-    "mcp.oauth_completed": "mcp.oauth",
-    "mcp.headers_refresh_completed": "mcp.headers_refresh",
-}
+# How the types of events end that begin and end a wait; what stands before is its kind.
+_BEGINNINGS: Final = (".requested", "_required")
+_ENDS: Final = (".completed", "_completed")
 _USAGE: Final = "session.usage_info"
 _CALL_RESULT: Final = "model.call_final_result"
 _RESULTS: Final = frozenset(
@@ -57,7 +53,7 @@ class LiveMetering:
         shown_type = type if is_known(type) and _TYPE.fullmatch(type) else OTHER
         meter = Meter((None, session), time_ns)
         meter.note(instruments.LIVE_EVENTS, 1, shown_type)
-        requested, completed = _wait_kinds(type)
+        requested, completed = _wait_kind(type, _BEGINNINGS), _wait_kind(type, _ENDS)
         if not requested and not completed and type not in (_USAGE, _CALL_RESULT):
             return meter.found
         try:
@@ -81,10 +77,7 @@ class LiveMetering:
         return meter.found
 
 
-def _wait_kinds(type: str) -> tuple[str, str]:
-    """Return the kind of wait that an event of this type begins, and the kind that it ends."""
-    if not is_known(type):
-        return "", ""
-    requested = type.removesuffix(_REQUESTED) if type.endswith(_REQUESTED) else _REQUESTED_OTHERWISE.get(type, "")
-    completed = type.removesuffix(_COMPLETED) if type.endswith(_COMPLETED) else _COMPLETED_OTHERWISE.get(type, "")
-    return requested, completed
+def _wait_kind(type: str, endings: tuple[str, ...]) -> str:
+    """Return the kind of wait that an event of this type begins, or ends; empty when it does not."""
+    ending = next((one for one in endings if type.endswith(one)), "")
+    return type.removesuffix(ending) if ending and is_known(type) else ""

@@ -6,7 +6,7 @@ they are recognised because they are older than the start of the session.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from otel import instruments as metric
 from otel import names, payloads
@@ -125,7 +125,6 @@ def _label(span: Span, attribute: Attribute) -> Value | None:
 
 
 _LOCATED: Final = frozenset(("session.start", "session.resume", "session.context_changed"))
-_Handler: TypeAlias = "Callable[[Metering, Event, Meter], None]"
 
 
 class Metering:
@@ -244,7 +243,7 @@ def _error(_: Metering, event: Event, meter: Meter) -> None:
 
 
 # None: a known type without measurements of its own.
-_HANDLERS: Final[dict[str, "_Handler | None"]] = {
+_HANDLERS: Final[dict[str, "Callable[[Metering, Event, Meter], None] | None"]] = {
     **dict.fromkeys(TABLE),
     "session.start": _began,
     "session.resume": _began,

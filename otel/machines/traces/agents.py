@@ -41,8 +41,10 @@ class AgentSpans:
             if len(self._hooks) > KNOWN_MAX:
                 del self._hooks[next(iter(self._hooks))]
 
-    def path(self, agent: str) -> tuple[str, ...]:
-        """Return the agents from the outermost to this one, as far as is known."""
+    def path(self, agent: str | None) -> tuple[str, ...]:
+        """Return the sub-agents from the outermost to this one, as far as is known; none for the main agent."""
+        if not agent:
+            return ()
         known = self.known.get(agent)
         return known.path if known is not None else (cut(agent),)
 
@@ -52,9 +54,7 @@ class AgentSpans:
         known = self.known.get(agent)
         if known is not None:
             return known
-        about = payload(event, AnyAgentEvent)
-        spawned_by = about.parent_tool_call_id or agent
-        return self._begin(event, agent, spawned_by, now, above)
+        return self._begin(event, agent, payload(event, AnyAgentEvent).parent_tool_call_id or agent, now, above)
 
     def prompted(self, event: Event, now: int, above: Context | None) -> Invocation:
         """Return the agent that receives a prompt; an ended one begins anew in the same place."""
@@ -135,7 +135,7 @@ class AgentSpans:
         """Say which agents an agent is below: who made the call is certain, `named` may be the name of a task."""
         own = agent.agent or ""
         parent = self.tools.caller_of(spawned_by) or (named if named in self.known else None)
-        above = self.path(parent) if parent is not None else ()
+        above = self.path(parent)
         agent.path = (cut(own),) if cut(own) in above or len(above) >= DEPTH_MAX else (*above, cut(own))
         agent.span.attributes[names.AGENT_PATH] = agent.path
 

@@ -162,8 +162,7 @@ class Chats:
             agent.chat_totals.add(usage)
             _describe(agent.chat, usage)
             return agent.chat.context
-        if agent.held is not None:
-            self._emit_held(agent)
+        self._emit_held(agent)
         span = agent.held = self._measured(agent.span.context, event.id, usage, now, agent)
         if agent.ended:
             self._emit_held(agent)
@@ -205,8 +204,7 @@ class Chats:
 
     def finish_open(self, agent: Invocation, now: int) -> None:
         """Finish and emit the held and the open span."""
-        if agent.held is not None:
-            self._emit_held(agent)
+        self._emit_held(agent)
         if agent.chat is not None:
             chat, agent.chat = agent.chat, None
             agent.chat_totals.write(chat.attributes, caches=True)

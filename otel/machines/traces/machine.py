@@ -106,22 +106,18 @@ class Traces:
         handler = HANDLERS.get(event.type)
         is_duplicate = self._recent_ids.check_and_add(event.id)
         if is_duplicate or handler is None:
-            return TraceResult([], self.context_of(event), is_duplicate, self._path_of(event))
+            return TraceResult([], self.context_of(event), is_duplicate, self.agents.path(event.agent_id))
         # An event without a readable time happened when the last one did.
         now = self._last_ns = event.time_ns or self._last_ns
         context = handler(self, event, now)
         if event.type not in _PASSIVE:
             self.active_ns = now
-        return TraceResult(self.spans.pop_done(), context, False, self._path_of(event))
+        return TraceResult(self.spans.pop_done(), context, False, self.agents.path(event.agent_id))
 
     def process_died(self) -> list[Span]:
         """End all open spans at the last event, because the process died. A second call returns nothing."""
         self.end_all(self.active_ns, crashed=True)
         return self.spans.pop_done()
-
-    def _path_of(self, event: Event) -> tuple[str, ...]:
-        """Return the sub-agents from the outermost to the one whose event this is; empty for the main agent."""
-        return self.agents.path(event.agent_id) if event.agent_id else ()
 
     def agent_of(self, event: Event) -> Invocation | None:
         """Return the agent that an event belongs to, None if it is not known."""
