@@ -91,7 +91,7 @@ class Bridge:
 
     @property
     def open(self) -> bool:
-        """Tell whether any span is open."""
+        """Whether any span is open."""
         return self._traces.open
 
     def take(self, lines: Sequence[bytes], observed_ns: int, first: int = 0) -> Records:

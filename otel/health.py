@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def exporter_for(endpoint: Endpoint, temporality: Temporality) -> "MetricExporter":
-    """Return an exporter that speaks the endpoint's protocol; raises EndpointError when the endpoint is no use."""
+    """Return an exporter that speaks the endpoint's protocol; raises EndpointError when the endpoint cannot be used."""
     from opentelemetry.sdk.metrics import Counter, Histogram, ObservableCounter
     from opentelemetry.sdk.metrics.export import AggregationTemporality
 
@@ -191,7 +191,7 @@ class Health:
     _provider: "MeterProvider | None" = field(init=False, default=None)
 
     def start(self) -> None:
-        """Begin; raises EndpointError when the endpoint's address or certificates are no use."""
+        """Begin; raises EndpointError when the endpoint's address or certificates cannot be used."""
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
         from opentelemetry.sdk.resources import Resource

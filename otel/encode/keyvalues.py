@@ -172,7 +172,7 @@ def any_value(value: object) -> bytes:
 
 
 def _is_key(value: object) -> bool:
-    """Tell whether only what is written as the same bytes is equal to a value of a declared type."""
+    """Whether only what is written as the same bytes is equal to a value of a declared type."""
     kind = type(value)
     if kind is tuple:
         return all(type(item) is str for item in value)  # type: ignore[attr-defined]  # of a tuple

@@ -98,7 +98,7 @@ class Traces:
 
     @property
     def open(self) -> bool:
-        """Tell whether any span has begun and not ended."""
+        """Whether any span has begun and not ended."""
         return bool(self.interactions.root or self.tools.open or self.waits.open or self.agents.active_count)
 
     def take(self, event: Event) -> TraceResult:

@@ -14,6 +14,9 @@ from otel.model import Attributes, Context, Span
 
 OPEN_MAX: Final = 1_024
 REMEMBERED_MAX: Final = 1_024
+_PENDING_MAX: Final = 256
+# Hooks of these types run when the interaction is over; all others that run while nothing does, run for the next one.
+AFTERWARDS: Final = frozenset(("agentStop", "subagentStop", "sessionEnd", "errorOccurred"))
 _SHELL: Final = "bash"
 # How CLI 1.0.48 ends the result of a shell that ended; newer ones say it in a field.
 _EXITED: Final = re.compile(rb'<exited with exit code (-?[0-9]{1,9})>"')
@@ -204,11 +207,6 @@ def _add_arguments(span: Span, event: Event) -> None:
         (names.TOOL_COMMAND, arguments.command),
         (names.TOOL_FILE_PATH, arguments.path),
     )
-
-
-_PENDING_MAX: Final = 256
-# Hooks of these types run when the interaction is over; all others that run while nothing does, run for the next one.
-AFTERWARDS: Final = frozenset(("agentStop", "subagentStop", "sessionEnd", "errorOccurred"))
 
 
 @dataclass(slots=True)
