@@ -17,12 +17,11 @@ from exporter.version import VERSION
 from exporter.wiring.sinks.kind import BuiltSink, SinkParts
 from otel import names
 from otel.bridge import Bridge, SignalOptions
-from otel.encode.metrics import metric_bytes
-from otel.encode.records import request_bytes, resource_bytes, scope_bytes
+from otel.encode.records import metric_bytes, request_bytes, resource_bytes, scope_bytes
 from otel.machines.metrics.aggregate import Aggregate, AnyPoint, MetricStream
 from otel.machines.metrics.measurements import pack, unpack
 from otel.model import Attributes, Measurement
-from otel.name_types import Content, Instrument
+from otel.names import Content, Instrument
 from otel.send.answer import NoAnswer, Signal, weight
 from otel.send.endpoint import Endpoint, EndpointError
 from otel.send.sender import sender_for

@@ -44,11 +44,11 @@ def read_answer(
     """
     accepted = 200 <= status < 300
     is_json = content_type.partition(";")[0].strip().lower() == "application/json"
-    if is_json:
-        rejected, message = _json_success(body) if accepted else (0, _json_message(body))
+    if accepted:
+        rejected, message = _json_success(body) if is_json else _success(body)
     else:
-        rejected, message = _success(body) if accepted else (0, _text(body, 2))
-    return Answer(status, retry_after, rejected, readable(message, secrets))
+        rejected, message = 0, _json(body).get("message") if is_json else _text(body, 2)
+    return Answer(status, retry_after, rejected, readable(message if isinstance(message, str) else "", secrets))
 
 
 def weight(signal: Signal, records: bytes) -> int:
@@ -98,23 +98,18 @@ def _text(message: bytes, number: int) -> str:
     return _part(message, number).decode("utf-8", "replace")
 
 
-def _json_success(body: bytes) -> tuple[int, str]:
+def _json_success(body: bytes) -> tuple[int, object]:
     partial = _json(body).get("partialSuccess")
     if not isinstance(partial, dict):
         return 0, ""
-    rejected, message = 0, partial.get("errorMessage", "")
+    rejected = 0
     for key in ("rejectedSpans", "rejectedLogRecords", "rejectedDataPoints"):
         count = partial.get(key, 0)
         if isinstance(count, str) and count.isascii() and count.isdigit() and len(count) < 20:
             count = int(count)  # JSON of protobuf writes 64 bits as text
         if isinstance(count, int):
             rejected = max(rejected, int(count))
-    return rejected, message if isinstance(message, str) else ""
-
-
-def _json_message(body: bytes) -> str:
-    message = _json(body).get("message", "")
-    return message if isinstance(message, str) else ""
+    return rejected, partial.get("errorMessage")
 
 
 def _json(body: bytes) -> dict[str, object]:

@@ -31,7 +31,7 @@ class Sender(Protocol):
 def sender_for(endpoint: Endpoint, connections: int = 2) -> Sender:
     """Return a sender for the endpoint's protocol that keeps so many idle connections.
 
-    Raises EndpointError when its address or certificates are no use.
+    Raises EndpointError when its address or certificates cannot be used.
     """
     if endpoint.protocol == "grpc":
         from otel.send.grpc import GrpcSender
@@ -45,7 +45,6 @@ class HttpSender:
 
     def __init__(self, endpoint: Endpoint, connections: int = 2) -> None:
         httpx = _httpx()
-        endpoint.parts()
         self._endpoint = endpoint
         self._httpx = httpx
         timeout = httpx.Timeout(endpoint.timeout_seconds, connect=min(_CONNECT_SECONDS_MAX, endpoint.timeout_seconds))
@@ -61,7 +60,7 @@ class HttpSender:
             # As many as there are threads that send: waiting for one would look like an endpoint that does not answer.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=connections),
             trust_env=False,
-            verify=self._trust() if endpoint.is_secure() else False,
+            verify=endpoint.is_secure() and endpoint.ssl_context(lambda: httpx.create_ssl_context(trust_env=False)),
         )
 
     def send(self, signal: Signal, body: bytes) -> Answer:
@@ -82,7 +81,9 @@ class HttpSender:
             finally:
                 response.close()
         except (self._httpx.HTTPError, OSError, RuntimeError) as error:
-            failure = self._describe(error, secrets)
+            failure = type(error).__name__
+            if str(error) and not isinstance(error, self._httpx.LocalProtocolError):
+                failure = f"{failure}: {readable(str(error), secrets)}"
         else:
             kind = response.headers.get("content-type", "")
             return read_answer(response.status_code, response.headers.get("retry-after"), content, kind, secrets)
@@ -91,10 +92,6 @@ class HttpSender:
 
     def close(self) -> None:
         self._transport.close()
-
-    def _trust(self) -> "object":
-        httpx = self._httpx
-        return self._endpoint.ssl_context(lambda: httpx.create_ssl_context(trust_env=False))
 
     def _content(self, response: "httpx.Response", deadline: float) -> bytes:
         """Read as much of the answer as can matter; closing the response then ends the connection if there is more."""
@@ -106,12 +103,6 @@ class HttpSender:
             if time.monotonic() > deadline:
                 raise self._httpx.ReadTimeout("the answer did not end in time")
         return content
-
-    def _describe(self, error: Exception, secrets: tuple[str, ...]) -> str:
-        name = type(error).__name__
-        if isinstance(error, self._httpx.LocalProtocolError) or not str(error):
-            return name
-        return f"{name}: {readable(str(error), secrets)}"
 
 
 def _httpx() -> "ModuleType":
