@@ -18,7 +18,8 @@ from exporter.missioncontrol.pages.rendering import is_fragment, page
 from exporter.missioncontrol.pages.sessions import find
 from exporter.missioncontrol.pages.timeline import windows
 from exporter.missioncontrol.pages.timeline.entry import Entry, day_of, mark_bars, mark_days
-from exporter.missioncontrol.pages.timeline.teller import STOP_TYPES, Teller, next_stop
+from exporter.missioncontrol.pages.timeline.teller import Teller, next_stop
+from exporter.missioncontrol.pages.timeline.wording import table
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.agent_tree import tree as tree_of
@@ -171,7 +172,7 @@ async def next_event(request: Request) -> Response:
     """Send the reader to the next event of a kind, going round at the end."""
     session_id, asked = checked_id(request.path_params["id"]), request.query_params
     kind, after, is_back = asked.get("kind", ""), asked.get("after"), asked.get("back") == "1"
-    if kind not in STOP_TYPES:
+    if kind not in table().stops:
         raise ApiError(400, "bad_kind", "`kind` is neither error nor note.")
     id = await receiver_of(request).read(lambda database: next_stop(database, session_id, kind, after, is_back=is_back))
     path = session_path(session_id)

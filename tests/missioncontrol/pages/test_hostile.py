@@ -15,7 +15,7 @@ import pytest
 
 from exporter.core.events.types import KNOWN
 from exporter.missioncontrol import pages
-from exporter.missioncontrol.pages.timeline import teller
+from exporter.missioncontrol.pages.timeline.wording import table
 from exporter.missioncontrol.store import tokens
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from tests.missioncontrol.pages.test_pages import DEMO
@@ -166,7 +166,7 @@ class Skeleton(HTMLParser):
 def types() -> Iterator[str]:
     """Every type that anything here knows, and one that nobody does."""
     known = {json.loads(line)["type"] for line in DEMO.read_bytes().splitlines()}
-    yield from sorted(known.union(KNOWN, teller.QUIET, *teller.STOP_TYPES.values(), ["nobody.knows"]))
+    yield from sorted(known.union(KNOWN, table().quiet, *table().stops.values(), ["nobody.knows"]))
 
 
 def spoil(value: Any, payload: str) -> Any:

@@ -35,7 +35,7 @@ _WORDS: Final = ("message", "content", "question", "summaryContent", "error", "r
 _VALUE: Final = re.compile(r"\{([\w.]+)(\[\])?(?::([^}]+))?\}")
 
 
-class _Row(msgspec.Struct, frozen=True):
+class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the events of a type are shown."""
 
     kind: Kind
@@ -47,16 +47,21 @@ class _Row(msgspec.Struct, frozen=True):
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     notes: dict[str, _Row]
     notifications: dict[str, str]
+    quiet: frozenset[str]
+    """Types of events for machines: they are shown by themselves only when everything is wanted."""
+    stops: dict[str, tuple[str, ...]]
+    """Types of events that may be a stop of each kind."""
 
 
 @cache
-def _table() -> _Table:
+def table() -> _Table:
+    """Return what `wording.toml` says."""
     return msgspec.toml.decode(files(__package__).joinpath("wording.toml").read_bytes(), type=_Table)
 
 
 def level_of(event_type: str, data: Data) -> Level | None:
     """Return how bad an event is that has an entry of these kinds; None for others."""
-    row = _table().notes.get(event_type)
+    row = table().notes.get(event_type)
     if row is None or (event_type == "hook.end" and data.get("success") is not False):
         return None
     if event_type == NOTIFICATION:
@@ -76,13 +81,13 @@ def note(envelope: Envelope, data: Data, place: tuple[int, int]) -> Entry | None
     level = level_of(envelope.type, data)
     if level is None:
         return None
-    row = _table().notes[envelope.type]
+    row = table().notes[envelope.type]
     entry = begin(row.kind, envelope, place, row.title)
     entry.level = level
     entry.text = _text(envelope.type, data)[:TEXT_MAX]
     entry.facts = [shown for pattern in row.facts if (shown := fact(pattern, data))]
     if envelope.type == NOTIFICATION and (name := text_of(inner(data, "kind"), "type")):
-        entry.title = _table().notifications.get(name) or name
+        entry.title = table().notifications.get(name) or name
     elif envelope.type == "permission.completed" and (decision := _decision(data)):
         entry.facts = [decision]
     elif _has_not_compacted(envelope.type, data):
