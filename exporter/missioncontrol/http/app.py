@@ -18,8 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from exporter.core.events.redaction import RedactEvent
 from exporter.core.names import STORE_HEADER
 from exporter.missioncontrol.http import read_api, upload_api
-from exporter.missioncontrol.http.guard import Guard
-from exporter.missioncontrol.http.login import PATH, Login, enter, form
+from exporter.missioncontrol.http.guard import PATH, Guard, Login, enter, form
 from exporter.missioncontrol.http.request_intake import Counters
 from exporter.missioncontrol.http.responses import ApiError, error_answer
 from exporter.missioncontrol.pages import event, export, feed, health, session, sessions, waterfall

@@ -82,25 +82,23 @@ async def read_body(request: Request, size_max: int, reservation: Reservation) -
     """
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     received = await _receive(request, size_max, reservation)
-    match encoding:
-        case "" | "identity":
-            return received
-        case "zstd":
-            body = _unpack_whole(received, min(size_max, _UNPACKED_INLINE_BYTES_MAX), reservation)
-            if body is None:
-                async with reservation.budget.unpacking:
-                    body = await asyncio.to_thread(_unpack_zstd, received, size_max, reservation)
-        case "gzip" | "x-gzip":
-            async with reservation.budget.unpacking:
-                body = await asyncio.to_thread(_unpack_gzip, received, size_max, reservation)
-        case _:
-            raise ApiError(
-                415,
-                "unknown_encoding",
-                f"Content-Encoding {encoding[:40]!r} is not understood.",
-                hint="Send zstd, gzip or identity.",
-                headers={"Accept-Encoding": ", ".join(ENCODINGS)},
-            )
+    if encoding in ("", "identity"):
+        return received
+    unpack = {"zstd": _unpack_zstd, "gzip": _unpack_gzip, "x-gzip": _unpack_gzip}.get(encoding)
+    if unpack is None:
+        raise ApiError(
+            415,
+            "unknown_encoding",
+            f"Content-Encoding {encoding[:40]!r} is not understood.",
+            hint="Send zstd, gzip or identity.",
+            headers={"Accept-Encoding": ", ".join(ENCODINGS)},
+        )
+    body = None
+    if encoding == "zstd":
+        body = _unpack_whole(received, min(size_max, _UNPACKED_INLINE_BYTES_MAX), reservation)
+    if body is None:
+        async with reservation.budget.unpacking:
+            body = await asyncio.to_thread(unpack, received, size_max, reservation)
     reservation.take(-len(received))
     return body
 
