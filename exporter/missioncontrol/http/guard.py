@@ -232,7 +232,7 @@ class Guard:
 
     def _may_enter(self, scope: Scope, refusal: ApiError) -> bool:
         """Tell whether a browser is better led to the door: a team's receiver has names that it does not know."""
-        if not _is_page(scope):
+        if scope["method"] != "GET" or "text/html" not in Headers(scope=scope).get("accept", ""):
             return False
         is_for_a_team = self._login.token is not None or scope.get("state", {}).get(PEER) == "remote"
         return refusal.kind == "no_token" or (refusal.kind == "foreign_host" and is_for_a_team)
@@ -250,9 +250,15 @@ class Guard:
                 403, "foreign_host", "This Host is not served here.", hint="Use localhost, or name it as trusted."
             )
         origin = headers.get("origin")
-        if origin is not None and not _is_ours(origin, scope.get("scheme", "http"), headers.get("host", "")):
-            return _foreign_site()
-        return None if _is_asked_by_us(scope, headers) else _foreign_site()
+        is_ours = origin is None or _is_ours(origin, scope.get("scheme", "http"), headers.get("host", ""))
+        if is_ours and _is_asked_by_us(scope, headers):
+            return None
+        return ApiError(
+            403,
+            "foreign_origin",
+            "Requests from another site are not served.",
+            hint="Open the page itself, or send the request from a program.",
+        )
 
     def _stranger(self, scope: Scope, headers: Headers) -> ApiError | None:
         peer = scope.get("state", {}).get(PEER)
@@ -269,19 +275,6 @@ class Guard:
             hint="Send Authorization: Bearer TOKEN, or open the address that `exporter up` prints.",
             headers={"WWW-Authenticate": "Bearer"},
         )
-
-
-def _foreign_site() -> ApiError:
-    return ApiError(
-        403,
-        "foreign_origin",
-        "Requests from another site are not served.",
-        hint="Open the page itself, or send the request from a program.",
-    )
-
-
-def _is_page(scope: Scope) -> bool:
-    return scope["method"] == "GET" and "text/html" in Headers(scope=scope).get("accept", "")
 
 
 def _is_asked_by_us(scope: Scope, headers: Headers) -> bool:

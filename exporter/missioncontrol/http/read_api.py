@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from exporter.core.events.envelope import Envelope, decode
-from exporter.core.events.projection import Projected, ProjectEvent
+from exporter.core.events.projection import ProjectEvent
 from exporter.missioncontrol.http.request_intake import Counters
 from exporter.missioncontrol.http.responses import ApiError, bad_cursor, json_answer, tagged_answer
 from exporter.missioncontrol.http.upload_api import STATES, checked_id
@@ -33,9 +33,8 @@ _EVENTS_DEFAULT, _EVENTS_MAX = 500, 5000
 _RESULTS_DEFAULT, _RESULTS_MAX = 50, 200
 _LIST_DEFAULT, _LIST_MAX = 100, 1000
 _WaitCursor = tuple[Literal["wait"], str, int]
-_MODEL, _SCREEN = "model", "screen"
-_VISIBLE: Final = (_MODEL, _SCREEN)
-"""Values of the parameter `visible`: events that the model is given, or that a person is shown."""
+_VISIBLE: Final = {"model": "model_visible", "screen": "ui_visible"}
+"""Values of the parameter `visible`, for events that the model is given or that a person is shown."""
 
 
 async def sessions(request: Request) -> Response:
@@ -75,20 +74,14 @@ async def events(request: Request) -> Response:
 
     With `about=1` there is also `about`, the annotations of each event in the same order; `root` is the session.
     """
-    page, annotations = await _read_events(request, _limit_of(request, _EVENTS_DEFAULT, _EVENTS_MAX))
-    extra = {} if annotations is None else {"root": request.path_params["id"], "about": annotations}
-    rest = msgspec.json.encode({**extra, "next": page.next})
-    return tagged_answer(request, b'{"events":[' + b",".join(page.bodies) + b"]," + rest[1:])
-
-
-async def _read_events(request: Request, limit: int) -> tuple[queries.EventPage, list[dict[str, Any]] | None]:
+    limit = _limit_of(request, _EVENTS_DEFAULT, _EVENTS_MAX)
     params, receiver = request.query_params, receiver_of(request)
-    project = receiver.project
-    session_id, visible = checked_id(request.path_params["id"]), params.get("visible")
-    if visible and (visible not in _VISIBLE or project is None):
+    session_id, project = checked_id(request.path_params["id"]), receiver.project
+    visible = _VISIBLE.get(params.get("visible", ""), "")
+    if params.get("visible") and (not visible or project is None):
         raise ApiError(400, "bad_visible", f"`visible` is none of {', '.join(_VISIBLE)}.", hint="Leave it out.")
 
-    def read(database: Database) -> tuple[queries.EventPage, list[dict[str, Any]] | None]:
+    def read(database: Database) -> tuple[queries.EventPage, dict[str, Any]]:
         page = queries.events(
             database,
             session_id,
@@ -97,43 +90,29 @@ async def _read_events(request: Request, limit: int) -> tuple[queries.EventPage,
             agent=params.get("agent"),
             limit=limit,
             large=params.get("large") != "omit",
-            wanted=_sees(visible, project) if visible and project else None,
+            wanted=(lambda body: _visibility(body, project).get(visible, False)) if visible else None,
         )
         if params.get("about") != "1":
-            return page, None
-        family = kin(database, session_id)
-        return page, [about(body, agent, family, project) for body, agent in zip(page.bodies, page.agents, strict=True)]
+            return page, {}
+        family, rows = kin(database, session_id), zip(page.bodies, page.agents, strict=True)
+        return page, {"root": session_id, "about": [about(body, agent, family, project) for body, agent in rows]}
 
-    return await receiver.read(read)
+    page, annotations = await receiver.read(read)
+    rest = msgspec.json.encode({**annotations, "next": page.next})
+    return tagged_answer(request, b'{"events":[' + b",".join(page.bodies) + b"]," + rest[1:])
 
 
 def about(body: bytes, agent: str | None, family: AgentTree, project: ProjectEvent | None) -> dict[str, Any]:
     """Return the agents from the outermost to the event's own, and where the event is visible if that is known."""
-    annotations: dict[str, Any] = {"agent_path": family.path(agent)}
-    if project is not None and (meant := _meant(body, project)) is not None:
-        annotations |= {
-            "model_visible": meant.model_visible,
-            "ui_visible": meant.ui_visible,
-            "durable": meant.durable,
-        }
-    return annotations
+    return {"agent_path": family.path(agent), **_visibility(body, project)}
 
 
-def _sees(visible: str, project: ProjectEvent) -> Callable[[bytes], bool]:
-    """Return a test of whether the model, or a person, sees an event."""
-
-    def test(body: bytes) -> bool:
-        meant = _meant(body, project)
-        return meant is not None and (meant.model_visible if visible == _MODEL else meant.ui_visible)
-
-    return test
-
-
-def _meant(body: bytes, project: ProjectEvent) -> Projected | None:
-    envelope = decode(body)
-    if not isinstance(envelope, Envelope):
-        return None
-    return project(envelope.type, bytes(envelope.data), envelope.ephemeral)
+def _visibility(body: bytes, project: ProjectEvent | None) -> dict[str, bool]:
+    envelope = decode(body) if project is not None else None
+    if project is None or not isinstance(envelope, Envelope):
+        return {}
+    meant = project(envelope.type, bytes(envelope.data), envelope.ephemeral)
+    return {"model_visible": meant.model_visible, "ui_visible": meant.ui_visible, "durable": meant.durable}
 
 
 async def event(request: Request) -> Response:

@@ -234,7 +234,7 @@ class RequestIntake:
     """Reads requests. All unpacked bodies together stay within `RequestLimits.bodies_bytes`."""
 
     def __init__(self, limits: RequestLimits, counters: Counters, redact: RedactEvent | None) -> None:
-        self._limits = limits
+        self.limits = limits
         self._counters = counters
         self._memory = MemoryBudget(limits.bodies_bytes)
         self._redact = redact
@@ -251,7 +251,7 @@ class RequestIntake:
     async def read_body(self, request: Request, bytes_max: int) -> bytes:
         """Return the body of a request that is no batch, within the limits; raise `ApiError`."""
         with self._memory.reserve() as reservation:
-            return await read_body(request, min(bytes_max, self._limits.body_bytes), reservation)
+            return await read_body(request, min(bytes_max, self.limits.body_bytes), reservation)
 
     @asynccontextmanager
     async def read_batch(self, request: Request) -> AsyncIterator[Batch]:
@@ -268,7 +268,7 @@ class RequestIntake:
                 hint="Send the header Session-Exporter from a client that redacts, or run the receiver with one.",
             )
         with self._memory.reserve() as reservation:
-            body = await read_body(request, self._limits.body_bytes, reservation)
+            body = await read_body(request, self.limits.body_bytes, reservation)
             if declared and len(body) <= _INLINE_BYTES_MAX:
                 batch = self._sort_out(body, declared)
             else:
@@ -280,7 +280,7 @@ class RequestIntake:
     async def sort_out(self, lines: Sequence[bytes], rewound: Sequence[str]) -> Batch:
         """Return redacted events of this process as a batch."""
         found = Elements(list(lines), list(rewound))
-        sort = partial(sort_out, found, event_bytes_max=self._limits.event_bytes)
+        sort = partial(sort_out, found, event_bytes_max=self.limits.event_bytes)
         return self._counted(await asyncio.get_running_loop().run_in_executor(self._sorting, sort))
 
     def _counted(self, batch: Batch) -> Batch:
@@ -291,7 +291,7 @@ class RequestIntake:
 
     def _sort_out(self, body: bytes, declared: bool) -> Batch:
         try:
-            found = read_elements(body, self._limits.events)
+            found = read_elements(body, self.limits.events)
         except BadBodyError as error:
             message = f"The body cannot be read: {error}."
             raise ApiError(400, "bad_body", message, hint='Send {"events":[…]} as JSON.') from error
@@ -299,7 +299,7 @@ class RequestIntake:
             message = f"The body names more than {error.count_max} events; no more are taken at once."
             raise ApiError(413, "too_many_events", message, hint="Send fewer events in one request.") from error
         masked = None if declared else self._masked
-        return sort_out(found, event_bytes_max=self._limits.event_bytes, redact=masked)
+        return sort_out(found, event_bytes_max=self.limits.event_bytes, redact=masked)
 
     def _masked(self, raw: bytes) -> tuple[bytes, tuple[str, ...]] | None:
         assert self._redact is not None

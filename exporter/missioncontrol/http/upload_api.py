@@ -145,9 +145,9 @@ def _capabilities(receiver: Receiver) -> dict[str, Any]:
     return {
         "capabilities": {
             "encodings": ENCODINGS,
-            "max_body": receiver.limits.body_bytes,
-            "max_events": receiver.limits.events,
-            "max_event_bytes": receiver.limits.event_bytes,
+            "max_body": receiver.intake.limits.body_bytes,
+            "max_events": receiver.intake.limits.events,
+            "max_event_bytes": receiver.intake.limits.event_bytes,
             "ack": True,
             "digest": True,
             "rewound": True,

@@ -94,8 +94,8 @@ def _values(database: Database, asked: _Asked, project: ProjectEvent | None) -> 
     id = asked.session_id
     session, tree = queries.session(database, id), tree_of(database, id)
     scope = agents.scope_of(tree, asked.agent, is_main=asked.is_main)
-    window = windows.with_ends(database, id, _window(database, asked, scope))
-    entries, is_all = _entries(asked, window, windows.rewinds(database, id), project)
+    window = _window(database, asked, scope)
+    entries, is_all = _entries(database, asked, window, project)
     mark_days(entries, _day_above(database, asked, scope))
     mark_bars(entries)
     return {
@@ -143,13 +143,14 @@ def _window(database: Database, asked: _Asked, scope: windows.TimelineScope) -> 
 
 
 def _entries(
-    asked: _Asked, window: windows.Window, rewinds: list[windows.Rewind], project: ProjectEvent | None
+    database: Database, asked: _Asked, window: windows.Window, project: ProjectEvent | None
 ) -> tuple[list[Entry], bool]:
     """Return what is shown of the window; True when that is every event because the one asked for is for machines."""
-    rows, taken_back = window.rows, windows.rewinds_within(rewinds, window)
+    rows, id = window.rows, asked.session_id
+    taken_back = windows.rewinds_within(windows.rewinds(database, id), window)
     model_only = asked.model_only and project is not None
     everything = asked.everything or model_only
-    entries = Teller(everything, project).tell(rows, taken_back, window.ends)
+    entries = Teller(everything, project).tell(rows, taken_back, windows.ends_behind(database, id, window))
     seen = _given_to_model(rows, project)
     for entry in entries:
         if entry.type == "system.notification" and project is not None and entry.id not in seen:
@@ -158,7 +159,7 @@ def _entries(
         entries = [entry for entry in entries if not entry.ids or not seen.isdisjoint(entry.ids)]
     if asked.event is None or any(asked.event in entry.ids for entry in entries):
         return entries, False
-    return Teller(everything=True).tell(rows, taken_back, window.ends), True
+    return Teller(everything=True).tell(rows, taken_back, windows.ends_behind(database, id, window)), True
 
 
 def _given_to_model(rows: list[windows.TimelineRow], project: ProjectEvent | None) -> set[str]:

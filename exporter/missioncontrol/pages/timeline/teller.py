@@ -64,7 +64,7 @@ class Teller:
     ) -> list[Entry]:
         """Return the entries of these events, in file order, with marks where events were taken back.
 
-        `ends` are those, further on, of calls that began here.
+        `ends` are those of calls, further on; of them are taken as many as there are calls without an end.
         """
         waiting = list(taken_back)
         for row in rows:
@@ -73,15 +73,17 @@ class Teller:
             if (entry := self._entry(row, data_of(row.envelope))) is not None:
                 self.entries.append(entry)
         self.entries += (_rewound(rewind) for rewind in waiting)
-        self.finish(ends)
+        self.finish(ends, calls_only=True)
         return self.entries
 
-    def finish(self, later: Iterable[TimelineRow]) -> set[str]:
-        """Give what is still open its end, if it is among later events; return the ids of the ends of calls."""
+    def finish(self, later: Iterable[TimelineRow], *, calls_only: bool = False) -> set[str]:
+        """Give what is still open its end, if it is among later events; return the ids of the ends of calls.
+
+        With `calls_only` no event is taken once no call is open.
+        """
         joined: set[str] = set()
-        for row in later:
-            if not self._calls and not self._turns:
-                break
+        rows = iter(later)
+        while (self._calls or (self._turns and not calls_only)) and (row := next(rows, None)) is not None:
             envelope = row.envelope
             if envelope.type == TOOL_END:
                 data = data_of(envelope)
