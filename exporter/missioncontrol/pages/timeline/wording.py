@@ -28,6 +28,7 @@ from exporter.missioncontrol.pages.timeline.entry import (
     one_line,
     text_of,
 )
+from exporter.missioncontrol.store.amounts import amount
 
 NOTIFICATION: Final = "system.notification"
 _ASKED: Final = frozenset(f"{name}.requested" for name in ASKING)
@@ -97,19 +98,25 @@ def note(envelope: Envelope, data: Data, place: tuple[int, int]) -> Entry | None
 
 def fact(pattern: str, data: Data) -> str:
     """Return a fact, which `wording.toml` describes, with its values; "" when one of them is missing."""
-    values = {value[0]: _shown(data, *value.groups()) for value in _VALUE.finditer(pattern)}
-    return _VALUE.sub(lambda value: values[value[0]], pattern) if all(values.values()) else ""
+    text, wanted = _parsed(pattern)
+    values = [_shown(data, *value) for value in wanted]
+    return text.format(*values) if all(values) else ""
 
 
-def _shown(data: Data, path: str, is_list: str | None, form: str | None) -> str:
-    *outer, name = path.split(".")
+@cache
+def _parsed(pattern: str) -> tuple[str, list[tuple[list[str], str, str]]]:
+    """Return the text of a fact with a {} for each value; and the names, the mark of a list, and the form of each."""
+    return _VALUE.sub("{}", pattern), [(path.split("."), mark, form) for path, mark, form in _VALUE.findall(pattern)]
+
+
+def _shown(data: Data, path: list[str], is_list: str, form: str) -> str:
+    *outer, name = path
     for one in outer:
         data = inner(data, one)
-    if form is None:
+    if not form:
         return text_of(data, name)
-    number = number_of(data, name)
-    if is_list:
-        number = len(data[name]) or None if isinstance(data.get(name), list) else None
+    value = data.get(name)
+    number = (len(value) or None if isinstance(value, list) else None) if is_list else amount(value)
     if number is None:
         return ""
     if form == "ms":
