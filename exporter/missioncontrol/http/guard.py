@@ -9,7 +9,6 @@ import asyncio
 import re
 import secrets
 import time
-from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -23,7 +22,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from exporter.missioncontrol.http.responses import ApiError, error_answer
-from exporter.missioncontrol.pages.rendering import render
+from exporter.missioncontrol.pages.rendering import render, style_hash
 from exporter.missioncontrol.store.tokens import PREFIX, Holder
 
 FindHolder: TypeAlias = Callable[[str], Awaitable[Holder | None]]
@@ -154,9 +153,8 @@ async def _form_of(request: Request) -> bytes:
 
 
 def _form(refusal: str = "") -> Response:
-    style_hash = b64encode(sha256(render("login.css").encode()).digest()).decode()
     policy = (
-        f"default-src 'none'; style-src 'sha256-{style_hash}'; img-src data:; form-action 'self';"
+        f"default-src 'none'; style-src 'sha256-{style_hash('login.css')}'; img-src data:; form-action 'self';"
         " base-uri 'none'; frame-ancestors 'none'"
     )
     return Response(

@@ -4,10 +4,8 @@ In Markdown, text of entries cannot end the fence it stands in. What was said ke
 load or run something where the document is read.
 """
 
-import base64
 import re
 from collections.abc import AsyncIterator
-from hashlib import sha256
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -26,7 +24,6 @@ from exporter.missioncontrol.receiver import Receiver, receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.agent_tree import tree as tree_of
 from exporter.missioncontrol.store.port import Database
-from exporter.missioncontrol.store.session_row import number_of
 
 _EVENTS: Final = 2000
 _AHEAD_MAX: Final = 50_000
@@ -79,8 +76,7 @@ def _head(database: Database, session_id: str, is_html: bool) -> str:
     figures = figures_of(database, [session_id]).get(session_id, {})
     if not is_html:
         return head_markdown(session, figures)
-    style_hash = base64.b64encode(sha256(render("style.css").encode()).digest()).decode()
-    return render("export.html", "head", session=session, figures=figures, style_hash=style_hash)
+    return render("export.html", "head", session=session, figures=figures)
 
 
 class _Pieces:
@@ -92,32 +88,27 @@ class _Pieces:
     def __init__(self, session_id: str) -> None:
         self.has_more = True
         self._session_id = session_id
-        self._last: windows.EventPlace | None = None
+        self._place: windows.EventPlace | None = None
         self._rewinds: list[windows.Rewind] = []
         self._joined: set[str] = set()
         self._day = ""
 
     def next(self, database: Database) -> list[Entry]:
         """Return the entries of the next piece."""
-        window = self._window(database)
+        if self._place is None:
+            self._place = windows.edge_of(database, self._session_id, is_end=False)
+            self._rewinds = windows.rewinds(database, self._session_id)
+        window = windows.read_window(database, self._place, windows.TimelineScope(), _EVENTS)
         teller = Teller()
         rows = [row for row in window.rows if row.envelope.id not in self._joined]
         teller.tell(rows, windows.rewinds_within(self._rewinds, window))
         self._joined.difference_update(row.envelope.id for row in window.rows)
         self.has_more = window.behind
         if window.behind:
-            self._last = windows.EventPlace(number_of(database, self._session_id), *window.rows[-1].place)
-            self._joined |= teller.finish(windows.further_of_types(database, self._last, ENDS, _AHEAD_MAX))
+            self._place = windows.EventPlace(self._place.session, *window.rows[-1].place)
+            self._joined |= teller.finish(windows.further_of_types(database, self._place, ENDS, _AHEAD_MAX))
         self._day = mark_days(teller.entries, self._day)
         return teller.entries
-
-    def _window(self, database: Database) -> windows.Window:
-        everybody = windows.TimelineScope()
-        if self._last is not None:
-            return windows.read_window(database, self._last, everybody, _EVENTS)
-        self._rewinds = windows.rewinds(database, self._session_id)
-        first = windows.edge_of(database, self._session_id, is_end=False)
-        return windows.read_window(database, first, everybody, _EVENTS)
 
 
 _FACTS: Final = (
@@ -159,10 +150,6 @@ def head_markdown(session: dict[str, Any], figures: Figures) -> str:
 def entry_markdown(entry: Entry, names: dict[str, str]) -> str:
     """Return one entry, under the day that begins with it."""
     day = f"\n## {_plain(entry.day)}\n" if entry.day else ""
-    return day + _entry(entry, names)
-
-
-def _entry(entry: Entry, names: dict[str, str]) -> str:
     facts = [fact for fact in entry.facts if fact]
     if entry.seconds is not None:
         facts.append(duration(entry.seconds))
@@ -175,12 +162,12 @@ def _entry(entry: Entry, names: dict[str, str]) -> str:
     head = _plain(f"{who}{entry.title or entry.type}")
     at = _plain(clock(entry.at))
     if entry.kind == "turn":
-        return f"\n### {head}{said} · {at}\n"
+        return f"{day}\n### {head}{said} · {at}\n"
     if entry.kind in ("user", "assistant"):
-        return f"\n## {head} · {at}{said}\n\n{_quoted(entry.text)}\n{_blocks(entry)}"
+        return f"{day}\n## {head} · {at}{said}\n\n{_quoted(entry.text)}\n{_blocks(entry)}"
     line = f" {_code(entry.line)}" if entry.line else ""
     text = f"\n{_quoted(entry.text)}\n" if entry.text else ""
-    return f"\n- **{head}**{line}{said} · {at}\n{text}{_blocks(entry)}"
+    return f"{day}\n- **{head}**{line}{said} · {at}\n{text}{_blocks(entry)}"
 
 
 def _blocks(entry: Entry) -> str:
