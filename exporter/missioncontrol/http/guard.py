@@ -41,7 +41,6 @@ _FORM_SECONDS: Final = 10.0
 _HEADERS: Final = {
     # With "no-referrer" a browser hides from us that the form is ours: its Origin would be "null".
     "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
 

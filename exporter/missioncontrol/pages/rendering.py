@@ -112,10 +112,8 @@ POLICY: Final = (
 )
 HEADERS: Final = {
     "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
     # With "no-referrer" a browser hides from us that a form is ours: its Origin would be "null".
     "Referrer-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 _HINTS: Final = {
