@@ -67,9 +67,8 @@ class Receiver:
         self.eraser = Eraser(store, lambda: self.search.forget([]))
         self.live = LiveSubscriptions()
         self.waiting = OpenWaits()
-        self.limits = options.get("limits") or RequestLimits()
         self.counters = Counters()
-        self.intake = RequestIntake(self.limits, self.counters, redact)
+        self.intake = RequestIntake(options.get("limits") or RequestLimits(), self.counters, redact)
         self._clock = options.get("clock", utc_now)
         self._noted: dict[str, str] = {}
 
