@@ -21,8 +21,7 @@ from exporter.daemon.journal_cleanup import JournalCleanup
 from exporter.daemon.journal_writer import JournalWriter
 from exporter.daemon.live_relay import LiveRelay, Tell
 from exporter.errors import StateError
-from exporter.sources.files.history import durable_events
-from exporter.sources.files.session_file import OpenFiles, SessionFile
+from exporter.sources.files.session_file import OpenFiles, SessionFile, durable_events
 from exporter.sources.files.source import FileSource
 from exporter.sources.journals import Journals
 from exporter.sources.remote import Callbacks, Observer, SourceEvent, Want

@@ -8,8 +8,7 @@ from typing import Any
 
 from exporter.core.events.summary import Summary
 from exporter.sources.files.cli_process import has_crashed
-from exporter.sources.files.history import durable_events
-from exporter.sources.files.session_file import EVENTS_NAME
+from exporter.sources.files.session_file import EVENTS_NAME, durable_events
 from exporter.sources.files.source import WORKSPACE_NAME
 from exporter.sources.files.workspace import Workspace, read_workspace
 

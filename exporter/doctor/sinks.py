@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from exporter.doctor.check import Check, Probe, described, shown_url
-from exporter.sinks.trust import distrusted, trust
+from exporter.sinks.transport import distrusted, trust
 from exporter.version import VERSION
 
 _TIMEOUT_SECONDS: Final = 3.0

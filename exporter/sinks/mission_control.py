@@ -152,10 +152,8 @@ class MissionControlSink(Sink):
     def _encoding(self, size: int) -> str | None:
         if not self._compression or size < _COMPRESS_FROM_BYTES:
             return None
-        for encoding in _ENCODINGS:
-            if encoding in self.capabilities.encodings and encoding not in self._encodings_refused:
-                return encoding
-        return None
+        usable = set(self.capabilities.encodings) - self._encodings_refused
+        return next((encoding for encoding in _ENCODINGS if encoding in usable), None)
 
     async def _ask(
         self,

@@ -121,7 +121,7 @@ class Otlp(Sink):
         return self._accepted(answer, ids, lines) if isinstance(judged, Accepted) else Sent(judged)
 
     def _accepted(self, answer: OtlpAnswer, ids: Sequence[str], lines: Sequence[bytes]) -> Sent:
-        """Read the rejections in an accepted request. The answer names no records, so they are known only if all are."""
+        """Read the rejections in an accepted request. It names no records, so they are known only if all are."""
         sent = sum(map(self.weight, lines)) if answer.rejected else 0
         rejected = min(answer.rejected, sent)
         self.rejected += rejected

@@ -172,16 +172,13 @@ def observing_of(
     `tell` gets every event that passes. Raises ConfigError where a package is missing.
     """
     state, limits = Path(settings.state_dir), settings.limits
-    if not settings.source and not (state / JOURNALS).exists():
-        return None
-    from exporter.daemon.remote_sources import RemoteSources
-    from exporter.sources.journals import Journals
-
     servers = list(_servers(settings, state, frozenset(session_ids), on_telemetry))
     has_tap = any(kind_of(one).name == "tap" for one in settings.source)
     root = state / JOURNALS
     if not servers and not has_tap and not root.exists():
         return None
+    from exporter.daemon.remote_sources import RemoteSources
+    from exporter.sources.journals import Journals
 
     return lambda daemon: RemoteSources(
         daemon,
