@@ -74,10 +74,8 @@ class InProcessTransport:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                found = (
-                    (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in message["headers"]
-                )
-                answered.update(found)
+                for name, value in message["headers"]:
+                    answered[name.decode("latin-1").lower()] = value.decode("latin-1")
             else:
                 parts.append(message.get("body", b""))
 
