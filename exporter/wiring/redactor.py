@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -131,51 +132,44 @@ def _changing_values(settings: "Settings") -> set[str]:
     return values
 
 
+@dataclass(slots=True)
 class _Learning:
     """A redactor that is made again when there are new known values; it looks for them every few seconds.
 
     It also looks before the first event of a CLI process, so that the values of its environment are known by then.
     """
 
-    def __init__(
-        self,
-        redactor: "Redactor",
-        values: set[str],
-        *,
-        look: Callable[[], set[str]],
-        make: Callable[[set[str]], "Redactor"],
-    ) -> None:
-        self._redactor = redactor
-        self._values = values
-        self._look = look
-        self._make = make
-        self._next = time.monotonic() + _LOOK_SECONDS
+    redactor: "Redactor"
+    values: set[str]
+    look: Callable[[], set[str]]
+    make: Callable[[set[str]], "Redactor"]
+    next_look: float = field(default_factory=lambda: time.monotonic() + _LOOK_SECONDS)
 
     def redact(self, line: bytes, budget_ms: float) -> results.Redaction:
         """Redact with the values known now; refuse if a redactor with them cannot be made."""
-        if time.monotonic() >= self._next or line.startswith(_FIRST_EVENTS):
+        if time.monotonic() >= self.next_look or line.startswith(_FIRST_EVENTS):
             try:
                 self._learn()
             except Exception:
                 return results.Refused("redactor_failed")
-        return self._redactor.redact(line, budget_ms)
+        return self.redactor.redact(line, budget_ms)
 
     def redact_text(self, text: str) -> str:
         """Redact with the values known at the last event."""
-        return self._redactor.redact_text(text)
+        return self.redactor.redact_text(text)
 
     def stream(self, key: str) -> "DeltaStream":
         """Begin a stream with the values known at the last event."""
-        return self._redactor.stream(key)
+        return self.redactor.stream(key)
 
     def _learn(self) -> None:
         begun = time.monotonic()
-        if not (found := self._look()) <= self._values:
-            values = self._values | found
-            self._redactor = self._make(values)
-            self._values = values
+        if not (found := self.look()) <= self.values:
+            values = self.values | found
+            self.redactor = self.make(values)
+            self.values = values
         now = time.monotonic()
-        self._next = now + max(_LOOK_SECONDS, (now - begun) * _LOOK_SHARE)
+        self.next_look = now + max(_LOOK_SECONDS, (now - begun) * _LOOK_SHARE)
 
 
 class _Exempting:
