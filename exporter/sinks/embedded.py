@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import unquote
 
@@ -43,15 +44,15 @@ class Embedded(MissionControlSink):
         return acknowledged(taken, ids) if isinstance(taken, Ack) else Sent(judge(taken))
 
 
+@dataclass(frozen=True, slots=True)
 class InProcessTransport:
     """Calls an application as a server does; an exception becomes an answer of 500."""
 
-    def __init__(self, receiver: "ASGIApp", below: str = "/agents") -> None:
-        self._receiver = receiver
-        self._below = below
+    receiver: "ASGIApp"
+    below: str = "/agents"
 
     async def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
-        raw, _, query = (self._below + path).partition("?")
+        raw, _, query = (self.below + path).partition("?")
         scope = {
             **_FIELDS,
             "method": method,
@@ -80,7 +81,7 @@ class InProcessTransport:
                 parts.append(message.get("body", b""))
 
         try:
-            await self._receiver(scope, receive, send)
+            await self.receiver(scope, receive, send)
         except Exception:  # starlette has logged it, and answered if it still could
             status = status or 500
         return HttpAnswer(status, answered, b"".join(parts))

@@ -21,6 +21,8 @@ from exporter.sinks.sink import Registered, Registration, Sent, Sink
 from exporter.sinks.threads import CallThreads
 from exporter.sinks.transport import NoAnswerError
 
+LANES: Final = 4
+"""How many sessions are sent at a time, per signal."""
 RECORDS_MAX: Final = 512
 BODY_BYTES_MAX: Final = 3_000_000
 
@@ -78,7 +80,6 @@ class Otlp(Sink):
     streams: Streams
     weight: Callable[[bytes], int]
     token: Callable[[], str | None]
-    connections: int
     records_max: int = RECORDS_MAX
     stream_per_session: bool = False
     on_close: Callable[[], None] = lambda: None
@@ -87,7 +88,7 @@ class Otlp(Sink):
 
     def __post_init__(self) -> None:
         self._unanswered: set[tuple[str, str]] = set()
-        self._threads = CallThreads(self.connections, "otlp")
+        self._threads = CallThreads(LANES, "otlp")
 
     def limits(self) -> BatchLimits:
         """Return what one request may hold."""

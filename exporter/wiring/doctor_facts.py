@@ -1,4 +1,4 @@
-"""What the doctor is told, taken from the settings and the environment."""
+"""The input of the doctor, from the settings and the environment."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def facts_of(loaded: "Loaded", status: Mapping[str, Any] | None, mask: Callable[[str], str]) -> Facts:
-    """Gather everything the doctor starts from; a secret that cannot be read is a fault, not an error."""
+    """Gather the facts that the doctor starts from; a secret that cannot be read is a finding, not an error."""
     settings = loaded.settings
     return Facts(
         copilot_home=Path(settings.copilot_home),

@@ -11,7 +11,7 @@ from exporter.core.names import otlp_name
 from exporter.core.notice import Level, Notice
 from exporter.pipeline.metric_sender import MetricSender
 from exporter.pipeline.record_feed import Mapper, RecordFeed
-from exporter.sinks.otlp import RECORDS_MAX, Otlp, OtlpAnswer, Streams
+from exporter.sinks.otlp import LANES, RECORDS_MAX, Otlp, OtlpAnswer, Streams
 from exporter.sinks.transport import NoAnswerError
 from exporter.version import VERSION
 from exporter.wiring.sinks.kind import BuiltSink, SinkParts
@@ -102,8 +102,8 @@ class OtlpEndpoint:
         """Close the connections."""
         self._sender.close()
 
-    def sinks(self, parts: SinkParts, lanes: int) -> Iterator[BuiltSink]:
-        """Yield a sink for every signal, each for `lanes` sessions at a time; the last one closed closes the sender."""
+    def sinks(self, parts: SinkParts) -> Iterator[BuiltSink]:
+        """Yield a sink for every signal; the last one that is closed closes the connections."""
         streams, open_sinks = Streams(parts.exporter_id()), set[str](self.settings.signals)
         tally = parts.tally.for_endpoint() if parts.tally is not None else None
         mapper = Mapper(parts.reader, lambda session: Bridge(session, self.options, tally))
@@ -122,7 +122,6 @@ class OtlpEndpoint:
                 streams=streams,
                 weight=partial(weight, signal),
                 token=lambda: "\n".join(f"{key}={value}" for key, value in sorted(self._endpoint.headers().items())),
-                connections=lanes,
                 records_max=_METRICS_PER_REQUEST if signal == "metrics" else RECORDS_MAX,
                 stream_per_session=signal == "logs",
                 on_close=partial(close, signal),
@@ -132,7 +131,7 @@ class OtlpEndpoint:
                 feed = RecordFeed(mapper, signal, pack=_pack, sums=sender)
             else:
                 feed = RecordFeed(mapper, signal, repeats=signal != "logs")
-            yield BuiltSink(sink, lanes, feed)
+            yield BuiltSink(sink, LANES, feed)
 
 
 def _pack(measured: "Sequence[list[Measurement]]") -> bytes:

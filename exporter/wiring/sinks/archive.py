@@ -1,4 +1,4 @@
-"""An archive: sessions kept as files."""
+"""An archive: sessions stored as files."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final

@@ -18,7 +18,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 def embedded_sink(app: "Starlette") -> "Embedded":
-    """Make the sink that is this application's receiver."""
+    """Return the sink of this application's receiver."""
     from exporter.missioncontrol.http.responses import ApiError
     from exporter.sinks.embedded import Embedded, InProcessTransport
     from exporter.sinks.sink import Ack

@@ -12,14 +12,12 @@ if TYPE_CHECKING:
     from config.otel import Otel
     from exporter.doctor.sinks import OtlpProbe
 
-LANES: Final = 4
-"""How many sessions are sent at a time, per signal."""
-
 
 def _build(name: str, one: "Otel", parts: SinkParts) -> Iterator[BuiltSink]:
+    from exporter.sinks.otlp import LANES
     from exporter.wiring.otlp_endpoint import OtlpEndpoint
 
-    return OtlpEndpoint(name, one, LANES).sinks(parts, LANES)
+    return OtlpEndpoint(name, one, LANES).sinks(parts)
 
 
 def _probe(name: str, one: "Otel") -> "OtlpProbe":
