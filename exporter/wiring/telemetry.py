@@ -182,92 +182,68 @@ class LiveMetrics:
 # ---- logs of agent hosts ----------------------------------------------------------------------------------------
 
 
-class _Waiting:
-    """Messages that wait, at most `HELD_BYTES_MAX` of them: the oldest ones are dropped."""
-
-    def __init__(self) -> None:
-        self.messages: deque[bytes] = deque()
-        self.came = asyncio.Event()
-        self._held = 0
-
-    def add(self, message: bytes) -> None:
-        self.messages.append(message)
-        self._held += len(message)
-        while self._held > HELD_BYTES_MAX:
-            self.pop()
-        self.came.set()
-
-    def pop(self) -> bytes:
-        message = self.messages.popleft()
-        self._held -= len(message)
-        return message
-
-
 class HostLogs:
     """Redacts the logs that `take` is given and sends them while it runs."""
 
     def __init__(self, endpoints: list[OtlpEndpoint], redact: RedactEvent, notice: Callable[[Notice], None]) -> None:
         self._redact = redact
-        self._frames = _Waiting()
-        self._queues = [_HostLogQueue(one, notice) for one in endpoints]
+        self._queues = [_LogQueue(one, notice) for one in endpoints]
 
     def take(self, method: str, frame: bytes) -> None:
-        """Hold a notification of a host until it is redacted."""
-        if method == METHOD and len(frame) <= HELD_BYTES_MAX:
-            self._frames.add(frame)
-
-    async def run(self) -> None:
-        """Redact and send until cancelled."""
-        sending = [asyncio.create_task(one.run()) for one in self._queues]
-        try:
-            while True:
-                await self._frames.came.wait()
-                self._frames.came.clear()
-                await asyncio.sleep(GATHER_SECONDS)
-                while self._frames.messages:
-                    self._pass_on(self._frames.pop())
-                    await asyncio.sleep(0)
-        finally:
-            for task in sending:
-                task.cancel()
-            await asyncio.gather(*sending, return_exceptions=True)
-            for one in self._queues:
-                one.endpoint.close()
-
-    def _pass_on(self, frame: bytes) -> None:
-        logs = _logs(frame)
+        """Redact the logs in a notification of a host and hold them until they are sent."""
+        logs = _logs(frame) if method == METHOD and len(frame) <= HELD_BYTES_MAX else None
         shown = None if logs is None else self._redact(logs)
         if shown is None or isinstance(shown, Refused):
             return
         request = log_request(msgspec.json.decode(shown.line if isinstance(shown, Masked) else shown))
-        for one in self._queues:
-            one.waiting.add(request)
+        for queue in self._queues:
+            queue.add(request)
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        try:
+            await asyncio.gather(*(queue.run() for queue in self._queues), return_exceptions=True)
+        finally:
+            for queue in self._queues:
+                queue.endpoint.close()
 
 
-class _HostLogQueue:
-    """The requests that wait for one endpoint."""
+class _LogQueue:
+    """The requests that wait for one endpoint, at most `HELD_BYTES_MAX` of them: the oldest ones are dropped."""
 
     def __init__(self, endpoint: OtlpEndpoint, notice: Callable[[Notice], None]) -> None:
         self.endpoint = endpoint
-        self.waiting = _Waiting()
         self._notice = notice
+        self._requests: deque[bytes] = deque()
+        self._held = 0
+        self._came = asyncio.Event()
         self._failures = 0
+
+    def add(self, request: bytes) -> None:
+        """Hold a request."""
+        self._requests.append(request)
+        self._held += len(request)
+        while self._held > HELD_BYTES_MAX:
+            self._held -= len(self._requests.popleft())
+        self._came.set()
 
     async def run(self) -> None:
         """Send what waits, and again while that may help."""
         shortest, longest = PAUSE_SECONDS
         while True:
-            await self.waiting.came.wait()
-            self.waiting.came.clear()
-            while self.waiting.messages:
+            await self._came.wait()
+            self._came.clear()
+            await asyncio.sleep(GATHER_SECONDS)
+            while self._requests:
                 body = self._next()
                 while not self._is_over(await asyncio.to_thread(self.endpoint.status_of, "logs", body)):  # noqa: ASYNC110
                     await asyncio.sleep(min(longest, shortest * 2 ** min(self._failures, 16)))
 
     def _next(self) -> bytes:
-        some = [self.waiting.pop()]
-        while self.waiting.messages and sum(map(len, some)) + len(self.waiting.messages[0]) <= REQUEST_BYTES_MAX:
-            some.append(self.waiting.pop())
+        some = [self._requests.popleft()]
+        while self._requests and sum(map(len, some)) + len(self._requests[0]) <= REQUEST_BYTES_MAX:
+            some.append(self._requests.popleft())
+        self._held -= sum(map(len, some))
         return b"".join(some)
 
     def _is_over(self, status: int) -> bool:
