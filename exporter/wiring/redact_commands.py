@@ -101,25 +101,18 @@ def mask_lines(redactor: Redactor, source: IO[bytes], *, budget_ms: float, line_
             continue
         start = _BOM if number == 1 and line.startswith(_BOM) else b""
         body = line[len(start) :].rstrip(b"\r\n")
-        end = line[len(start) + len(body) :]
         if not body.strip():
             yield Outcome(number, number, line)
-        elif not is_utf8(body):
-            yield Outcome(number, number, refused="not_utf8")
+            continue
+        result = redactor.redact(body, budget_ms) if is_utf8(body) else Refused("not_utf8")
+        if isinstance(result, Clean):
+            yield Outcome(number, number, line) if _is_json(body) else Outcome(number, number, refused="not_json")
+        elif isinstance(result, Refused):
+            yield Outcome(number, number, refused=result.reason)
         else:
-            yield _masked_line(redactor, body, number, budget_ms, start, end)
-
-
-def _masked_line(redactor: Redactor, body: bytes, number: int, budget_ms: float, start: bytes, end: bytes) -> Outcome:
-    result = redactor.redact(body, budget_ms)
-    if isinstance(result, Refused):
-        return Outcome(number, number, refused=result.reason)
-    if isinstance(result, Clean):
-        if not _is_json(body):
-            return Outcome(number, number, refused="not_json")
-        return Outcome(number, number, start + body + end)
-    findings = tuple((number, finding) for finding in result.findings)
-    return Outcome(number, number, start + result.line + end, findings, _event_id(redactor, body))
+            output = start + result.line + line[len(start) + len(body) :]
+            findings = tuple((number, finding) for finding in result.findings)
+            yield Outcome(number, number, output, findings, _event_id(redactor, body))
 
 
 def _event_id(redactor: Redactor, line: bytes) -> str | None:

@@ -46,7 +46,7 @@ class ObjectFiles:
 
     def put(self, key: str, data: bytes) -> None:
         path = self._root / key
-        with _told("written"):
+        with _reported("written"):
             self._sweep()
             _make(path.parent)
             partial = self._root / _PARTIAL / uuid.uuid4().hex
@@ -60,14 +60,14 @@ class ObjectFiles:
             _sync(path.parent)
 
     def get(self, key: str) -> bytes | None:
-        with _told("read"):
+        with _reported("read"):
             try:
                 return (self._root / key).read_bytes()
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
     def list(self, prefix: str) -> Sequence[str]:
-        with _told("read"):
+        with _reported("read"):
             try:
                 entries = sorted((self._root / prefix).iterdir())
             except (FileNotFoundError, NotADirectoryError):
@@ -76,7 +76,7 @@ class ObjectFiles:
 
     def delete(self, key: str) -> None:
         path = self._root / key
-        with _told("written"):
+        with _reported("written"):
             path.unlink(missing_ok=True)
             _sync(path.parent)
 
@@ -91,7 +91,8 @@ class ObjectFiles:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _reported(what: str) -> Iterator[None]:
+    """Raise `ObjectError` for an OSError in the block."""
     try:
         yield
     except OSError as error:
