@@ -273,6 +273,11 @@ def _read_at(descriptor: int, size: int, offset: int) -> bytes:
     return os.read(descriptor, size)
 
 
+def open_nonblocking(path: str, flags: int) -> int:
+    """Return a descriptor like `os.open`, an `opener` of `open`; does not block at a pipe."""
+    return os.open(path, flags | _NONBLOCK)
+
+
 def durable_events(path: Path, line_bytes_max: int, begins: int = 0) -> Iterator[tuple[Envelope, bytes]]:
     """Yield the durable events of a file in order, each with its bytes, which are not redacted.
 
@@ -280,7 +285,7 @@ def durable_events(path: Path, line_bytes_max: int, begins: int = 0) -> Iterator
     """
     splitter = LineSplitter(begins, line_bytes_max)
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK)) as file:
+        with open(path, "rb", opener=open_nonblocking) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return
             file.seek(begins)
