@@ -3,19 +3,17 @@
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from config.load import Loaded
 from config.show import rows
 from exporter.doctor.facts import Facts
 from exporter.doctor.telemetry import VARIABLES
 from exporter.wiring import sources
 from exporter.wiring.sinks.registry import probes
 
-if TYPE_CHECKING:
-    from config.load import Loaded
 
-
-def facts_of(loaded: "Loaded", status: Mapping[str, Any] | None, mask: Callable[[str], str]) -> Facts:
+def facts_of(loaded: Loaded, status: Mapping[str, Any] | None, mask: Callable[[str], str]) -> Facts:
     """Gather the facts that the doctor starts from; a secret that cannot be read is a finding, not an error."""
     settings = loaded.settings
     return Facts(

@@ -3,9 +3,10 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from config.errors import ConfigError
+from config.otel import Otel
 from config.token import latest, read_headers
 from exporter.core.names import otlp_name
 from exporter.core.notice import Level, Notice
@@ -28,15 +29,12 @@ from otel.send.answer import NoAnswer, Signal, weight
 from otel.send.endpoint import Endpoint, EndpointError
 from otel.send.sender import sender_for
 
-if TYPE_CHECKING:
-    from config.otel import Otel
-
 _METRICS_SECONDS: Final = 5.0
 _POINTS_PER_METRIC: Final = 64
 _METRICS_PER_REQUEST: Final = 8
 
 
-def endpoint_of(one: "Otel") -> Endpoint:
+def endpoint_of(one: Otel) -> Endpoint:
     """Return the address and transport of an endpoint of the settings; raises ConfigError without its headers."""
     return Endpoint(
         one.endpoint,
@@ -55,7 +53,7 @@ def endpoint_of(one: "Otel") -> Endpoint:
 class OtlpEndpoint:
     """Encodes requests for one endpoint and sends them. The constructor raises ConfigError for unusable settings."""
 
-    def __init__(self, name: str, one: "Otel", connections: int = 1) -> None:
+    def __init__(self, name: str, one: Otel, connections: int = 1) -> None:
         self.name = otlp_name(name)
         self.settings = one
         content, traceparent = Content[one.content.upper()], os.environ.get("TRACEPARENT")
@@ -134,7 +132,7 @@ class OtlpEndpoint:
             yield BuiltSink(sink, LANES, feed)
 
 
-def _pack(measured: "Sequence[list[Measurement]]") -> bytes:
+def _pack(measured: Sequence[list[Measurement]]) -> bytes:
     """Return the measurements of many events as the bytes that are counted."""
     return pack([one for some in measured for one in some])
 

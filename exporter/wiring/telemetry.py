@@ -10,31 +10,28 @@ from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
+from config.settings import Settings
 from exporter.core.delivery.verdict import WORTH_REPEATING
 from exporter.core.events.envelope import REFUSALS, Envelope
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
 from exporter.core.notice import Level, Notice
+from exporter.daemon.daemon import Daemon
 from exporter.daemon.status_report import sink_status
+from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sinks.otlp import Otlp
-from exporter.state.marks import exporter_id
+from exporter.state.marks import MarkStore, exporter_id
 from exporter.version import VERSION
 from exporter.wiring.otlp_endpoint import EndpointSums, OtlpEndpoint, endpoint_of
 from otel.bridge import Tally
 from otel.encode.host_logs import log_request
+from otel.health import Figures, Health, SinkFigures
 from otel.machines.metrics.live import LiveMetering
 from otel.machines.metrics.measurements import pack
-
-if TYPE_CHECKING:
-    from config.settings import Settings
-    from exporter.daemon.daemon import Daemon
-    from exporter.pipeline.sink_workers import SinkWorkers
-    from exporter.state.marks import MarkStore
-    from otel.health import Figures, SinkFigures
-    from otel.model import Measurement
+from otel.model import Measurement
 
 METHOD: Final = "otlp/exportLogs"
 GATHER_SECONDS: Final = 0.5
@@ -55,13 +52,11 @@ def _is_refused(status: int) -> bool:
 # ---- health metrics ---------------------------------------------------------------------------------------------
 
 
-async def send_health(settings: "Settings", daemon: "Daemon", tally: "Tally") -> None:
+async def send_health(settings: Settings, daemon: Daemon, tally: Tally) -> None:
     """Send health metrics until cancelled. Figures are read here, on the daemon's loop; the SDK's threads send them."""
     endpoints = [one for one in settings.otel.values() if one.health]
     if not endpoints:
         return
-    from otel.health import Figures, Health
-
     figures = Figures()
 
     def failed(why: str) -> None:
@@ -91,9 +86,7 @@ async def send_health(settings: "Settings", daemon: "Daemon", tally: "Tally") ->
         await asyncio.gather(*(asyncio.to_thread(health.stop) for health in sending))
 
 
-def _figures(daemon: "Daemon", tally: "Tally") -> "Figures":
-    from otel.health import Figures
-
+def _figures(daemon: Daemon, tally: Tally) -> Figures:
     redactions: Counter[str] = Counter()
     for run in daemon.runs[:1]:
         for lane in run.lanes.values():
@@ -108,9 +101,7 @@ def _figures(daemon: "Daemon", tally: "Tally") -> "Figures":
     )
 
 
-def _sink_figures(run: "SinkWorkers") -> "SinkFigures":
-    from otel.health import SinkFigures
-
+def _sink_figures(run: SinkWorkers) -> SinkFigures:
     status, sink = sink_status(run), run.sink_state.sink
     rejected, repeated = (sink.rejected, sink.repeated) if isinstance(sink, Otlp) else (0, 0)
     return SinkFigures(
@@ -277,7 +268,7 @@ class SideTelemetry:
     """
 
     def __init__(
-        self, settings: "Settings", store: "MarkStore", redact: RedactEvent, notice: Callable[[Notice], None]
+        self, settings: Settings, store: MarkStore, redact: RedactEvent, notice: Callable[[Notice], None]
     ) -> None:
         found = settings.otel.items() if settings.source else ()
         metered = [OtlpEndpoint(name, one) for name, one in found if "metrics" in one.signals]
@@ -291,7 +282,7 @@ class SideTelemetry:
         self.tell = self._live.tell if self._live is not None else None
         self.take = self._logs.take if self._logs is not None else None
 
-    def tasks(self, daemon: "Daemon") -> list[Callable[[], Coroutine[Any, Any, None]]]:
+    def tasks(self, daemon: Daemon) -> list[Callable[[], Coroutine[Any, Any, None]]]:
         """Return what is to run while the exporter is served."""
         daemon.defects = self.tally.defects
         tasks = [one.run for one in (self._live, self._logs) if one is not None]
