@@ -44,7 +44,7 @@ def join(
     embedded = local or not any(configured(settings))
     receiver_store, receiver = _open_receiver(settings, redaction, notice) if embedded else (None, None)
     files, limits = OpenFiles(settings.limits.open_files), settings.limits
-    follow = partial(file_source, settings, Path(settings.copilot_home) / "session-state", files, session_ids)
+    follow = file_source(settings, Path(settings.copilot_home) / "session-state", files, session_ids)
     reader = SegmentReader(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
     side = None
     if settings.otel:

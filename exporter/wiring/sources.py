@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from exporter.daemon.remote_sources import RemoteSources, Server
     from exporter.daemon.running import Redactors
     from exporter.sources.ahp.source import AhpSource
-    from exporter.sources.files.session_file import OpenFiles, SessionFile
+    from exporter.sources.files.session_file import OpenFiles
     from exporter.sources.files.source import FileSource
     from exporter.sources.remote import Callbacks
     from exporter.sources.rpc.source import RpcSource
@@ -133,30 +133,18 @@ def facts_of(source: "Source") -> SourceFacts:
 
 
 def file_source(
-    settings: "Settings",
-    root: Path,
-    files: "OpenFiles",
-    session_ids: Sequence[str],
-    on_change: "Callable[[SessionFile], None]",
-    on_workspace: "Callable[[SessionFile], None]",
-    *,
-    journals: bool = False,
-) -> "FileSource":
-    """Return a source of the session files below a directory: the CLI's files, or `journals` in the same format."""
+    settings: "Settings", root: Path, files: "OpenFiles", session_ids: Sequence[str], *, journals: bool = False
+) -> "partial[FileSource]":
+    """Return what makes a source of the session files below a directory: the CLI's, or `journals` in the same format.
+
+    It is called with `on_change` and `on_workspace`.
+    """
     from exporter.sources.files.source import WATCHED_NAMES, FileSource
     from exporter.sources.files.watch import best_watcher
 
-    poll_seconds = settings.limits.poll_seconds
-    return FileSource(
-        root,
-        best_watcher(str(root), poll_seconds, WATCHED_NAMES),
-        files,
-        on_change,
-        on_workspace,
-        poll_seconds=poll_seconds,
-        only=session_ids,
-        journals=journals,
-    )
+    seconds = settings.limits.poll_seconds
+    watcher = best_watcher(str(root), seconds, WATCHED_NAMES)
+    return partial(FileSource, root, watcher, files, poll_seconds=seconds, only=session_ids, journals=journals)
 
 
 def observing_of(
@@ -183,7 +171,7 @@ def observing_of(
     return lambda daemon: RemoteSources(
         daemon,
         journals=Journals(root, limits.journal_bytes),
-        make_files=partial(file_source, settings, root, files, session_ids, journals=True),
+        make_files=file_source(settings, root, files, session_ids, journals=True),
         files=files,
         redaction=redaction,
         servers=servers,
