@@ -20,7 +20,7 @@ def project(event_type: str, data: bytes, ephemeral: bool, /) -> Projected:
     """Return what an event means; only the data of a notification are read, because no other type depends on them."""
     from otel import projection
 
-    told = projection.project(
+    found = projection.project(
         event_type, read_object(data) if event_type == projection.NOTIFICATION else None, ephemeral
     )
-    return Projected(told.model_visible, told.ui_visible, told.durable, projection.is_known(event_type))
+    return Projected(found.model_visible, found.ui_visible, found.durable, projection.is_known(event_type))

@@ -84,11 +84,8 @@ def _wrapped(settings: Settings, engine: results.Engine) -> Redactor:
 def make_engine(settings: Settings, key: bytes | None) -> results.Engine:
     """Compile the rules, without known values; the compiled rules are cached if this installation has a key."""
     rules = settings.redaction
-    allowed = [
-        Allowed(one.value, re.compile(one.regex) if one.regex else None, one.rule)
-        for one in rules.allow
-        if not one.path
-    ]
+    values = [one for one in rules.allow if not one.path]
+    allowed = [Allowed(one.value, re.compile(one.regex) if one.regex else None, one.rule) for one in values]
     try:
         return results.Engine(
             key,

@@ -181,7 +181,7 @@ def observing_of(
     )
 
 
-def _servers(settings: "Settings", *told: Any) -> "Iterator[Server]":
+def _servers(settings: "Settings", *given: Any) -> "Iterator[Server]":
     for kind in KINDS:
         for source in settings.source:
             if kind.serve is None or kind_of(source) is not kind:
@@ -192,4 +192,4 @@ def _servers(settings: "Settings", *told: Any) -> "Iterator[Server]":
                     hint=f"install it with: pip install 'session-exporter[{kind.name}]'",
                     key="source.url",
                 )
-            yield kind.serve(address_of(source), source, *told)
+            yield kind.serve(address_of(source), source, *given)
