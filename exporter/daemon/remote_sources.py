@@ -28,8 +28,7 @@ from exporter.core.notice import Level
 from exporter.daemon.live_relay import LiveRelay, Tell
 from exporter.errors import StateError
 from exporter.pipeline.lane import Lane
-from exporter.sources.files.history import durable_events
-from exporter.sources.files.session_file import OpenFiles, SessionFile
+from exporter.sources.files.session_file import OpenFiles, SessionFile, durable_events
 from exporter.sources.files.source import FileSource
 from exporter.sources.journals import Journals
 from exporter.sources.remote import Callbacks, ServerSource, SourceEvent, Want

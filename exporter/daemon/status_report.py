@@ -18,8 +18,7 @@ from exporter.daemon.offline_status import COUNT_BYTES_MAX, GUESSED_EVENT_BYTES,
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sources.files.cli_process import has_crashed, is_locked
-from exporter.sources.files.history import durable_events
-from exporter.sources.files.session_file import SessionFile
+from exporter.sources.files.session_file import SessionFile, durable_events
 from exporter.sources.files.source import WORKSPACE_NAME
 from exporter.sources.files.workspace import read_workspace
 from exporter.state.marks import exporter_id

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from exporter.doctor.check import Check, Probe, described, existing, shown_size, shown_url
 from exporter.doctor.facts import Facts
-from exporter.sinks.trust import distrusted, trust
+from exporter.sinks.transport import distrusted, trust
 from exporter.version import VERSION
 
 ENABLED: Final = "COPILOT_OTEL_ENABLED"

@@ -1,24 +1,47 @@
-"""How a sink's requests travel, and how they do over HTTP."""
+"""The transport of a sink's requests: its interface, HTTP, and the certificates that are trusted."""
 
 import importlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from exporter.sinks.threads import CallThreads
-from exporter.sinks.trust import distrusted, trust
 
 if TYPE_CHECKING:
     import ssl
     from types import ModuleType
 
+_NO_AUTHORITY: Final = (18, 19, 20, 21)
+"""OpenSSL's codes for a chain without a trusted root: self-signed, or of an unknown issuer."""
+
+
+def trust(certificate_file: str | None) -> "ssl.SSLContext | None":
+    """Return a context that trusts only the certificates of this file, None without one. Raises OSError or SSLError."""
+    if certificate_file is None:
+        return None
+    import ssl
+
+    return ssl.create_default_context(cafile=certificate_file)
+
+
+def distrusted(error: BaseException | None) -> str | None:
+    """Return why a certificate was not trusted and what to do, None if that is not the cause of an error."""
+    import ssl
+
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    if error is None:
+        return None
+    said = f"its certificate is not trusted: {error.verify_message}"
+    return f"{said}; set certificate_file to the CA's certificate" if error.verify_code in _NO_AUTHORITY else said
+
 
 def _httpx() -> "ModuleType":
-    """Import httpx when it is first needed: `exporter status` must not pay for it.
+    """Import httpx when it is first needed, because it would slow down `exporter status`.
 
-    httpx 0.28 imports its own command line, and rich and pygments with it, wherever click is installed; told that
-    there is no such module it does without, as it does where click is missing.
+    httpx 0.28 imports its own command line, and rich and pygments with it, if click is installed; if that module is
+    marked as missing, httpx works without it, as it does without click.
     """
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None means: not there
     return importlib.import_module("httpx")
@@ -26,13 +49,13 @@ def _httpx() -> "ModuleType":
 
 def _verify(url: str, certificate_file: str | None) -> "ssl.SSLContext | bool":
     if not url.lower().startswith("https:"):
-        return False  # loading the certificates takes time that plain http need not spend
+        return False  # loading the certificates takes time and is not needed for plain http
     return trust(certificate_file) or True
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """A whole HTTP answer. Header names are in lower case."""
+    """A complete HTTP answer. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -52,7 +75,7 @@ class Transport(Protocol):
 
 
 class HttpTransport:
-    """httpx's blocking client on a few threads, which costs half of what its asynchronous one does."""
+    """The blocking client of httpx on a few threads, which takes half the time of the asynchronous client."""
 
     def __init__(
         self, url: str, *, connections: int, timeout_seconds: float, certificate_file: str | None = None

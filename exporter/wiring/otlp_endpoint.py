@@ -3,7 +3,9 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from config.settings import Otel
 
 from config.errors import ConfigError
 from config.token import latest, read_headers
@@ -11,7 +13,7 @@ from exporter.core.names import otlp_name
 from exporter.core.notice import Level, Notice
 from exporter.pipeline.metric_sender import MetricSender
 from exporter.pipeline.record_feed import Mapper, RecordFeed
-from exporter.sinks.otlp import RECORDS_MAX, Otlp, OtlpAnswer, Streams
+from exporter.sinks.otlp import LANES, RECORDS_MAX, Otlp, OtlpAnswer, Streams
 from exporter.sinks.transport import NoAnswerError
 from exporter.version import VERSION
 from exporter.wiring.sinks.kind import BuiltSink, SinkParts
@@ -26,15 +28,12 @@ from otel.send.answer import NoAnswer, Signal, weight
 from otel.send.endpoint import Endpoint, EndpointError
 from otel.send.sender import sender_for
 
-if TYPE_CHECKING:
-    from config.settings import Otel
-
 _METRICS_SECONDS: Final = 5.0
 _POINTS_PER_METRIC: Final = 64
 _METRICS_PER_REQUEST: Final = 8
 
 
-def endpoint_of(one: "Otel") -> Endpoint:
+def endpoint_of(one: Otel) -> Endpoint:
     """Return the address and transport of an endpoint of the settings; raises ConfigError without its headers."""
     return Endpoint(
         one.endpoint,
@@ -53,7 +52,7 @@ def endpoint_of(one: "Otel") -> Endpoint:
 class OtlpEndpoint:
     """Encodes requests for one endpoint and sends them. The constructor raises ConfigError for unusable settings."""
 
-    def __init__(self, name: str, one: "Otel", connections: int = 1) -> None:
+    def __init__(self, name: str, one: Otel, connections: int = 1) -> None:
         self.name = otlp_name(name)
         self.settings = one
         content, traceparent = Content[one.content.upper()], os.environ.get("TRACEPARENT")
@@ -100,8 +99,8 @@ class OtlpEndpoint:
         """Close the connections."""
         self._sender.close()
 
-    def sinks(self, parts: SinkParts, lanes: int) -> Iterator[BuiltSink]:
-        """Yield a sink for every signal, each for `lanes` sessions at a time; the last one closed closes the sender."""
+    def sinks(self, parts: SinkParts) -> Iterator[BuiltSink]:
+        """Yield a sink for every signal; the last one that is closed closes the connections."""
         streams, open_sinks = Streams(parts.exporter_id()), set[str](self.settings.signals)
         tally = parts.tally.for_endpoint() if parts.tally is not None else None
         mapper = Mapper(parts.reader, lambda session: Bridge(session, self.options, tally))
@@ -120,7 +119,6 @@ class OtlpEndpoint:
                 streams=streams,
                 weight=partial(weight, signal),
                 token=lambda: "\n".join(f"{key}={value}" for key, value in sorted(self._endpoint.headers().items())),
-                connections=lanes,
                 records_max=_METRICS_PER_REQUEST if signal == "metrics" else RECORDS_MAX,
                 stream_per_session=signal == "logs",
                 on_close=partial(close, signal),
@@ -130,10 +128,10 @@ class OtlpEndpoint:
                 feed = RecordFeed(mapper, signal, pack=_pack, sums=sender)
             else:
                 feed = RecordFeed(mapper, signal, repeats=signal != "logs")
-            yield BuiltSink(sink, lanes, feed)
+            yield BuiltSink(sink, LANES, feed)
 
 
-def _pack(measured: "Sequence[list[Measurement]]") -> bytes:
+def _pack(measured: Sequence[list[Measurement]]) -> bytes:
     """Return the measurements of many events as the bytes that are counted."""
     return pack([one for some in measured for one in some])
 
