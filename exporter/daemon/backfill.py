@@ -16,9 +16,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -35,6 +32,9 @@ from exporter.sources.files.session_file import SessionFile
 from exporter.status import BackfillRow
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
     from exporter.daemon.running import RunningExporter
 
 _OLD_SECONDS: Final = 3_600.0
@@ -272,8 +272,8 @@ def helpers_possible() -> int:
 
 @dataclass(slots=True)
 class _Helper:
-    process: BaseProcess
-    connection: Connection
+    process: "BaseProcess"
+    connection: "Connection"
     given: set[str] = field(default_factory=set)
 
 
@@ -281,6 +281,8 @@ class Helpers:
     """The helpers of one backfill. Start them before there are threads, files or an open database."""
 
     def __init__(self, count: int, make: "Callable[[], RunningExporter]") -> None:
+        from multiprocessing import get_context  # only if there are helpers: it takes time that other commands have not
+
         self._helpers: list[_Helper] = []
         context = get_context("fork")
         for _ in range(count):
@@ -329,7 +331,7 @@ class Helpers:
         self._helpers.clear()
 
 
-def _help(connection: Connection, inherited: Sequence[Connection], make: "Callable[[], RunningExporter]") -> None:
+def _help(connection: "Connection", inherited: "Sequence[Connection]", make: "Callable[[], RunningExporter]") -> None:
     """Be a helper until the other end of the connection is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the process that was started
     for one in inherited:
@@ -340,7 +342,7 @@ def _help(connection: Connection, inherited: Sequence[Connection], make: "Callab
         connection.close()
 
 
-async def _answer_all(connection: Connection, make: "Callable[[], RunningExporter]") -> None:
+async def _answer_all(connection: "Connection", make: "Callable[[], RunningExporter]") -> None:
     requests: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
 
     def read() -> None:
@@ -367,7 +369,7 @@ async def _answer_all(connection: Connection, make: "Callable[[], RunningExporte
         await running.close()
 
 
-async def _answer(running: "RunningExporter", connection: Connection, session: str, request: dict[str, Any]) -> None:
+async def _answer(running: "RunningExporter", connection: "Connection", session: str, request: dict[str, Any]) -> None:
     def tell(progress: dict[str, Any]) -> None:
         connection.send((session, {"progress": progress}))
 

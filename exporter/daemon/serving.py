@@ -41,13 +41,11 @@ def stop_on_signals() -> asyncio.Event:
 
 async def first_of(stop: asyncio.Event, work: Coroutine[Any, Any, int]) -> int | None:
     """Return what `work` returns, or None when it is time to stop before that."""
-    stopping, working = asyncio.create_task(stop.wait()), asyncio.create_task(work)
-    await asyncio.wait((stopping, working), return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if working.done():
-        return working.result()
-    working.cancel()
-    return None
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    _, pending = await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    return working.result() if working.done() else None
 
 
 def open_in_browser(url: str | None) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -290,12 +291,10 @@ class Reports:
 
 def _dated(days: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
     """Return counts by day for a receiver, which takes dates only; events without a date count for the first day."""
-    found: dict[str, dict[str, int]] = {}
+    found: dict[str, Counter[str]] = {}
     for day, rules in days.items():
-        counts = found.setdefault(day if _DAY.fullmatch(day) else _FIRST_DAY, {})
-        for rule, count in rules.items():
-            counts[rule] = counts.get(rule, 0) + count
-    return found
+        found.setdefault(day if _DAY.fullmatch(day) else _FIRST_DAY, Counter()).update(rules)
+    return {day: dict(rules) for day, rules in found.items()}
 
 
 def _behind(run: SinkWorkers) -> dict[str, dict[str, float]]:

@@ -6,7 +6,6 @@ same points.
 """
 
 import asyncio
-import contextlib
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -184,8 +183,7 @@ async def _open_gate(sink_state: SinkState) -> None:
             case Go():
                 return
             case Hold(until):
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.sleep(min(_RETRY_SECONDS, max(0.05, until - time.monotonic())))
+                await asyncio.sleep(min(_RETRY_SECONDS, max(0.05, until - time.monotonic())))
             case Closed():
                 await asyncio.sleep(_RETRY_SECONDS)
                 sink_state.gate.token_is(sink_state.sink.token())
