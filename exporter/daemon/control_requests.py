@@ -13,7 +13,7 @@ from exporter.core.delivery.position import DELETED_THERE
 from exporter.core.delivery.segment import Unsendable
 from exporter.core.delivery.verdict import Later, Verdict
 from exporter.core.events.envelope import Envelope, decode, is_utf8
-from exporter.core.events.redaction import Masked, Refused
+from exporter.core.events.redaction import line_of
 from exporter.core.names import leaving, names_of
 from exporter.daemon.backfill import Backfill, Progress, history_notes, would_send
 from exporter.daemon.status_report import described, events_after, iso, status_of
@@ -186,16 +186,9 @@ class ControlRequests:
 
     def _show(self, number: int) -> dict[str, Any]:
         [entry] = self._entries([number])
-        text = self._presentable(entry.raw)
+        text = line_of(self._running.redaction.event(entry.raw))
         readable = text is not None and is_utf8(text)  # a record of a telemetry sink is no text
         return {**_entry(entry), "text": text.decode() if text is not None and readable else None}
-
-    def _presentable(self, raw: bytes) -> bytes | None:
-        """Return the event redacted, None when the redactor refuses it."""
-        shown = self._running.redaction.event(raw)
-        if isinstance(shown, Refused):
-            return None
-        return shown.line if isinstance(shown, Masked) else shown
 
     def _entries(self, numbers: list[int]) -> list[Quarantined]:
         entries = self._daemon.quarantine.entries(numbers=numbers)
@@ -224,7 +217,7 @@ class ControlRequests:
         run = self._runs([entry.sink])[0] if entry.sink else None
         if run is not None and not run.sink_state.feed.holds_events:  # what is kept is a record, not the event
             return await _replay_records(run, self._daemon.lane(run, file) if file is not None else None, entry)
-        envelope, shown = decode(entry.raw), self._presentable(entry.raw)
+        envelope, shown = decode(entry.raw), line_of(self._running.redaction.event(entry.raw))
         if not isinstance(envelope, Envelope):
             return envelope.reason
         if shown is None:

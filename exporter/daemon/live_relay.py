@@ -15,7 +15,7 @@ import msgspec
 
 from exporter.core.events.envelope import REFUSALS, Envelope, decode
 from exporter.core.events.live_text import LiveText
-from exporter.core.events.redaction import Masked, Refused
+from exporter.core.events.redaction import line_of
 from exporter.pipeline.sink_workers import SinkWorkers
 
 if TYPE_CHECKING:
@@ -111,11 +111,9 @@ class LiveRelay:
         return None if shown is None else self._redacted(shown)
 
     def _redacted(self, line: bytes) -> bytes | None:
-        shown = self._redact(line)
-        if isinstance(shown, Refused):
-            self.dropped += 1
-            return None
-        return shown.line if isinstance(shown, Masked) else shown
+        shown = line_of(self._redact(line))
+        self.dropped += shown is None
+        return shown
 
     async def run(self) -> None:
         """Send the batches until cancelled."""

@@ -137,9 +137,8 @@ class RemoteSources:
             try:
                 await source.run()
             except Exception as error:  # a task's edge: a defect of ours stops this source for a while
-                self._daemon.say(
-                    Level.ERROR, "a source stopped; it is tried again", source=name, error=type(error).__name__
-                )
+                kind = type(error).__name__
+                self._daemon.say(Level.ERROR, "a source stopped; it is tried again", source=name, error=kind)
                 await asyncio.sleep(DEFECT_SECONDS)
 
     async def _listen(self, tap: TapSource) -> None:
@@ -285,10 +284,10 @@ class RemoteSources:
     def _clean_up_journals(self) -> None:
         """Remove journals of deleted sessions that every sink has; cut others behind every mark if space is wanted."""
         for session in list(self._deleted):
-            file = self.files.sessions[session] if self.has_journal(session) else None
-            if file is not None and self._needed_from(file) < file.size:
-                continue
-            if file is not None:
+            if self.has_journal(session):
+                file = self.files.sessions[session]
+                if self._needed_from(file) < file.size:
+                    continue
                 self.journals.remove(session)
             self._deleted.discard(session)
         if not self.journals.needs_cleanup:
