@@ -1,6 +1,6 @@
-"""Proving that a sink holds exactly what the files hold, and repairing what it lacks.
+"""Checks that a sink holds exactly what the files hold, and repairs what it lacks.
 
-A sink that can be looked into from here (`Sink.inspect`) is read to its last byte; any other is asked what it holds.
+A sink that can be inspected from here (`Sink.inspect`) is read to its last byte; any other is asked what it holds.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ FLOOR: Final = "this receiver cannot say what it holds; compared with what it ac
 
 
 class _Everything:
-    """Holds every id, so that a reader takes no event up."""
+    """Contains every id, so that a reader skips every event."""
 
     def __contains__(self, _: object) -> bool:
         return True
@@ -30,7 +30,7 @@ async def ids_in_file(lane: Lane) -> tuple[set[str], int]:
     """Return the ids of the durable events of a session file, and how many lines repeat one.
 
     They are read from whole lines, without being redacted. Of a journal, whose front may be cut off, those that were
-    delivered are taken to have been in it.
+    delivered count as being in it.
     """
     sink_state, session = lane.sink_state, lane.file.session
     seen = set(sink_state.store.delivered(session, sink_state.sink_id)) if lane.file.is_journal else set()
@@ -43,7 +43,7 @@ async def ids_in_file(lane: Lane) -> tuple[set[str], int]:
 
 
 def _differ(at_receiver: bytes, remembered: bytes) -> bool:
-    """Tell whether an event has other bytes there; what was remembered at the floor of the wire cannot tell."""
+    """Tell whether an event has other bytes there; hashes of another length cannot be compared."""
     return len(remembered) == len(at_receiver) and remembered != at_receiver
 
 
@@ -64,7 +64,7 @@ class _Comparison:
     unasked: str | None = None  # the verdict, where the receiver did not say what it has
 
     def cannot(self, answer: Verdict) -> None:
-        """Take in an answer that says nothing of what the receiver holds."""
+        """Record an answer that does not say what the receiver holds."""
         self.missing, self.extra = [], []
         match answer:
             case Deleted():
@@ -127,7 +127,7 @@ class _Comparison:
 
 
 def ended(rows: Iterable[VerifyRow]) -> Exit:
-    """Return how a comparison ends: a difference that is known weighs more than what is not known."""
+    """Return the exit code of a comparison: a known difference weighs more than an unknown state."""
     verdicts = {row.verdict for row in rows}
     if DIFFERENT in verdicts:
         return Exit.FINDINGS
@@ -135,7 +135,7 @@ def ended(rows: Iterable[VerifyRow]) -> Exit:
 
 
 async def verify(lane: Lane, silent: dict[str, Verdict], *, repair: bool) -> VerifyRow:
-    """Compare file, our memory and the receiver for one session; with `repair` begin to send what is missing.
+    """Compare the file, the marks and the receiver for one session; with `repair` begin to send what is missing.
 
     A receiver that does not answer, or refuses the token, is noted in `silent` by its name and is not asked again.
     """

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from config.settings import Otel
-
 from config.errors import ConfigError
+from config.settings import Otel
 from config.token import latest, read_headers
 from exporter.core.names import otlp_name
 from exporter.core.notice import Level, Notice
