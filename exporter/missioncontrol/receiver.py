@@ -195,7 +195,7 @@ class Receiver:
         now = self.now()
         try:
             await self.write(lambda database: write_jobs.report_session(database, session_id, {"state": state}, now))
-        except ApiError:  # nobody knows the session, or not any more
+        except ApiError:  # the session is unknown, or was deleted
             self.waiting.end(session_id)
             return
         self.live.publish_session(session_id)

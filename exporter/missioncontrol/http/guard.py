@@ -33,7 +33,7 @@ COOKIE: Final = "exporter_visitor"
 _OWNER: Final = Holder("", "all", b"")
 _COOKIE_SECONDS, _CODE_SECONDS = 12 * 3600, 600
 _KEPT_SECONDS: Final = 30 * 86_400
-"""How long a browser keeps the cookie; how long it is good is told here alone."""
+"""How long a browser keeps the cookie; for how long it is valid is decided here, not by the browser."""
 _ENTRIES_MAX: Final = 1000
 _FORM_BYTES_MAX: Final = 4096
 _WRONG_TOKEN_SECONDS: Final = 0.5
@@ -180,10 +180,10 @@ def _entered(request: Request, cookie: str | None, *, refusal: str) -> Response:
 
 
 PEER: Final = "peer"
-"""The key in the scope's state for who is at the other end of a connection; absent in process. Set by `connection`."""
+"""The key in the scope's state for who is at the other end of a connection; absent in process. Set by `server`."""
 
 ADMITTED: Final = "admitted"
-"""The key in the scope's state of who presented a token or a cookie; absent for others. Read by `connection`."""
+"""The key in the scope's state of who presented a token or a cookie; absent for others. Read by `server`."""
 
 HOLDER: Final = "token_holder"
 """The key in the scope's state for the name of the token that was presented; absent without one."""

@@ -1,4 +1,4 @@
-"""The page of what agents told and what waits for a person, across all sessions."""
+"""The page of the notifications of agents and of what waits for a person, across all sessions."""
 
 from collections import Counter
 from typing import Final

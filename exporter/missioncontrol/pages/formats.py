@@ -166,7 +166,7 @@ def _pieces(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str | None, .
 
 
 def paragraphs(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield what is told and what stands in code fences, which is true of the latter."""
+    """Yield the parts of a text, each with whether it is in a code fence."""
     end = 0
     for fence in _FENCE.finditer(text):
         yield from _told(text[end : fence.start()])

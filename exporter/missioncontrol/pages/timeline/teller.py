@@ -37,7 +37,7 @@ from exporter.missioncontrol.pages.timeline.wording import (
 from exporter.missioncontrol.store.port import Database
 
 ENDS: Final = (TOOL_END, "assistant.turn_start", "assistant.turn_end", "session.usage_record")
-"""What ends a call or a turn, or is told with it; an agent's next turn ends the one before."""
+"""What ends a call or a turn, or is shown with it; an agent's next turn ends the one before."""
 
 
 def _rewound(rewind: Rewind) -> Entry:
