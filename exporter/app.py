@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from exporter.daemon.running import Redactors, RunningExporter
     from exporter.missioncontrol.http.server import Certificate
     from exporter.state.redaction_counts import RedactionCounts
-    from exporter.wiring.redact_input import Format, Outcome
-    from exporter.wiring.redact_preview import PreviewFinding, Withheld
+    from exporter.wiring.redact_commands import Format, Outcome, PreviewFinding, Withheld
 
 _READY_SECONDS: Final = 8.0
 _STATUS_SECONDS: Final = 3.0
@@ -231,7 +230,7 @@ async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict
 
 def mask(settings: "Settings", source: IO[bytes], *, name: str, format: "Format | None") -> "Iterator[Outcome]":
     """Yield what becomes of an input, piece by piece; leaves nothing on this machine."""
-    from exporter.wiring.redact_input import mask_given
+    from exporter.wiring.redact_commands import mask_given
     from exporter.wiring.redactor import make_redactor_for_reading
 
     redactor = make_redactor_for_reading(settings)
@@ -242,7 +241,7 @@ def mask(settings: "Settings", source: IO[bytes], *, name: str, format: "Format 
 def preview(settings: "Settings", session_id: str) -> "AsyncIterator[PreviewFinding | Withheld | int]":
     """Yield what would be masked in a session; delivers and remembers nothing."""
     from exporter.sources.journals import session_file
-    from exporter.wiring.redact_preview import preview as preview_of
+    from exporter.wiring.redact_commands import preview as preview_of
     from exporter.wiring.redactor import make_redactor_for_reading
 
     file = session_file(Path(settings.copilot_home), Path(settings.state_dir), session_id)
@@ -253,8 +252,8 @@ def preview(settings: "Settings", session_id: str) -> "AsyncIterator[PreviewFind
 
 def rules(settings: "Settings") -> dict[str, Any]:
     """Return what searches, every rule that is in force, the user's own too, and the packs they come from."""
+    from exporter.wiring.redact_commands import described
     from exporter.wiring.redactor import make_engine
-    from exporter.wiring.rule_list import described
 
     return described(make_engine(settings, None), settings.redaction.extra_rules)
 

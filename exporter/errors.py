@@ -26,7 +26,7 @@ class Exit(IntEnum):
 
     meaning: str
 
-    def __new__(cls, code: int, meaning: str) -> "Exit":
+    def __new__(cls, code: int, meaning: str = "") -> "Exit":
         member = int.__new__(cls, code)
         member._value_, member.meaning = code, meaning
         return member

@@ -1,6 +1,6 @@
 """Session events as OpenTelemetry traces, metrics and logs.
 
-names, instruments   every name and every metric, once; name_types says what a name is
+names, instruments   every name and every metric, once
 event, payloads      reading events leniently; projection says what an event is to model, screen and store
 machines             events to spans, measurements and records, without input or output
 bridge               one session's records of all signals; model is what they are made of

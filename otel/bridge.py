@@ -9,12 +9,11 @@ from typing import Any, Final, TypeAlias
 
 from otel.encode.records import writer
 from otel.event import Event, read
-from otel.machines.logs import minimal_record, record
+from otel.machines.logs import record
 from otel.machines.metrics.machine import Metering
 from otel.machines.traces.machine import TraceResult, Traces
 from otel.model import Measurement, Span
-from otel.name_types import Content, Semconv
-from otel.names import ORPHANED
+from otel.names import ORPHANED, Content, Semconv
 from otel.projection import TABLE
 from otel.send.answer import Signal
 
@@ -96,7 +95,7 @@ class Bridge:
 
     @property
     def open(self) -> bool:
-        """Tell whether any span is open."""
+        """Whether any span is open."""
         return self._traces.open
 
     def take(self, lines: Sequence[bytes], observed_ns: int, first: int = 0) -> Records:
@@ -173,7 +172,7 @@ class Bridge:
             return self._writer.log(record(event, result, line, self._session), observed_ns)
         except Exception:
             self._tally.defect()
-            return self._writer.log(minimal_record(event, result, line, self._session), observed_ns)
+            return self._writer.log(record(event, result, line, self._session, minimal=True), observed_ns)
 
     def process_died(self, observed_ns: int) -> Records:
         """Return the records of the spans that were open when the CLI process died."""

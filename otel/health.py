@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from otel.model import Temporality
-from otel.name_types import Attribute, Content, Instrument, InstrumentKind
+from otel.names import Attribute, Content, Instrument, InstrumentKind
 from otel.send.answer import NoAnswer, readable
 from otel.send.endpoint import Endpoint, EndpointError
 from otel.send.grpc import OPTIONS, credentials_of, target_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def exporter_for(endpoint: Endpoint, temporality: Temporality) -> "MetricExporter":
-    """Return an exporter that speaks the endpoint's protocol; raises EndpointError when the endpoint is no use."""
+    """Return an exporter that speaks the endpoint's protocol; raises EndpointError when the endpoint cannot be used."""
     from opentelemetry.sdk.metrics import Counter, Histogram, ObservableCounter
     from opentelemetry.sdk.metrics.export import AggregationTemporality
 
@@ -39,9 +39,7 @@ def _over_http(endpoint: Endpoint, temporalities: dict[type, Any]) -> "MetricExp
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
     if endpoint.is_secure():
-        import ssl
-
-        endpoint.ssl_context(lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+        endpoint.ssl_context()
 
     def give_headers(request: requests.PreparedRequest) -> requests.PreparedRequest:
         # The exporter adds headers of OTEL_EXPORTER_OTLP_HEADERS, which may be the secret of another endpoint.
@@ -193,7 +191,7 @@ class Health:
     _provider: "MeterProvider | None" = field(init=False, default=None)
 
     def start(self) -> None:
-        """Begin; raises EndpointError when the endpoint's address or certificates are no use."""
+        """Begin; raises EndpointError when the endpoint's address or certificates cannot be used."""
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
         from opentelemetry.sdk.resources import Resource

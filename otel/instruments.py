@@ -8,7 +8,7 @@ sent: rows of CLI 1.0.102 with `latest`, rows that only CLI 1.0.48 has with `leg
 from typing import Final, TypeAlias
 
 from otel import names
-from otel.name_types import Attribute, Instrument, Semconv
+from otel.names import Attribute, Instrument, Semconv
 
 _OLD, _NEW, _OURS = "1.0.48", "1.0.102", "exporter"
 _LATEST: Final[tuple[str, Semconv]] = (_NEW, "latest")

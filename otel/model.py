@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
-from otel.name_types import Attribute, Content, EventName, Instrument, Value
+from otel.names import Attribute, Content, EventName, Instrument, Value
 
 Attributes: TypeAlias = "dict[Attribute, Value]"
 Temporality: TypeAlias = Literal["cumulative", "delta"]

@@ -13,7 +13,7 @@ _NOTHING = Raw()
 
 
 def is_filled(items: Raw) -> bool:
-    """Tell whether raw JSON is a list with something in it, without reading what."""
+    """Whether raw JSON is a list that is not empty; its items are not parsed."""
     text = bytes(items).strip()
     return text.startswith(b"[") and text[1:-1].strip() != b""
 

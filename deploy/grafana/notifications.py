@@ -5,7 +5,7 @@ from deploy.grafana.fleet import CHOSEN, repositories
 from deploy.grafana.promql import STEP, growth, label_name, recorded
 from deploy.grafana.queries import event, is_type, records, span, spans
 from otel import instruments, names
-from otel.name_types import Attribute
+from otel.names import Attribute
 
 _TYPE, _STATUS = label_name(names.NOTIFICATION_TYPE), label_name(names.NOTIFICATION_STATUS)
 _NOTIFIED = f'event:name = "{names.SYSTEM_NOTIFICATION.name}"'

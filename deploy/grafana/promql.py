@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from otel.name_types import Attribute, Instrument
+from otel.names import Attribute, Instrument
 
 Where = Mapping[Attribute, str]
 

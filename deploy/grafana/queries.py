@@ -3,8 +3,7 @@
 import re
 from typing import Final
 
-from otel.name_types import Attribute
-from otel.names import CONVERSATION_ID, EVENT_TYPE, SERVICE_NAME
+from otel.names import CONVERSATION_ID, EVENT_TYPE, SERVICE_NAME, Attribute
 
 SERVICE: Final = "$service"
 SESSION: Final = "$session"

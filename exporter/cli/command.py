@@ -141,8 +141,9 @@ class Command(click.Command):
                     formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Examples"):
-            formatter.write_dl(self.examples.items(), col_max=EXAMPLE_WIDTH_MAX)
+        if self.examples:  # python -OO has none
+            with formatter.section("Examples"):
+                formatter.write_dl(self.examples.items(), col_max=EXAMPLE_WIDTH_MAX)
 
 
 def command(usage: str = "[OPTIONS]") -> Callable[[Callable[..., int]], Command]:

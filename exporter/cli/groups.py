@@ -77,7 +77,7 @@ class Group(Command, click.Group):
         super().format_options(ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        self.examples = dict(next(iter(one.load().examples.items())) for one in self._members)
+        self.examples = dict(item for one in self._members for item in list(one.load().examples.items())[:1])
         super().format_epilog(ctx, formatter)
 
 

@@ -3,7 +3,7 @@
 `Helpers` are processes that deliver history beside this one, so that much of it takes the time of one core's share.
 They are made by forking before anything is open here, share the redactor's memory and the state directory's lock, and
 wait. Each builds parts of its own when it is given its first session. Like the exporter, a helper can be killed at any
-instant: its marks show from where this process goes on with its sessions.
+instant: its marks show where this process continues its sessions.
 """
 
 import asyncio
@@ -16,9 +16,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -35,6 +32,9 @@ from exporter.sources.files.session_file import SessionFile
 from exporter.status import BackfillRow
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
     from exporter.daemon.running import RunningExporter
 
 _OLD_SECONDS: Final = 3_600.0
@@ -50,12 +50,12 @@ Chosen: TypeAlias = tuple[SinkWorkers, SessionFile]
 
 
 def history_notes(chosen: Sequence[Chosen]) -> list[str]:
-    """Return what a person should know before history goes to sinks of which some are known to drop it."""
+    """Return warnings about sinks that are known to drop history."""
     now = time.time()
     telemetry = [(run, file) for run, file in chosen if not run.sink_state.feed.holds_events]
     old = {run for run, file in telemetry if now - file.modified > _OLD_SECONDS}
-    told = ((run, drops_history(run.sink_state.sink.url, run.name.rpartition(":")[2])) for run in old)
-    return sorted(f"{run.name}: {note}" for run, note in told if note is not None)
+    notes = ((run, drops_history(run.sink_state.sink.url, run.name.rpartition(":")[2])) for run in old)
+    return sorted(f"{run.name}: {note}" for run, note in notes if note is not None)
 
 
 async def would_send(run: SinkWorkers, file: SessionFile, *, from_start: bool) -> BackfillRow:
@@ -98,7 +98,7 @@ class _Way:
 
     @property
     def goes_on(self) -> bool:
-        """Whether it has begun here and is neither at its end nor in trouble."""
+        """Whether it is under way here: begun, not finished, not blocked."""
         lane = self.lane
         return lane is not None and not lane.settled and lane.progress.troubled_since is None
 
@@ -110,7 +110,7 @@ class _Way:
 
     @property
     def over(self) -> bool:
-        """Whether it is where the file ended at first: what was added since is not asked for."""
+        """Whether it reached the end that the file had at first; what was added since is not requested."""
         return self.lane.reached(*self.end) if self.lane is not None else self.helped is not None
 
     def done(self) -> tuple[int, int, int]:
@@ -127,12 +127,12 @@ class _Way:
         return self.file.size if self.helped is not None else 0
 
     def row(self, quarantined: int) -> BackfillRow:
-        """Return what was done when so many are in quarantine; sums that nobody has been sent yet are not done."""
+        """Return what was done when so many are in quarantine; sums that are not sent yet are not done."""
         done = self.done() if self.run.summed_up else (0, 0, 0)
         return BackfillRow(self.file.session, self.run.name, *done, *self._state(quarantined), quarantined)
 
     def _state(self, quarantined: int) -> tuple[str, str | None]:
-        """Return how it is with the session at the sink, and why if it is not well."""
+        """Return the state of the session at the sink, and the reason when it is not delivered."""
         run, lane = self.run, self.lane
         if lane is not None and lane.stopped:
             return "deleted there; --from-start sends it again", None
@@ -196,13 +196,12 @@ class Backfill:
         return [way.row(count(session=way.file.session, sink=way.run.name)) for way in self._ways.values()], ended
 
     def _waits(self, given_up: Collection[SinkWorkers]) -> bool:
-        """Whether a helper is about something, or something has not begun and not all its sinks are given up."""
-        return bool(self._given) or any(
-            way.run not in given_up for queue in self._queues.values() for way in _first(queue)
-        )
+        """Whether a helper has a session, or one has not begun and not all its sinks are given up."""
+        next_ones = [way for queue in self._queues.values() for way in _first(queue)]
+        return bool(self._given) or any(way.run not in given_up for way in next_ones)
 
     def _feed(self) -> None:
-        """Let sessions begin in place of those that have come to an end, or get no further."""
+        """Start sessions in place of those that are finished or blocked."""
         for group, queue in self._queues.items():
             begun = [ways for ways in self._begun[group] if any(way.goes_on for way in ways)]
             for ways in self._begun[group]:
@@ -237,7 +236,7 @@ class Backfill:
             self._given[session] = queue.popleft()
 
     def _settle(self, ways: list[_Way], answer: Mapping[str, Any] | None) -> None:
-        """Take in what a helper did; what it did not come to the end of is gone on with here."""
+        """Record the result of a helper; sessions that it did not finish continue here."""
         rows = msgspec.convert(answer["sessions"] if answer else [], list[BackfillRow])
         by_sink = {row.sink: row for row in rows}
         for way in ways:
@@ -266,7 +265,7 @@ class Backfill:
         )
 
     def _reached(self, session: str, ways: Sequence[_Way]) -> Mapping[str, int]:
-        """Return how far a session is: what all the sinks that are to have it have of it."""
+        """Return the progress of a session: what all of its sinks have."""
         if session in self._helped:
             return {"done": 0, **self._helped[session]}
         done = [way.done() for way in ways]
@@ -284,7 +283,7 @@ def _first(queue: Sequence[list[_Way]]) -> list[_Way]:
 
 
 def helpers_possible() -> int:
-    """Return how many helpers are of use on this machine: one for every core but ours."""
+    """Return how many helpers this machine can use: one for every further core."""
     if not sys.platform.startswith("linux"):  # elsewhere a fork is not safe
         return 0
     return min(_HELPERS_MAX, len(os.sched_getaffinity(0)) - 1)
@@ -292,8 +291,8 @@ def helpers_possible() -> int:
 
 @dataclass(slots=True)
 class _Helper:
-    process: BaseProcess
-    connection: Connection
+    process: "BaseProcess"
+    connection: "Connection"
     given: set[str] = field(default_factory=set)
 
 
@@ -301,6 +300,8 @@ class Helpers:
     """The helpers of one backfill. Start them before there are threads, files or an open database."""
 
     def __init__(self, count: int, make: "Callable[[], RunningExporter]") -> None:
+        from multiprocessing import get_context  # only if there are helpers: it takes time that other commands have not
+
         self._helpers: list[_Helper] = []
         context = get_context("fork")
         for _ in range(count):
@@ -324,7 +325,7 @@ class Helpers:
         return False
 
     def heard(self) -> list[tuple[str, dict[str, Any] | None]]:
-        """Return what came since: for a session its progress, its rows when it is done, or None when it failed."""
+        """Return the new messages: of a session its progress, its rows when it is done, or None when it failed."""
         found: list[tuple[str, dict[str, Any] | None]] = []
         for helper in tuple(self._helpers):
             try:
@@ -339,7 +340,7 @@ class Helpers:
         return found
 
     def close(self) -> None:
-        """Let them finish the requests that are under way, and end."""
+        """Let the helpers finish the requests that are under way, and end them."""
         for helper in self._helpers:
             helper.connection.close()
         for helper in self._helpers:
@@ -349,9 +350,9 @@ class Helpers:
         self._helpers.clear()
 
 
-def _help(connection: Connection, inherited: Sequence[Connection], make: "Callable[[], RunningExporter]") -> None:
+def _help(connection: "Connection", inherited: "Sequence[Connection]", make: "Callable[[], RunningExporter]") -> None:
     """Be a helper until the other end of the connection is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a person means the process that was started
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the process that was started
     for one in inherited:
         one.close()
     try:
@@ -360,7 +361,7 @@ def _help(connection: Connection, inherited: Sequence[Connection], make: "Callab
         connection.close()
 
 
-async def _answer_all(connection: Connection, make: "Callable[[], RunningExporter]") -> None:
+async def _answer_all(connection: "Connection", make: "Callable[[], RunningExporter]") -> None:
     requests: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
 
     def read() -> None:
@@ -371,27 +372,27 @@ async def _answer_all(connection: Connection, make: "Callable[[], RunningExporte
             requests.put_nowait(None)
 
     asyncio.get_running_loop().add_reader(connection.fileno(), read)
-    first = await requests.get()
-    if first is None:
+    request = await requests.get()
+    if request is None:
         return
-    running = make()
+    running, answering = make(), set[asyncio.Task[None]]()
     try:
         running.daemon.start(deliver=False, sum_up=False)
-        answering = {asyncio.create_task(_answer(running, connection, *first))}
-        while (request := await requests.get()) is not None:
+        while request is not None:
             answering = {task for task in answering if not task.done()}
             answering.add(asyncio.create_task(_answer(running, connection, *request)))
+            request = await requests.get()
         for task in answering:
             task.cancel()
     finally:
         await running.close()
 
 
-async def _answer(running: "RunningExporter", connection: Connection, session: str, request: dict[str, Any]) -> None:
+async def _answer(running: "RunningExporter", connection: "Connection", session: str, request: dict[str, Any]) -> None:
     def tell(progress: dict[str, Any]) -> None:
         connection.send((session, {"progress": progress}))
 
     answer: dict[str, Any] | None = None
-    with suppress(Exception):  # who gave us the session goes on with it, and finds the error there
+    with suppress(Exception):  # the first process continues the session, and meets the error there
         answer = await running.answers().answer(request, tell)
     connection.send((session, answer))

@@ -1,4 +1,4 @@
-"""What a daemon answers to a request of the command line, over the control socket or in the same process."""
+"""The answers to requests of the command line, over the control socket or in the same process."""
 
 import mmap
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from exporter.core.delivery.position import DELETED_THERE
 from exporter.core.delivery.segment import Unsendable
 from exporter.core.delivery.verdict import Later, Verdict
 from exporter.core.events.envelope import Envelope, decode, is_utf8
-from exporter.core.events.redaction import Masked, Refused
+from exporter.core.events.redaction import line_of
 from exporter.core.names import leaving, names_of
 from exporter.daemon.backfill import Backfill, Progress, history_notes, would_send
 from exporter.daemon.status_report import described, events_after, iso, status_of
@@ -83,8 +83,7 @@ class ControlRequests:
         return {session: file for session, file in self._daemon.files.items() if file.identity is not None}
 
     def _described(self, file: SessionFile) -> dict[str, Any]:
-        running = self._running
-        session = described(file, running.redaction.text, running.line_bytes_max, running.host)
+        session = described(file, self._running)
         sinks = []
         for run in self._daemon.runs:
             lane = run.lanes.get(file.session)
@@ -164,9 +163,9 @@ class ControlRequests:
         return {"sessions": msgspec.to_builtins(rows), "exit": int(end)}
 
     async def _forget(self, session: str, sinks: Iterable[str] | None) -> dict[str, Any]:
-        """Delete a session in the archives, and let what follows it there know."""
+        """Delete a session in the archives, and make its lanes find that out."""
         forgotten: list[dict[str, Any]] = []
-        told, end = [], Exit.DONE
+        doubted, end = [], Exit.DONE
         for run in self._runs(sinks):
             answer = await run.sink_state.sink.forget(session)
             if isinstance(answer, int):
@@ -174,30 +173,23 @@ class ControlRequests:
                 file = self._daemon.files.get(session)
                 if file is not None and (lane := self._daemon.lane(run, file)).doubt():
                     run.ask(lane)
-                    told.append((run, lane))
+                    doubted.append((run, lane))
             elif isinstance(answer, Later):
                 forgotten.append({"sink": run.name, "deleted": 0, "why": answer.reason})
                 end = Exit.UNREACHABLE
         if not forgotten:
             raise UsageError(f"no archive has a session {session}", hint="give the whole id of a session")
-        if told:
-            await self._daemon.until_idle(lambda: told)
+        if doubted:
+            await self._daemon.until_idle(lambda: doubted)
         return {"session": session, "archives": forgotten, "exit": int(end)}
 
     # ---- quarantine -----------------------------------------------------------------------------------------
 
     def _show(self, number: int) -> dict[str, Any]:
         [entry] = self._entries([number])
-        text = self._presentable(entry.raw)
+        text = line_of(self._running.redaction.event(entry.raw))
         readable = text is not None and is_utf8(text)  # a record of a telemetry sink is no text
         return {**_entry(entry), "text": text.decode() if text is not None and readable else None}
-
-    def _presentable(self, raw: bytes) -> bytes | None:
-        """Return the event as it may be shown, None unless the redactor vouches for it."""
-        shown = self._running.redaction.event(raw)
-        if isinstance(shown, Refused):
-            return None
-        return shown.line if isinstance(shown, Masked) else shown
 
     def _entries(self, numbers: list[int]) -> list[Quarantined]:
         entries = self._daemon.quarantine.entries(numbers=numbers)
@@ -226,7 +218,7 @@ class ControlRequests:
         run = self._runs([entry.sink])[0] if entry.sink else None
         if run is not None and not run.sink_state.feed.holds_events:  # what is kept is a record, not the event
             return await _replay_records(run, self._daemon.lane(run, file) if file is not None else None, entry)
-        envelope, shown = decode(entry.raw), self._presentable(entry.raw)
+        envelope, shown = decode(entry.raw), line_of(self._running.redaction.event(entry.raw))
         if not isinstance(envelope, Envelope):
             return envelope.reason
         if shown is None:
@@ -259,7 +251,7 @@ class ControlRequests:
         return await self._read_again(mapped, event)
 
     async def _read_again(self, lanes: Sequence[tuple[SinkWorkers, Lane]], event: Unsendable) -> str | None:
-        """Let sinks have what they lack of a session now that the redactor passes an event of it."""
+        """Send sinks what they lack of a session now that the redactor accepts an event of it."""
         assert event.id is not None
         lanes[0][1].file.rewritten(self._daemon.reader.files)  # what is kept in memory was made without the event
         try:

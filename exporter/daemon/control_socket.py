@@ -84,11 +84,11 @@ def _is_same_user(connection: socket.socket) -> bool:
 
 
 class _OtherError(ExporterError):
-    """An error of the daemon, as it told it."""
+    """An error that the daemon answered."""
 
     def __init__(self, told: dict[str, Any]) -> None:
         super().__init__(str(told.get("message")), hint=str(told.get("hint") or ""))
-        self.kind = str(told.get("kind"))  # type: ignore[misc]  # told by the daemon, not by the class
+        self.kind = str(told.get("kind"))  # type: ignore[misc]  # as the daemon answered, not as the class says
         self.exit = Exit(int(told.get("exit", Exit.UNEXPECTED)))  # type: ignore[misc]  # as above
 
 

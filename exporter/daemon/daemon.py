@@ -1,4 +1,4 @@
-"""The daemon: it follows the sessions, gives every sink its turns, and ends when asked or when all is done."""
+"""The daemon: it follows the sessions, gives every sink its turns, and ends on request or when all is delivered."""
 
 import asyncio
 import contextlib
@@ -36,23 +36,23 @@ _DAY_SECONDS: Final = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class SessionScope:
-    """Which sessions are delivered without being asked for by `backfill`."""
+    """Which sessions are delivered without a `backfill`."""
 
     history_days: float
     sessions: frozenset[str] = frozenset()
 
-    def covers(self, file: SessionFile, now: float) -> bool:
-        """Tell whether a session is named or has changed lately."""
+    def covers(self, file: SessionFile, now: float, *, known: bool) -> bool:
+        """Tell whether a session is named or, where none is, was delivered before (`known`) or has changed lately."""
         if self.sessions:
             return file.session in self.sessions
-        return file.modified >= now - self.history_days * _DAY_SECONDS
+        return known or file.modified >= now - self.history_days * _DAY_SECONDS
 
 
 _NOTHING: Final = SessionScope(0, frozenset(("",)))
 
 
 class Daemon:
-    """Joins the parts. Everything runs on one event loop; requests of sinks run on threads of theirs."""
+    """Connects the sources, the sinks and the stores. Everything runs on one event loop; requests may use threads."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Daemon:
         self.runs = [SinkWorkers(sink_state, connections) for sink_state, connections in sink_states]
         self.changed: set[str] = set()
         self.defects: Mapping[str, int] = {}
-        """Errors of ours that kept something from telemetry, by their place in our code."""
+        """Internal errors that kept something from telemetry, counted by their place in the code."""
         self.ready = asyncio.Event()
         self._drain_seconds = drain_seconds
         self._give_up_seconds = give_up_seconds
@@ -111,9 +111,7 @@ class Daemon:
             lane = run.lanes.get(file.session)
             if lane is None:
                 mark = run.sink_state.store.mark(file.session, run.sink_state.sink_id)
-                if mark is None and not self.scope.covers(file, now):
-                    continue
-                if mark is not None and self.scope.sessions and file.session not in self.scope.sessions:
+                if not self.scope.covers(file, now, known=mark is not None):
                     continue
                 lane = run.lanes[file.session] = Lane(file, run.sink_state, live=True, mark=mark)
             lane.live = self.ready.is_set() or file.modified >= now - LIVE_SECONDS
@@ -134,9 +132,9 @@ class Daemon:
     # ---- life -----------------------------------------------------------------------------------------------
 
     def start(self, *, deliver: bool = True, sum_up: bool = True) -> None:
-        """Begin to follow and to deliver; without `deliver` only what is asked for by `backfill` is delivered.
+        """Begin to follow and to deliver; without `deliver` only a `backfill` delivers.
 
-        Without `sum_up` what is counted for sums is left for the exporter that this one helps.
+        Without `sum_up` the counts for sums are left to the exporter that this one helps.
         """
         if not deliver:
             self.scope = _NOTHING
@@ -162,14 +160,14 @@ class Daemon:
         return {name: round(count / seconds, 1) for name, count in read.items()}
 
     async def _keep_house(self) -> None:
-        expires, told = 0.0, set[str]()
+        expires, reported = 0.0, set[str]()
         while True:
-            for place in self.defects.keys() - told:
-                told.add(place)
+            for place in self.defects.keys() - reported:
+                reported.add(place)
                 self.say(Level.ERROR, "a defect keeps something of an event from telemetry; please report it", at=place)
             if time.monotonic() >= expires:
                 expires = time.monotonic() + _HOUSEKEEPING_SECONDS
-                with contextlib.suppress(sqlite3.Error):  # a disk that is full is the lanes' to report
+                with contextlib.suppress(sqlite3.Error):  # lanes report a full disk
                     self.quarantine.expire()
             await asyncio.sleep(_RATE_SECONDS)
             self._events_noted.append((time.monotonic(), self._events_read()))
@@ -177,14 +175,14 @@ class Daemon:
                 run.check_endings()
 
     async def stop(self) -> None:
-        """Finish what is under way, for `drain_seconds` at most, and let go of everything."""
+        """Finish the requests that are under way, for `drain_seconds` at most, and close everything."""
         if self._housekeeping is not None:
             self._housekeeping.cancel()
         self.source.close()
         if self.observing is not None:
             await self.observing.stop()
         await asyncio.gather(*(run.stop(self._drain_seconds) for run in self.runs))
-        # A disk that is full keeps nobody from ending.
+        # A full disk must not prevent the end.
         with contextlib.suppress(sqlite3.Error, StoreUnwritableError, StoreDamagedError):
             for run in self.runs:
                 run.sink_state.remember()
@@ -198,12 +196,12 @@ class Daemon:
         runs: Iterable[SinkWorkers] = (),
         more: Callable[[Collection[SinkWorkers]], bool] = lambda _: False,
     ) -> Exit:
-        """Wait until every mark (or every given lane) is at the end of its file, and return how it went.
+        """Wait until every mark (or every given lane) is at the end of its file, and return the exit code.
 
-        While `more` says so, further lanes are to come; it is given the sinks that are given up. The sums of `runs` are
-        waited for, whatever lanes they have. A sink is given up while it refuses the token (`REFUSED`), when it has
-        accepted nothing for `give_up_seconds` (`UNREACHABLE`), and when all that is left for it is in trouble
-        (`PARTIAL`). No other sink ends earlier for that, and the worst is returned. `PARTIAL` also means quarantine.
+        While `more` is true, further lanes will follow; it gets the sinks that are given up. The sums of `runs` are
+        awaited, whatever lanes they have. A sink is given up while it refuses the token (`REFUSED`), when nothing was
+        accepted for `give_up_seconds` (`UNREACHABLE`), and when all that is left for it is blocked (`PARTIAL`). No
+        other sink is awaited less for that; the worst exit code is returned. Quarantined events are `PARTIAL`, too.
         """
         idle_looks, begun = 0, time.monotonic()
         targets: dict[Lane, tuple[int, int]] = {}
@@ -215,10 +213,9 @@ class Daemon:
             further = more(given_up)
             summing = self._summing(concerned, hurry=not further)
             if lanes:  # what is added after the question is not part of the answer
-                ends = (
-                    (*one, targets.setdefault(one[1], (one[1].file.generation, one[1].file.size))) for one in chosen
-                )
-                waiting = [(run, lane) for run, lane, end in ends if not lane.reached(*end)]
+                for _, lane in chosen:
+                    targets.setdefault(lane, (lane.file.generation, lane.file.size))
+                waiting = [(run, lane) for run, lane in chosen if not lane.reached(*targets[lane])]
             else:
                 waiting = [one for one in chosen if not (one[1].settled and not one[1].busy and not one[1].asked)]
             for run, lane in waiting:
@@ -240,7 +237,7 @@ class Daemon:
         return {run: end for run, end in ends.items() if end is not None}
 
     def _all_well(self, chosen: list[tuple[SinkWorkers, Lane]] | None, runs: set[SinkWorkers]) -> Exit:
-        """Say how it went, when everything has come to its end, for the lanes and sinks that were asked for or all."""
+        """Return the exit code when everything is delivered, for the chosen lanes and sinks or for all."""
         every = [(run, lane) for run in self.runs for lane in run.lanes.values()]
         if any(lane.progress.problem for _, lane in every):
             return Exit.PARTIAL
@@ -254,7 +251,7 @@ class Daemon:
 
     @staticmethod
     def _summing(runs: "set[SinkWorkers]", *, hurry: bool) -> "set[SinkWorkers]":
-        """Return the sinks that have sums to send, and let them not wait for more if there is hurry."""
+        """Return the sinks that have sums to send; with `hurry` they send them without waiting for more."""
         for run in runs if hurry else ():
             run.sink_state.feed.sums.hurried = True
         return {run for run in runs if not run.summed_up}
@@ -262,7 +259,7 @@ class Daemon:
     async def catch_up(
         self, seconds: float, stop: asyncio.Event, progress: Callable[[dict[str, int]], None]
     ) -> dict[str, int]:
-        """Wait until what was there is delivered, for so long at most; return how much there is."""
+        """Wait until the existing sessions are delivered, for so many seconds at most; return the counts."""
         end = time.monotonic() + seconds
         while True:
             counts = self.counts()
@@ -272,9 +269,9 @@ class Daemon:
             await asyncio.sleep(_LOOK_SECONDS)
 
     def counts(self) -> dict[str, int]:
-        """Return how much there is and how much of it the embedded Mission Control, else the last sink, has."""
-        told = next((run for run in self.runs if run.name == LOCAL), self.runs[-1])
-        lanes = list(told.lanes.values())
+        """Return how much there is, and how much of it is at the embedded Mission Control, else at the last sink."""
+        counted = next((run for run in self.runs if run.name == LOCAL), self.runs[-1])
+        lanes = list(counted.lanes.values())
         return {
             "sessions": len(lanes),
             "sessions_done": sum(1 for lane in lanes if lane.settled),
@@ -285,7 +282,7 @@ class Daemon:
         }
 
     def _hopeless(self, run: SinkWorkers, lanes: list[Lane], begun: float) -> Exit | None:
-        """Return how a wait for a sink ends that cannot end well: it takes nothing, or all that is left is troubled."""
+        """Return the exit code of a wait that cannot succeed: nothing is accepted, or all that is left is blocked."""
         end = time.monotonic() - self._give_up_seconds
         gate = run.sink_state.gate
         if gate.closed:
@@ -296,7 +293,7 @@ class Daemon:
         return Exit.PARTIAL if since and all(one is not None and one <= end for one in since) else None
 
     def incomplete(self, file: SessionFile) -> int | None:
-        """Return where an unfinished last line begins that nobody has continued for long, None when there is none."""
+        """Return the offset of an unfinished last line that has not grown for long, None when there is none."""
         if file.identity is None or time.time() - file.modified < self._incomplete_seconds:
             return None
         for run in self.runs:

@@ -1,4 +1,7 @@
-"""What passes and is in no file, on its way to the sinks that show it: redacted, held for a moment, owed to nobody."""
+"""Ephemeral events on their way to the sinks that show them: redacted, held in memory for a moment, never stored.
+
+Their delivery is not guaranteed: the oldest are dropped when a sink is slow.
+"""
 
 import asyncio
 import time
@@ -12,7 +15,7 @@ import msgspec
 
 from exporter.core.events.envelope import REFUSALS, Envelope, decode
 from exporter.core.events.live_text import LiveText
-from exporter.core.events.redaction import Masked, Refused
+from exporter.core.events.redaction import line_of
 from exporter.pipeline.sink_workers import SinkWorkers
 
 if TYPE_CHECKING:
@@ -33,9 +36,9 @@ class _Shell(msgspec.Struct, frozen=True):
 
 
 class LiveRelay:
-    """Gathers for some milliseconds what is to be shown of each session at each sink, and drops the oldest if slow.
+    """Batches the ephemeral events of each session for each sink; drops the oldest when a sink is slow.
 
-    `tell` is given every event that passes, once, not redacted: for who counts them.
+    `tell` receives every ephemeral event once, not redacted, to count it.
     """
 
     def __init__(self, runs: Sequence[SinkWorkers], redaction: "Redactors", tell: Tell | None = None) -> None:
@@ -44,40 +47,38 @@ class LiveRelay:
         self._redact = redaction.event
         self._texts = LiveText(redaction.stream)
         self._tell = tell
-        self._held: OrderedDict[tuple[int, str], list[bytes]] = OrderedDict()
-        self._since: dict[tuple[int, str], float] = {}
+        self._held: dict[tuple[int, str], tuple[float, list[bytes]]] = {}
+        """The events for each sink and session, and since when they are held; the oldest first."""
         self._held_bytes = 0
         self._work = asyncio.Event()
         self._recent: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     @property
     def is_wanted(self) -> bool:
-        """Tell whether somebody shows or counts what passes."""
+        """Tell whether a sink shows ephemeral events or they are counted."""
         return bool(self._runs) or self._tell is not None
 
     def add(self, session: str, lines: Sequence[bytes]) -> None:
-        """Show the ephemeral ones of these events; one that came by two sources is shown once."""
+        """Show the ephemeral ones of these events; a duplicate from a second source is ignored."""
         if self.is_wanted:
-            self._hold(session, [line for one in lines if (line := self._passed(session, one)) is not None])
+            self._hold(session, [line for one in lines if (line := self._shown(session, one)) is not None])
 
     def missed(self, session: str) -> None:
-        """Note that events of a session may have passed unseen."""
+        """Note that ephemeral events of a session may have been missed."""
         self._texts.missed(session)
 
     def _hold(self, session: str, shown: Sequence[bytes]) -> None:
         if not shown:
             return
         for number in range(len(self._runs)):
-            key = (number, session)
-            self._held.setdefault(key, []).extend(shown)
-            self._since.setdefault(key, time.monotonic())
+            self._held.setdefault((number, session), (time.monotonic(), []))[1].extend(shown)
             self._held_bytes += sum(map(len, shown))
         while self._held_bytes > HELD_BYTES_MAX and self._held:
             self._drop(next(iter(self._held)))
         self._work.set()
 
     def shell(self, method: str, params: bytes) -> None:
-        """Show what a shell of a session has put out, as an event of that name."""
+        """Show the output or the exit of a session's shell as an ephemeral event of that name."""
         try:
             session = msgspec.json.decode(params, type=_Shell).sessionId
         except REFUSALS:
@@ -88,8 +89,8 @@ class LiveRelay:
                     self._hold(session, [shown])
         self.add(session, [_event(method, params)])
 
-    def _passed(self, session: str, line: bytes) -> bytes | None:
-        """Return the event as it may be shown, None when it may not or has been."""
+    def _shown(self, session: str, line: bytes) -> bytes | None:
+        """Return the event redacted, None when it is not ephemeral, is refused, or is a duplicate."""
         envelope = decode(line)
         if not isinstance(envelope, Envelope):
             return None
@@ -110,42 +111,38 @@ class LiveRelay:
         return None if shown is None else self._redacted(shown)
 
     def _redacted(self, line: bytes) -> bytes | None:
-        shown = self._redact(line)
-        if isinstance(shown, Refused):
-            self.dropped += 1
-            return None
-        return shown.line if isinstance(shown, Masked) else shown
+        shown = line_of(self._redact(line))
+        self.dropped += shown is None
+        return shown
 
     async def run(self) -> None:
-        """Hand over until cancelled."""
+        """Send the batches until cancelled."""
         while True:
             await self._work.wait()
             await asyncio.sleep(GATHER_SECONDS)
-            moved = [self._hand_over(key) for key in list(self._held)]
+            moved = [self._send(key) for key in list(self._held)]
             if not self._held:
                 self._work.clear()
             elif not any(moved):
                 await asyncio.sleep(LATER_SECONDS)
 
-    def _hand_over(self, key: tuple[int, str]) -> bool:
+    def _send(self, key: tuple[int, str]) -> bool:
         number, session = key
-        lane = self._runs[number].lanes.get(session)
-        batch = self._held[key][:BATCH_MAX]
+        since, lines = self._held[key]
+        lane, batch = self._runs[number].lanes.get(session), lines[:BATCH_MAX]
         if lane is None or not lane.show(batch):
-            if time.monotonic() - self._since[key] > HELD_SECONDS_MAX:
+            if time.monotonic() - since > HELD_SECONDS_MAX:
                 self._drop(key)
             return False
-        rest = self._held[key][BATCH_MAX:]
         self._held_bytes -= sum(map(len, batch))
-        if rest:
-            self._held[key], self._since[key] = rest, time.monotonic()
+        if len(lines) > len(batch):
+            self._held[key] = time.monotonic(), lines[BATCH_MAX:]
         else:
-            del self._held[key], self._since[key]
+            del self._held[key]
         return True
 
     def _drop(self, key: tuple[int, str]) -> None:
-        lines = self._held.pop(key)
-        del self._since[key]
+        _, lines = self._held.pop(key)
         self._held_bytes -= sum(map(len, lines))
         self.dropped += len(lines)
 

@@ -1,4 +1,4 @@
-"""The status of an exporter that does not run, from what it remembers; imports no client of anything."""
+"""The status of an exporter that does not run, from its state directory; imports no client."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from exporter.state.quarantine import Quarantine
 from exporter.status import DaemonStatus, SinkStatus, SourceStatus, StatusReport
 
 GUESSED_EVENT_BYTES: Final = 1_800
-"""What an event is taken to measure where counting would cost too much."""
+"""The size of an event in estimates, where counting would cost too much."""
 COUNT_BYTES_MAX: Final = 1 << 20
 """How much is read to count events; of more their number is an estimate."""
 
@@ -35,19 +35,23 @@ def status_asleep(
     changed_after: float,
     waits: Callable[[bytes], bool],
 ) -> StatusReport:
-    """Say how far every configured sink (name to address) is behind the files below `root`. Makes no file.
+    """Return how far every configured sink (name to address) is behind the files below `root`. Creates no file.
 
-    A session that a sink never had anything of counts if it changed after that time: a start would deliver it.
-    `waits` tells whether sums, as the store keeps them, hold something that was not sent.
+    A session without a mark counts if it changed after `changed_after`: a start would deliver it. `waits` tells whether
+    sums, as they are stored, hold something that was not sent.
     """
     sinks = configured or {LOCAL: LOCAL}
     marks, quarantine = state_dir / MARKS, state_dir / QUARANTINE
-    own = _files(root, changed_after)
-    journals = {session: file for session, file in _journals(state_dir, changed_after).items() if session not in own}
-    files, sources = {**own, **journals}, [SourceStatus("files", len(own), 0.0, [])]
-    if journals:
+    files = _files(root, changed_after)
+    sources = [SourceStatus("files", len(files), 0.0, [])]
+    if (state_dir / JOURNALS).exists():
+        from exporter.sources.journals import begins_of  # not without need: it takes time that `status` has not
+
+        left = _files(state_dir / JOURNALS, changed_after).items()
+        journals = {one: replace(file, begins=begins_of(file.path)) for one, file in left if one not in files}
         used = sum(file.size - file.begins for file in journals.values())
-        sources.append(SourceStatus("journals", len(journals), 0.0, [], bytes=used))
+        sources += [SourceStatus("journals", len(journals), 0.0, [], bytes=used)] if journals else []
+        files |= journals
     if not marks.exists() or not quarantine.exists():
         owed = _owed(files, {})
         never = [SinkStatus(name, "never used", *owed[:2], is_estimate=owed[2]) for name in sinks]
@@ -59,17 +63,6 @@ def status_asleep(
         store.close()
         kept.close()
     return StatusReport(DaemonStatus(False), sources, found)
-
-
-def _journals(state_dir: Path, changed_after: float) -> dict[str, _File]:
-    """Return the journals that sources without files have left."""
-    root = state_dir / JOURNALS
-    if not root.exists():
-        return {}
-    from exporter.sources.journals import begins_of  # not without need: it takes time that `status` has not
-
-    found = _files(root, changed_after)
-    return {session: replace(file, begins=begins_of(file.path)) for session, file in found.items()}
 
 
 def _files(root: Path, changed_after: float) -> dict[str, _File]:
@@ -101,7 +94,7 @@ def _sink(
 def _owed(files: Mapping[str, _File], marks: Mapping[str, Mark]) -> tuple[int, int, bool]:
     """Return how many events and bytes are after the marks, and whether that is an estimate.
 
-    A file that is not the one of its mark will be compared from its first event; nobody knows yet what it owes.
+    A file that is not the one of its mark will be compared from its first event, so what is pending is an estimate.
     """
     rests = []
     is_estimate = False

@@ -1,11 +1,11 @@
-"""Sessions that have no file here: what observers of servers give goes into journals, which are then followed.
+"""Sessions that have no file here: the events that servers send are written to journals, which are then followed.
 
 Of every session one source has the durable events: its file if there is one here, else the first CLI server that has
 it, else an agent host. A journal that an agent host began stays the host's, because a host's events have other ids.
-Whoever else sees the session adds only what passes. When the file of a session with a journal appears and holds what
-the journal holds, it takes the journal's place: what was delivered is known by its ids and not sent again.
+Other sources of the session add only its ephemeral events. When the file of a session with a journal appears and holds
+what the journal holds, it takes the journal's place: what was delivered is known by its ids and not sent again.
 
-`JournalWriter` redacts events and has them safe on the disk before they are taken.
+`JournalWriter` redacts events and makes them durable before they are acknowledged to their source.
 """
 
 import asyncio
@@ -28,8 +28,7 @@ from exporter.core.notice import Level
 from exporter.daemon.live_relay import LiveRelay, Tell
 from exporter.errors import StateError
 from exporter.pipeline.lane import Lane
-from exporter.sources.files.history import durable_events
-from exporter.sources.files.session_file import OpenFiles, SessionFile
+from exporter.sources.files.session_file import OpenFiles, SessionFile, durable_events
 from exporter.sources.files.source import FileSource
 from exporter.sources.journals import Journals
 from exporter.sources.remote import Callbacks, ServerSource, SourceEvent, Want
@@ -59,7 +58,7 @@ class Server:
 
 
 class RemoteSources:
-    """The journals of one state directory, what fills them, and the tap. Everything runs on the daemon's loop."""
+    """The journals of one state directory, the sources that fill them, and the tap, on the daemon's event loop."""
 
     def __init__(
         self,
@@ -110,7 +109,7 @@ class RemoteSources:
     # ---- life -----------------------------------------------------------------------------------------------
 
     def start(self, *, connect: bool) -> None:
-        """Follow the journals, and with `connect` what fills them."""
+        """Follow the journals, and with `connect` observe the sources that fill them."""
         self.files.start()
         self._tasks = [asyncio.create_task(self._keep_house())]
         if connect:
@@ -120,7 +119,7 @@ class RemoteSources:
                 self._tasks.append(asyncio.create_task(self._listen(self.tap)))
 
     async def stop(self) -> None:
-        """End what fills the journals, and let go of them."""
+        """Stop observing the sources, and close the journals."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -137,9 +136,8 @@ class RemoteSources:
             try:
                 await source.run()
             except Exception as error:  # a task's edge: a defect of ours stops this source for a while
-                self._daemon.say(
-                    Level.ERROR, "a source stopped; it is tried again", source=name, error=type(error).__name__
-                )
+                kind = type(error).__name__
+                self._daemon.say(Level.ERROR, "a source stopped; it is tried again", source=name, error=kind)
                 await asyncio.sleep(DEFECT_SECONDS)
 
     async def _listen(self, tap: TapSource) -> None:
@@ -156,15 +154,15 @@ class RemoteSources:
         return found if self.tap is None else {**found, "tap": self.tap.status.counts.ephemeral}
 
     def catching_up(self) -> bool:
-        """Tell whether a source is still reading what was there before."""
+        """Tell whether a source is still reading earlier events."""
         return any(one.observed().is_catching_up for one in self.servers.values())
 
     def _is_too_early(self) -> bool:
-        """Tell whether a CLI server has not said yet which sessions it has; what it has is not a host's to give."""
+        """Tell whether a CLI server has not listed its sessions yet; they are not taken from an agent host."""
         servers = (one.observed() for name, one in self.servers.items() if name not in self._hosts)
         return any(one.state in ("not started", "connecting") for one in servers)
 
-    # ---- whose a session is ---------------------------------------------------------------------------------
+    # ---- the owner of a session -----------------------------------------------------------------------------
 
     def has_journal(self, session: str) -> bool:
         """Tell whether a session is followed by its journal."""
@@ -181,7 +179,7 @@ class RemoteSources:
         return bool(self._hosts) and is_made(self.journals.mark(session) or "")
 
     def _is_elsewhere(self, name: str, session: str) -> bool:
-        """Tell whether the CLI's own file or another server gives the durable events of a session."""
+        """Tell whether the durable events of a session come from the CLI's own file or from another server."""
         if self._is_hosts(session):
             return self._owners.get(session, name) != name
         self._daemon.source.notice(session)
@@ -212,7 +210,7 @@ class RemoteSources:
         return theirs
 
     def _holds(self, file: SessionFile) -> bool:
-        """Tell whether a session's file has the last event of its journal, or nothing more comes to the journal."""
+        """Tell whether a session's file has the last event of its journal, or the journal has stopped growing."""
         last, journal = self.journals.mark(file.session), self.files.sessions[file.session]
         if last is None or time.time() - journal.modified >= QUIET_SECONDS:
             return True
@@ -252,7 +250,7 @@ class RemoteSources:
         return Want.LIVE if not sessions or session in sessions else Want.NOTHING
 
     async def _take(self, session: str, events: Sequence[SourceEvent]) -> bool:
-        """Keep what is durable, if no file has it, then show what passes."""
+        """Write durable events to the journal, unless a file has them, then show the ephemeral ones."""
         kept = await self.journaling.take(session, events, lambda: not self._is_file_alone(session))
         if kept is None:
             return False
@@ -285,10 +283,10 @@ class RemoteSources:
     def _clean_up_journals(self) -> None:
         """Remove journals of deleted sessions that every sink has; cut others behind every mark if space is wanted."""
         for session in list(self._deleted):
-            file = self.files.sessions[session] if self.has_journal(session) else None
-            if file is not None and self._needed_from(file) < file.size:
-                continue
-            if file is not None:
+            if self.has_journal(session):
+                file = self.files.sessions[session]
+                if self._needed_from(file) < file.size:
+                    continue
                 self.journals.remove(session)
             self._deleted.discard(session)
         if not self.journals.needs_cleanup:
@@ -314,13 +312,13 @@ def _is_older(changed: str, days: float) -> bool:
     try:
         moment = datetime.fromisoformat(changed)
     except ValueError:
-        return False  # whoever does not say is active
+        return False  # without a time a session counts as active
     return moment.timestamp() < time.time() - days * _DAY_SECONDS
 
 
 @dataclass(slots=True)
 class _Page:
-    """What becomes of the durable events of a page."""
+    """The durable events of a batch, redacted or refused."""
 
     durable: list[tuple[str, bytes]] = field(default_factory=list)
     refused: list[Unsendable] = field(default_factory=list)
@@ -328,7 +326,7 @@ class _Page:
 
 
 class JournalWriter:
-    """Fills the journals. `problem` says why nothing is taken at the moment, None when it is."""
+    """Writes to the journals. `problem` is why nothing is accepted at the moment, None when events are accepted."""
 
     def __init__(self, daemon: "Daemon", journals: Journals, redact: RedactEvent) -> None:
         self.agents = AgentRegistry()
@@ -340,31 +338,28 @@ class JournalWriter:
         self._delivered: dict[str, tuple[int, set[str]]] = {}
 
     async def take(self, session: str, events: Sequence[SourceEvent], is_ours: Callable[[], bool]) -> bool | None:
-        """Redact, put aside what is refused, and write the rest; return whether anything was, None to be asked again.
+        """Redact, quarantine what is refused, and write the rest; return whether anything was written, None to retry.
 
-        Nothing is kept of a session that is not for a journal (`is_ours`) when that comes to be. What was kept of
-        events that are asked for again is known.
+        Nothing is written for a session that has no journal (`is_ours`) by then. On a retry the events that were
+        written already are known.
         """
         was_kept = False
         for portion in _portions(events, self._journals.batch_bytes):
-            kept = await self._take(session, portion, is_ours)
+            size = sum(map(_size, portion))
+            if size and not self._journals.has_space(size):
+                return self._trouble(self._journals.problem)
+            page = _Page()
+            slice_end = time.perf_counter() + _SLICE_SECONDS
+            for event in portion:
+                if time.perf_counter() > slice_end:
+                    await asyncio.sleep(0)
+                    slice_end = time.perf_counter() + _SLICE_SECONDS
+                self._read(session, event, page)
+            kept = is_ours() and self._keep(session, page)
             if kept is None:
                 return None
             was_kept |= kept
         return was_kept
-
-    async def _take(self, session: str, events: Sequence[SourceEvent], is_ours: Callable[[], bool]) -> bool | None:
-        size = sum(_size(event) for event in events)
-        if size and not self._journals.has_space(size):
-            return self._trouble(self._journals.problem)
-        page = _Page()
-        slice_end = time.perf_counter() + _SLICE_SECONDS
-        for event in events:
-            if time.perf_counter() > slice_end:
-                await asyncio.sleep(0)
-                slice_end = time.perf_counter() + _SLICE_SECONDS
-            self._read(session, event, page)
-        return is_ours() and self._keep(session, page)
 
     def _read(self, session: str, event: SourceEvent, page: _Page) -> None:
         line, is_ephemeral = event
@@ -387,7 +382,7 @@ class JournalWriter:
         page.durable.append((envelope.id, shown))
 
     def _keep(self, session: str, page: _Page) -> bool | None:
-        """Put everything where it is safe; return whether there was something, None when it is not safe."""
+        """Make everything durable; return whether there was something to write, None when it failed."""
         try:
             if page.refused and self._daemon.quarantine.add(session, None, page.refused):
                 self._daemon.say(Level.WARNING, "put in quarantine", session=session, events=len(page.refused))
@@ -413,7 +408,7 @@ class JournalWriter:
         return None
 
     def known(self, session: str, id: str) -> bool:
-        """Tell whether an event was taken; one that was cut off the journal is known by its delivery."""
+        """Tell whether an event was accepted; one that was cut off the journal is known by its delivery."""
         if self._journals.known(session, id):
             return True
         begins = self._journals.begins(session)
@@ -430,7 +425,7 @@ class JournalWriter:
 
 
 def _portions(events: Sequence[SourceEvent], size_max: int) -> Iterator[Sequence[SourceEvent]]:
-    """Yield events as they came in portions of about so many bytes, an event of more alone."""
+    """Yield the events in order in portions of about so many bytes; a larger event is a portion of its own."""
     start = size = 0
     for number, event in enumerate(events):
         if size and size + _size(event) > size_max:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Redactors:
-    """What the parts use of the redactor: one for events, one for single texts, one for texts that come in pieces.
+    """The functions of the redactor: for events, for single texts, and for texts that come in pieces.
 
     It is for one thread, unless no `make_another` is given. Without `stream`, no text is shown while it is written.
     """
@@ -41,7 +41,7 @@ class Redactors:
 class RunningExporter:
     """See the module. `receiver` is the embedded Mission Control, `page` its page once it is served.
 
-    `beside` is what else goes on while it is served.
+    `beside` are further tasks that run while it is served.
     """
 
     daemon: Daemon
@@ -58,7 +58,7 @@ class RunningExporter:
         return ControlRequests(self, helpers)
 
     def address(self) -> str | None:
-        """Return what a person opens to see the page, None while there is none. It may be good for one use only."""
+        """Return the address of the page, None while there is none. It may work only once."""
         return self.page.address() if self.page is not None else None
 
     @asynccontextmanager

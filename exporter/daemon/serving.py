@@ -16,7 +16,7 @@ if sys.platform != "win32":
 def leave_no_core() -> None:
     """Forbid core dumps of this process and its children: they would hold what was read and not redacted yet.
 
-    What a system collects in another way (`core_pattern` with a program that ignores the limit) is not in our hands.
+    A `core_pattern` with a program that ignores the limit is not covered.
     """
     if sys.platform != "win32":
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
@@ -41,16 +41,14 @@ def stop_on_signals() -> asyncio.Event:
 
 async def first_of(stop: asyncio.Event, work: Coroutine[Any, Any, int]) -> int | None:
     """Return what `work` returns, or None when it is time to stop before that."""
-    stopping, working = asyncio.create_task(stop.wait()), asyncio.create_task(work)
-    await asyncio.wait((stopping, working), return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if working.done():
-        return working.result()
-    working.cancel()
-    return None
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    _, pending = await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    return working.result() if working.done() else None
 
 
 def open_in_browser(url: str | None) -> None:
-    """Open an address in the person's browser, if there is one of either; never waits for it."""
+    """Open an address in the user's browser, if there is an address; does not wait for it."""
     if url is not None:
         threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()

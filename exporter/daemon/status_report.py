@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +19,7 @@ from exporter.daemon.offline_status import COUNT_BYTES_MAX, GUESSED_EVENT_BYTES,
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sources.files.cli_process import has_crashed, is_locked
-from exporter.sources.files.history import durable_events
-from exporter.sources.files.session_file import SessionFile
+from exporter.sources.files.session_file import SessionFile, durable_events
 from exporter.sources.files.source import WORKSPACE_NAME
 from exporter.sources.files.workspace import read_workspace
 from exporter.state.marks import exporter_id
@@ -28,6 +28,7 @@ from exporter.version import VERSION
 
 if TYPE_CHECKING:
     from exporter.daemon.remote_sources import RemoteSources
+    from exporter.daemon.running import RunningExporter
 
 _SESSION_SECONDS: Final = 1.0
 _EXPORTER_SECONDS: Final = 10.0
@@ -41,7 +42,7 @@ _WORKSPACE_NAMES: Final = ("title", "repository", "branch", "cwd", "mc_task_id",
 
 
 def status_of(daemon: Daemon) -> StatusReport:
-    """Return what the daemon is doing and how far every sink is behind."""
+    """Return the state of the daemon, its sources and its sinks."""
     rates, files = daemon.rates(), daemon.source.sessions.values()
     followed = sum(1 for file in files if file.identity is not None)
     return StatusReport(
@@ -55,7 +56,7 @@ def status_of(daemon: Daemon) -> StatusReport:
 
 
 def _remote(observing: "RemoteSources", rates: Mapping[str, float]) -> Iterator[SourceStatus]:
-    """Yield the sources without files, and at last the journals that they fill."""
+    """Yield the sources without files, then the journals that they fill."""
     for name, source in observing.servers.items():
         seen = source.observed()
         problems = [Problem(session, trouble, 0, 1) for session, trouble in seen.troubles.items()]
@@ -88,7 +89,7 @@ def _problems(daemon: Daemon) -> Iterator[Problem]:
 
 
 def sink_status(run: SinkWorkers) -> SinkStatus:
-    """Return how one sink is."""
+    """Return the state of one sink."""
     sink_state, now = run.sink_state, time.monotonic()
     behind = [lane for lane in run.lanes.values() if lane.lag_bytes() > 0]
     lag_bytes = sum(lane.lag_bytes() for lane in behind)
@@ -126,9 +127,7 @@ def events_after(file: SessionFile, offset: int) -> int:
     return size // GUESSED_EVENT_BYTES if size > COUNT_BYTES_MAX else durable_between(file.path, offset, file.size)
 
 
-def described(
-    file: SessionFile, redact_text: Callable[[str], str], line_bytes_max: int, host: str | None
-) -> dict[str, Any]:
+def described(file: SessionFile, running: "RunningExporter") -> dict[str, Any]:
     """Describe one session from its files, titles and names redacted.
 
     A line that repeats an id counts as a duplicate and as nothing else.
@@ -136,7 +135,7 @@ def described(
     summary, ids = Summary(), dict[str, None]()
     now, written, duplicates = time.time(), _modified(file.path), 0
     times = str(iso(now)), iso(min(now, written or now))
-    for envelope, _ in durable_events(file.path, line_bytes_max, file.begins):
+    for envelope, _ in durable_events(file.path, running.line_bytes_max, file.begins):
         if envelope.id in ids:
             duplicates += 1
             continue
@@ -144,7 +143,7 @@ def described(
         summary.add(envelope, *times)
     if not ids:
         return {"id": file.session, "events": 0, **({"source": "journal"} if file.is_journal else {})}
-    session = summary.as_session(file.directory.name, masked=0, host=host, last_event_id=next(reversed(ids)))
+    session = summary.as_session(file.directory.name, masked=0, host=running.host, last_event_id=next(reversed(ids)))
     session |= workspace_facts(file.directory)
     session |= {"file": str(file.path), "source": "journal" if file.is_journal else "files"}
     if duplicates:
@@ -153,12 +152,12 @@ def described(
         session["state"] = "crashed"
     for name in ("title", "repository", "branch", "cwd", "model"):
         if session.get(name):
-            session[name] = redact_text(str(session[name]))
+            session[name] = running.redaction.text(str(session[name]))
     return session
 
 
 def workspace_facts(directory: Path) -> dict[str, str]:
-    """Return what workspace.yaml knows better than the events, not redacted."""
+    """Return the facts that workspace.yaml has, not redacted; they take precedence over the events."""
     workspace = read_workspace(str(directory / WORKSPACE_NAME))
     return {name: value for name in _WORKSPACE_NAMES if (value := getattr(workspace, name, None))}
 
@@ -178,7 +177,7 @@ def _modified(path: Path) -> float | None:
 
 
 class Reports:
-    """Sends reports in the background: of a session until it arrives, of this exporter one after the other."""
+    """Sends reports in the background: of a session until it is accepted, of this exporter at intervals."""
 
     def __init__(self, daemon: Daemon, redact_text: Callable[[str], str], host: str | None) -> None:
         self._daemon = daemon
@@ -187,7 +186,7 @@ class Reports:
         self._sent: dict[tuple[str, str], tuple[dict[str, Any], int | None]] = {}
         """By sink and session the last report, and of a crashed session how much of it the sink had by then."""
         self._again: set[str] = set()
-        self._to_tell: dict[str, set[str]] = {run.name: set() for run in daemon.runs}
+        self._unreported: dict[str, set[str]] = {run.name: set() for run in daemon.runs}
         self._rest_until: dict[str, float] = {}
         self._held: set[str] = set()
         self._crashed: set[str] = set()
@@ -211,12 +210,12 @@ class Reports:
                 last_exporter = now
 
     async def _look(self) -> None:
-        """Note which sessions are to be told of: what has changed, and whose process ended, which changes no file."""
+        """Note which sessions are to be reported: those that changed, and those whose process ended."""
         if not (self._held or self._daemon.changed or self._again):
             return
         files = self._daemon.files
         ended = {one for one in self._held if one not in files or not is_locked(files[one].directory)}
-        # Looked at twice: what a change leads to (a registration, a masked secret) is known a moment later.
+        # Reported twice: the results of a change (a registration, a masked secret) are known a moment later.
         changed, self._again = self._daemon.changed | self._again | ended, set(self._daemon.changed)
         self._daemon.changed.clear()
         for session in changed:
@@ -224,11 +223,11 @@ class Reports:
             for known, tells in ((self._held, is_locked), (self._crashed, has_crashed)):
                 (known.add if file is not None and tells(file.directory) else known.discard)(session)
             await asyncio.sleep(0)
-        for waiting in self._to_tell.values():
+        for waiting in self._unreported.values():
             waiting.update(changed)
 
     async def _sessions(self, run: SinkWorkers) -> None:
-        waiting = self._to_tell[run.name]
+        waiting = self._unreported[run.name]
         if not run.sink_state.sink.capabilities.reports and not await self._asked(run, waiting & self._crashed):
             return
         for session in list(waiting):
@@ -236,12 +235,12 @@ class Reports:
             if lane is not None and not await self._session(run, lane):
                 self._rest_until[run.name] = time.monotonic() + _EXPORTER_SECONDS
                 return
-            # Events take the state back that was told before them.
+            # A receiver drops the reported state when it gets events after it.
             if lane is None or (lane.mark.remote_id is not None and (lane.settled or session not in self._crashed)):
                 waiting.discard(session)
 
     async def _asked(self, run: SinkWorkers, crashed: set[str]) -> bool:
-        """Ask what a sink offers that was sent nothing since the start, when there is a crash to tell it of."""
+        """Ask a sink that was sent nothing since the start whether it takes reports, if there is a crash to report."""
         lanes = [run.lanes[session] for session in crashed if session in run.lanes]
         lane = next((lane for lane in lanes if lane.settled and not lane.stopped and lane.mark.remote_id), None)
         if lane is None:
@@ -253,7 +252,7 @@ class Reports:
         return offers
 
     async def _session(self, run: SinkWorkers, lane: Lane) -> bool:
-        """Tell of one session if there is something new; return False when the receiver cannot be told now."""
+        """Report one session if something has changed; return False when the receiver does not accept it now."""
         if lane.mark.remote_id is None:
             return True
         session, facts = lane.file.session, workspace_facts(lane.file.directory)
@@ -291,19 +290,17 @@ class Reports:
 
 
 def _dated(days: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
-    """Return counts by day for a receiver, which takes days only; what is of events without one is of the first."""
-    found: dict[str, dict[str, int]] = {}
+    """Return counts by day for a receiver, which takes dates only; events without a date count for the first day."""
+    found: dict[str, Counter[str]] = {}
     for day, rules in days.items():
-        counts = found.setdefault(day if _DAY.fullmatch(day) else _FIRST_DAY, {})
-        for rule, count in rules.items():
-            counts[rule] = counts.get(rule, 0) + count
-    return found
+        found.setdefault(day if _DAY.fullmatch(day) else _FIRST_DAY, Counter()).update(rules)
+    return {day: dict(rules) for day, rules in found.items()}
 
 
 def _behind(run: SinkWorkers) -> dict[str, dict[str, float]]:
-    """Return by its id there how far the receiver is behind each session, the longest first; none that is level.
+    """Return by its id there how far the receiver is behind each session, the longest first.
 
-    Events of a backlog are counted in the file up to a megabyte in all; of the rest their number is an estimate.
+    Pending events are counted in the files up to a megabyte in all; beyond that their number is an estimate.
     """
     now = time.monotonic()
     behind = [

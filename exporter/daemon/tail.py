@@ -1,4 +1,4 @@
-"""The events of one session for a person to read: redacted, nothing delivered, nothing remembered."""
+"""The events of one session to read: redacted; nothing is delivered or stored."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ _LOOK_SECONDS: Final = 0.2
 
 
 async def tail(file: SessionFile, redact: RedactEvent, *, follow: bool, line_bytes_max: int) -> AsyncIterator[bytes]:
-    """Yield a session's durable events from its first; with `follow` go on until cancelled, through rewinds too."""
+    """Yield a session's durable events from its first; with `follow` until cancelled, through rewinds too."""
     files = OpenFiles(1)
     reader = SegmentReader(files, redact, line_bytes_max=line_bytes_max, cache_bytes=0)
     position, generation = START, file.generation

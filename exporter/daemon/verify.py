@@ -1,6 +1,6 @@
-"""Proving that a sink holds exactly what the files hold, and repairing what it lacks.
+"""Checks that a sink holds exactly what the files hold, and repairs what it lacks.
 
-A sink that can be looked into from here (`Sink.inspect`) is read to its last byte; any other is asked what it holds.
+A sink that can be inspected from here (`Sink.inspect`) is read to its last byte; any other is asked what it holds.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ FLOOR: Final = "this receiver cannot be asked; it accepted {} of {} events"
 
 
 class _Everything:
-    """Holds every id, so that a reader takes no event up."""
+    """Contains every id, so that a reader skips every event."""
 
     def __contains__(self, _: object) -> bool:
         return True
@@ -37,7 +37,7 @@ async def ids_in_file(lane: Lane) -> tuple[set[str], int]:
     """Return the ids of the durable events of a session file, and how many lines repeat one.
 
     They are read from whole lines, without being redacted. Of a journal, whose front may be cut off, those that were
-    delivered are taken to have been in it.
+    delivered count as being in it.
     """
     sink_state, session = lane.sink_state, lane.file.session
     seen = set(sink_state.store.delivered(session, sink_state.sink_id)) if lane.file.is_journal else set()
@@ -50,7 +50,7 @@ async def ids_in_file(lane: Lane) -> tuple[set[str], int]:
 
 
 def _differ(at_receiver: bytes, remembered: bytes) -> bool:
-    """Tell whether an event has other bytes there; what was remembered at the floor of the wire cannot tell."""
+    """Tell whether an event has other bytes there; hashes of another length cannot be compared."""
     return len(remembered) == len(at_receiver) and remembered != at_receiver
 
 
@@ -72,7 +72,7 @@ class _Comparison:
     cannot_be_asked: bool = False
 
     def cannot(self, answer: Verdict) -> None:
-        """Take in an answer that says nothing of what the receiver holds."""
+        """Record an answer that does not say what the receiver holds."""
         self.missing, self.extra = [], []
         match answer:
             case Deleted():
@@ -138,12 +138,12 @@ class _Comparison:
 
 
 def ended(rows: Iterable[VerifyRow]) -> Exit:
-    """Return how a comparison ends: a difference that is known weighs more than what is not known."""
+    """Return the exit code of a comparison: a known difference weighs more than an unknown state."""
     return worst(Exit.DONE, *(_ENDS[row.verdict] for row in rows if row.verdict in _ENDS))
 
 
 async def verify(lane: Lane, silent: dict[str, Verdict], *, repair: bool) -> VerifyRow:
-    """Compare file, our memory and the receiver for one session; with `repair` begin to send what is missing.
+    """Compare the file, the marks and the receiver for one session; with `repair` begin to send what is missing.
 
     A receiver that does not answer, or refuses the token, is noted in `silent` by its name and is not asked again.
     """

@@ -22,8 +22,7 @@ from exporter.core.delivery.verdict import Accepted, Later, Missing, Suspect
 from exporter.doctor.check import Check, Probe, described, existing, shown_size, shown_url
 from exporter.doctor.facts import Facts
 from exporter.sinks.mission_control import NO_SESSION_ID, judge, read_session
-from exporter.sinks.transport import ANSWER_BYTES_MAX, HttpAnswer, NoAnswerError
-from exporter.sinks.trust import distrusted, trust
+from exporter.sinks.transport import ANSWER_BYTES_MAX, HttpAnswer, NoAnswerError, distrusted, trust
 from exporter.version import VERSION
 
 ENABLED: Final = "COPILOT_OTEL_ENABLED"

@@ -18,8 +18,7 @@ from exporter.core.names import JOURNALS
 from exporter.doctor.check import Check, counted, described
 from exporter.doctor.facts import Facts, SourceFacts
 from exporter.sources.event_types import KNOWN, type_name
-from exporter.sources.files.history import durable_events
-from exporter.sources.files.session_file import EVENTS_NAME
+from exporter.sources.files.session_file import EVENTS_NAME, durable_events
 from exporter.sources.journals import begins_of
 
 FIRST_VERSION: Final = (1, 0, 48)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Unpack
 
@@ -26,12 +27,10 @@ def open_embedded(
 
     The redactor is made when another uploader than ours sends something, because an engine is for one thread only.
     """
-    made: list[RedactEvent] = []
+    redactor = cache(make_redactor)
 
     def redact(line: bytes, /) -> Redacted:
-        if not made:
-            made.append(make_redactor())
-        return made[0](line)
+        return redactor()(line)
 
     store = SqliteStore(state_dir / RECEIVER)
     return store, create_app(store, redactor=redact, **options)

@@ -67,9 +67,8 @@ class Receiver:
         self.eraser = Eraser(store, lambda: self.search.forget([]))
         self.live = LiveSubscriptions()
         self.waiting = OpenWaits()
-        self.limits = options.get("limits") or RequestLimits()
         self.counters = Counters()
-        self.intake = RequestIntake(self.limits, self.counters, redact)
+        self.intake = RequestIntake(options.get("limits") or RequestLimits(), self.counters, redact)
         self._clock = options.get("clock", utc_now)
         self._noted: dict[str, str] = {}
 
@@ -196,7 +195,7 @@ class Receiver:
         now = self.now()
         try:
             await self.write(lambda database: write_jobs.report_session(database, session_id, {"state": state}, now))
-        except ApiError:  # nobody knows the session, or not any more
+        except ApiError:  # the session is unknown, or was deleted
             self.waiting.end(session_id)
             return
         self.live.publish_session(session_id)

@@ -22,7 +22,10 @@ _BODY_SPARE_BYTES: Final = 4_096
 
 
 class FeedSums:
-    """What is counted of segments that are not sent, and sent beside the lanes: nothing, for most feeds."""
+    """The sums of a feed whose segments are counted and not sent; most feeds have none.
+
+    A task beside the lanes sends them.
+    """
 
     counts = False
     hurried = False
@@ -57,7 +60,7 @@ class FileReading(Protocol):
 class Feed(ABC):
     """Makes segments for a sink. `reads_with` is the same object in feeds that read together.
 
-    What a feed does not define is as a sink of events needs it.
+    The defaults are those of a sink that takes events.
     """
 
     holds_events: ClassVar[bool]

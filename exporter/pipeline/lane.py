@@ -1,7 +1,7 @@
 """One session on its way to one sink: what its next turn does.
 
 A lane follows (reads on from its position) or reconciles (the file's past changed, or what the sink has is only
-known by asking it: the file is read from its first event, what the sink has is passed over, what it lacks is sent,
+known by asking it: the file is read from its first event, what the sink has is skipped, what it lacks is sent,
 and what it has but the file lacks is reported as rewound). `core/delivery/session_state.py` decides which.
 """
 
@@ -45,9 +45,8 @@ class Lane:
         self._session = SinkSession(file, sink_state, mark, self.progress)
         self._state = self._session.state
         self._gather = Gather(file, sink_state.sink.gathering)
-        self._epoch = sink_state.store.epoch
 
-    # ---- what others may know and ask -----------------------------------------------------------------------
+    # ---- state and requests ---------------------------------------------------------------------------------
 
     @property
     def mark(self) -> Mark:
@@ -65,16 +64,16 @@ class Lane:
         return self._state.stopped and SessionEvent.START_OVER not in self._session.requests
 
     def rest_seconds(self) -> float:
-        """Return for how long nothing is to be done for the session, unless somebody asks for it."""
+        """Return for how long the session needs no turn, unless one is requested."""
         return max(self._session.rest_until, self._gather.until) - time.monotonic()
 
     @property
     def gathers(self) -> bool:
-        """Whether nothing is left to do now but to let events gather."""
+        """Whether the lane waits only for events to gather."""
         return not self.settled and self._gather.until > time.monotonic()
 
     def hurry(self) -> bool:
-        """Let events gather no longer, up to the end of the file; return whether there is something to do for it."""
+        """Send gathered events up to the end of the file; return whether the lane needs a turn for that."""
         return self._gather.hurry()
 
     def show(self, live: list[bytes]) -> bool:
@@ -102,7 +101,7 @@ class Lane:
         """Forget what this sink has of the session and send it again from its first event."""
         self._session.requests.append(SessionEvent.START_OVER)
         if not self._turning.locked():  # else it is taken in at the end of the turn that is under way
-            self._take_requests()
+            self._session.take_requests()
 
     @property
     def in_doubt(self) -> bool:
@@ -120,13 +119,13 @@ class Lane:
     async def send_one(self, event: Unsendable) -> str | None:
         """Send one event out of quarantine; return why the sink has it not, None when it has."""
         async with self._turning:
-            self._take_requests()
+            self._session.take_requests()
             return await self._session.send_event(event)
 
     async def repair(self, different: list[str]) -> None:
         """Make the receiver hold what the file holds: ask what it has, hide what it has otherwise, send the rest."""
         async with self._turning:
-            self._take_requests()
+            self._session.take_requests()
             if different:
                 await self._session.rewound(different)
             self._session.take(SessionEvent.REPAIR)
@@ -134,7 +133,7 @@ class Lane:
     def failed(self, error: Exception) -> None:
         """Note a defect of ours; the text of the error may hold content and is not repeated."""
         name, place = type(error).__name__, _place_of(error)
-        self._trouble("defect", "a defect stopped this session; it is tried again", error=name, at=place)
+        self._session.troubled("defect", "a defect stopped this session; it is tried again", error=name, at=place)
 
     # ---- a turn ---------------------------------------------------------------------------------------------
 
@@ -143,32 +142,25 @@ class Lane:
         async with self._turning:
             self.settled = False
             try:
-                self._take_requests()
+                self._session.take_requests()
                 if self.stopped or self.file.identity is None or self._gone():
                     return self._settle()
                 if self._session.rest_until > time.monotonic():
                     return False
                 more = await self._step()
-                self._take_requests()
+                self._session.take_requests()
                 return self._settle() if self.stopped else more
             except StoreDamagedError as error:
                 message = "the store is damaged and set aside; the receiver is asked"
-                self._say(Level.ERROR, message, aside=str(error.path))
+                self._session.say(Level.ERROR, message, aside=str(error.path))
                 return True
             except QuarantineFullError:
-                self._trouble("quarantine_full", "the quarantine is full; the session waits for room")
+                self._session.troubled("quarantine_full", "the quarantine is full; the session waits for room")
                 return False
             except (StoreUnwritableError, sqlite3.Error) as error:
-                self._trouble(UNWRITABLE, "the state directory cannot be written; waiting", why=str(error))
+                self._session.troubled(UNWRITABLE, "the state directory cannot be written; waiting", why=str(error))
                 await asyncio.sleep(STORE_RETRY_SECONDS)
                 return True
-
-    def _take_requests(self) -> None:
-        """Take in what has happened since the last turn without it."""
-        if (epoch := self.sink_state.store.epoch) != self._epoch:
-            self._session.store_lost()
-            self._epoch = epoch
-        self._session.take_requests()
 
     async def _step(self) -> bool:
         session = self._session
@@ -241,7 +233,7 @@ class Lane:
             await self._session.commit(mark, ids, hashes, segment.masked, counted, delivered.count)
         if counted:
             feed.sums.counted()
-        self.sink_state.relieved(self.file.session, self.progress)
+        self._session.relieved()
         self.progress.add(segment, events)
         self._session.walk.advance(segment)
 
@@ -253,9 +245,9 @@ class Lane:
         if walk.reconciliation is None:
             return self._settle()
         if self.file.size == 0 and 0 <= time.time() - self.file.modified < EMPTY_SECONDS:
-            session.rest(EMPTY_SECONDS)  # somebody is writing it anew
+            session.rest(EMPTY_SECONDS)  # it is being rewritten
             return False
-        # What is not in a journal may be cut off, or to come.
+        # Events that are not in a journal may be cut off, or still to be written.
         gone = [] if self.file.is_journal else walk.reconciliation.gone()
         if gone and not await session.rewound(gone):
             return True
@@ -272,21 +264,15 @@ class Lane:
         missed = self.lag_bytes()
         if missed and self.progress.bytes_gone != missed:
             self.progress.bytes_gone = missed
-            self._say(Level.ERROR, "the file is gone before delivery", bytes=missed)
+            self._session.say(Level.ERROR, "the file is gone before delivery", bytes=missed)
         return True
 
     def _settle(self) -> bool:
-        """Note that there is nothing to do, but for what was asked for during this turn."""
+        """Note that there is nothing to do, except for what was requested during this turn."""
         self.settled = not self._session.requests
         self._gather.settled()
         self.behind_since = None
         return not self.settled
-
-    def _trouble(self, problem: str, message: str, **fields: object) -> None:
-        self.sink_state.troubled(self.file.session, self.progress, problem, message, **fields)
-
-    def _say(self, level: Level, message: str, **fields: object) -> None:
-        self.sink_state.say(level, message, self.file.session, **fields)
 
 
 class Gather:
@@ -306,7 +292,7 @@ class Gather:
         self._ended = False
 
     def waits(self, offset: int) -> bool:
-        """Tell whether what stands after the offset is to gather on; `until` says how long."""
+        """Tell whether the events after the offset should gather further; `until` says how long."""
         self.until = 0.0
         pending = self._file.size - offset
         if self._policy is None or self._hurried or self._file.gone or pending <= 0:
@@ -318,7 +304,7 @@ class Gather:
         return wait > 0
 
     def hurry(self) -> bool:
-        """Wait for no more until the end of the file is reached; return whether something was waited for."""
+        """Stop waiting until the end of the file is reached; return whether it was waiting."""
         waited, self.until = self.until > time.monotonic(), 0.0
         self._hurried = self._policy is not None
         return waited

@@ -43,7 +43,7 @@ class PendingSums(Protocol):
 
 
 class MetricSender(FeedSums):
-    """Sends the sums of one sink, every `interval_seconds` or as soon as somebody waits for them."""
+    """Sends the sums of one sink, every `interval_seconds` or as soon as a command waits for them."""
 
     counts = True
 
@@ -95,7 +95,7 @@ class MetricSender(FeedSums):
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _gather(self, quiet: Callable[[], bool]) -> bool:
-        """Wait for more to be counted; return whether somebody waits for all of it to be sent."""
+        """Wait for more to be counted; return whether a command waits for all of it to be sent."""
         begun = time.monotonic()
         while time.monotonic() - begun < self._interval_seconds and not (self.hurried and quiet()):  # noqa: ASYNC110
             await asyncio.sleep(_POLL_SECONDS)

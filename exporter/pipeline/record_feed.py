@@ -117,7 +117,7 @@ class RecordCache:
                 self._settle(signal, dropped)
 
     async def wait(self, signal: str) -> None:
-        """Wait until the other signals have caught up, or for so long that they hold this one up no more."""
+        """Wait until the other signals have caught up; those that do not within two seconds are not awaited again."""
         end = time.monotonic() + _WAIT_SECONDS
         while behind := [
             other
@@ -148,7 +148,7 @@ class Machine(Protocol):
         """Return the records of events, the first of which has this number."""
 
     def skip(self, lines: Sequence[bytes]) -> None:
-        """Take events whose records nobody needs."""
+        """Take events whose records are not needed."""
 
     def process_died(self, observed_ns: int) -> Mapping[str, list[Record]]: ...
 
@@ -311,7 +311,7 @@ class RecordFeed(Feed):
         self._mapper.forget(file)
 
     def skip(self, delivered: Callable[[], Container[str]]) -> Container[str] | None:
-        """Skip what was sent: a span that is open at the mark may have been sent by whoever was before us."""
+        """Skip what was sent: a span that is open at the mark may have been sent by an earlier exporter."""
         return delivered() if self._repeats else None
 
     def known(self, delivered: Mapping[str, bytes]) -> Mapping[str, bytes]:
@@ -324,8 +324,8 @@ class RecordFeed(Feed):
 
 
 def has_ended(file: SessionFile) -> bool:
-    """Tell whether nobody will finish what is open in a session: no process holds it, and it has been still a while."""
-    if file.is_journal:  # whoever is observed says when it ends
+    """Tell whether a session is over: no process holds it, and its file has not changed for a while."""
+    if file.is_journal:  # its source reports the end
         return False
     still = time.time() - file.modified
     if still < _CRASHED_SECONDS:

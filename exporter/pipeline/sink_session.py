@@ -1,6 +1,6 @@
-"""What is said to one sink about one session: registering it, asking what it has, sending, telling what is gone.
+"""The requests to one sink about one session: register it, ask what the sink has, send, report what is gone.
 
-Which of these is due, and what an answer changes, is decided by `core/delivery/session_state.py`; here it is done.
+`core/delivery/session_state.py` decides which request is due and what an answer changes; this module carries it out.
 """
 
 import asyncio
@@ -64,6 +64,7 @@ class SinkSession:
         self._session = file.session
         self._sink_state = sink_state
         self._progress = progress
+        self._epoch = sink_state.store.epoch
         self._setbacks = 0
         self._last_sent = 0.0
         self._showing: asyncio.Task[None] | None = None
@@ -79,7 +80,14 @@ class SinkSession:
         self.state.enter(transition)
 
     def take_requests(self) -> None:
-        """Take in what others want."""
+        """Handle a store that was lost and created again, and then the requests."""
+        sink_state = self._sink_state
+        if (epoch := sink_state.store.epoch) != self._epoch:
+            sink_state.sink_id = sink_state.store.sink_id(sink_state.sink.name, sink_state.sink.url)
+            self.state.recorded(sink_state.store.mark(self._session, sink_state.sink_id))
+            self.walk.generation = None
+            self.take(SessionEvent.STORE_LOST)
+            self._epoch = epoch
         while self.requests:
             event = self.requests[0]
             restores = event is SessionEvent.START_OVER and self.state.stopped
@@ -105,7 +113,7 @@ class SinkSession:
             case Effect.SAY_MISSING:
                 self._say_missing()
             case Effect.STOP:
-                self._say(Level.WARNING, "the session was deleted there; it is not sent again")
+                self.say(Level.WARNING, "the session was deleted there; it is not sent again")
                 self._store_mark(replace(mark, state=DELETED_THERE))
             case Effect.RECORD:
                 self._store_delivered(Mark(remote_id=mark.remote_id), known)
@@ -125,16 +133,16 @@ class SinkSession:
 
     def _say_missing(self) -> None:
         if not self._sink_state.check_store():
-            self._say(Level.WARNING, "the session is not there any more; it is made again")
+            self.say(Level.WARNING, "the session is not there any more; it is made again")
 
     def _read_from_start(self, known: Mapping[str, bytes], quarantined: AbstractSet[str]) -> None:
         compared = Reconciliation(known, quarantined)
         self.walk = Walk(self._file.generation, START, None, compared, compared.skip)
         if known:
-            self._say(Level.INFO, "reading the session again from its first event", delivered=len(known))
+            self.say(Level.INFO, "reading the session again from its first event", delivered=len(known))
 
     def _follow(self, verdict: Verdict) -> None:
-        """Take in an answer that is about the session, or about the sink."""
+        """Handle an answer that concerns the session, or the sink."""
         event, verdict = event_of(verdict, self.state.mark.remote_id)
         self.take(event, verdict=verdict)
 
@@ -143,8 +151,7 @@ class SinkSession:
         self._setbacks += 1
         if self._setbacks > 1:
             self.rest(retry_delay_seconds(self._setbacks + _SETBACKS_HEAD_START, Later(why)))
-            message = "the sink and this session do not agree; trying less often"
-            self._sink_state.troubled(self._session, self._progress, DISAGREEMENT, message, why=why)
+            self.troubled(DISAGREEMENT, "the sink and this session do not agree; trying less often", why=why)
 
     # ---- pace -----------------------------------------------------------------------------------------------
 
@@ -159,14 +166,6 @@ class SinkSession:
             await asyncio.sleep(wait)
 
     # ---- the mark and what was delivered --------------------------------------------------------------------
-
-    def store_lost(self) -> None:
-        """Read the mark again: the store was lost and begun anew."""
-        sink_state = self._sink_state
-        sink_state.sink_id = sink_state.store.sink_id(sink_state.sink.name, sink_state.sink.url)
-        self.state.recorded(sink_state.store.mark(self._session, sink_state.sink_id))
-        self.walk.generation = None
-        self.take(SessionEvent.STORE_LOST)
 
     def delivered(self) -> dict[str, bytes]:
         """Return what the sink has, as we remember it."""
@@ -197,13 +196,12 @@ class SinkSession:
             try:
                 self.state.recorded(sink_state.store.commit(self._session, sink_state.sink_id, mark, *what))
             except StoreUnwritableError as error:
-                message = "the mark cannot be written; waiting"
-                sink_state.troubled(self._session, self._progress, UNWRITABLE, message, why=str(error))
+                self.troubled(UNWRITABLE, "the mark cannot be written; waiting", why=str(error))
                 await asyncio.sleep(STORE_RETRY_SECONDS)
             else:
-                sink_state.relieved(self._session, self._progress)
+                self.relieved()
                 # Fewer: something was acknowledged and is not there. More: something of an exporter that was killed
-                # arrived after all, or somebody else sends this session as well.
+                # arrived after all, or another exporter sends this session as well.
                 if ids and count is not None and count != self.state.mark.delivered:
                     self.take(SessionEvent.COUNT_DIFFERS)
                 return
@@ -216,7 +214,7 @@ class SinkSession:
         hidden = set(gone)
         left = {identity: digest for identity, digest in self.delivered().items() if identity not in hidden}
         self._store_delivered(mark, left)
-        self._say(Level.WARNING, "events were rewound", events=len(gone))
+        self.say(Level.WARNING, "events were rewound", events=len(gone))
 
     # ---- requests -------------------------------------------------------------------------------------------
 
@@ -267,7 +265,7 @@ class SinkSession:
         return self.state.mark.remote_id
 
     async def rewound(self, gone: list[str]) -> bool:
-        """Tell the sink that these ids are gone from the file; one that cannot hide them is told nothing."""
+        """Tell the sink that these ids are gone from the file, if it can hide them."""
         if not await self.ready(sending=True):
             return False
         if not self._sink_state.sink.capabilities.rewound:
@@ -365,7 +363,24 @@ class SinkSession:
         event, offset = segment.ids[index], segment.offsets[index]
         self._sink_state.refuse(self._session, event, offset, segment.lines[index], reason, detail)
 
-    def _say(self, level: Level, message: str, **fields: object) -> None:
+    def troubled(self, problem: str, message: str, **fields: object) -> None:
+        """Note what keeps the session from the sink that is no fault of the sink; it is reported once."""
+        progress = self._progress
+        if progress.problem != problem:
+            progress.troubled_since = time.monotonic()
+            self.say(Level.ERROR, message, **fields)
+        progress.problem = problem
+        progress.why = ": ".join([message, *map(str, fields.values())])
+
+    def relieved(self) -> None:
+        """Note that nothing keeps the session from the sink any more."""
+        progress = self._progress
+        if progress.problem is not None:
+            self.say(Level.INFO, "the session goes on", after=progress.problem)
+        progress.problem = progress.why = progress.troubled_since = None
+
+    def say(self, level: Level, message: str, **fields: object) -> None:
+        """Report something about the session and the sink."""
         self._sink_state.say(level, message, self._session, **fields)
 
 

@@ -1,4 +1,4 @@
-"""What all sessions on their way to one sink share, and what each of them has done (`LaneProgress`)."""
+"""The state that all sessions of one sink share, and the progress of each (`LaneProgress`)."""
 
 import time
 from collections import Counter
@@ -24,7 +24,7 @@ UNWRITABLE: Final = "store_unwritable"
 
 @dataclass(slots=True)
 class LaneProgress:
-    """What one lane has done since the daemon started, and what troubles it."""
+    """What one lane has delivered since the daemon started, and what blocks it."""
 
     events: int = 0
     bytes: int = 0
@@ -118,10 +118,10 @@ class SinkState:
         self.put_in_quarantine(session, [what], for_all_sinks=False, detail=detail)
 
     def note_remarks(self, session: str, offset: int, lines: Sequence[bytes], sent: Sent) -> None:
-        """Take in what a sink says of a batch that it accepted.
+        """Handle the remarks of a sink about a batch that it accepted.
 
-        Where it did not take some and does not say which, the batch is kept as one, for a person to send it again:
-        what the sink has of it would be there twice.
+        If it rejected some events and does not say which, the whole batch is quarantined, to be sent again by hand:
+        a retry would duplicate what the sink has of it.
         """
         if sent.unnamed:
             detail = f"{sent.unnamed} of these were not taken{': ' if sent.told else ''}{sent.told}"
@@ -157,20 +157,6 @@ class SinkState:
     @property
     def _store_fact(self) -> str:
         return f"store of sink {self.sink_id}"
-
-    def troubled(self, session: str, progress: LaneProgress, problem: str, message: str, **fields: object) -> None:
-        """Note what keeps a session from this sink that is no fault of the sink; said once."""
-        if progress.problem != problem:
-            progress.troubled_since = time.monotonic()
-            self.say(Level.ERROR, message, session, **fields)
-        progress.problem = problem
-        progress.why = ": ".join([message, *map(str, fields.values())])
-
-    def relieved(self, session: str, progress: LaneProgress) -> None:
-        """Note that nothing keeps a session from this sink any more."""
-        if progress.problem is not None:
-            self.say(Level.INFO, "the session goes on", session, after=progress.problem)
-        progress.problem = progress.why = progress.troubled_since = None
 
     def say(self, level: Level, message: str, session: str, **fields: object) -> None:
         """Report something about a session and this sink."""

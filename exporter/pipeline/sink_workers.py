@@ -20,6 +20,7 @@ class SinkWorkers:
 
     def __init__(self, sink_state: SinkState, connections: int) -> None:
         self.sink_state = sink_state
+        self.name = sink_state.sink.name
         self.lanes: dict[str, Lane] = {}
         self._connections = connections
         self._schedule: Schedule[Lane] = Schedule()
@@ -32,17 +33,12 @@ class SinkWorkers:
         sink_state.on_new_store = self._check_all_sessions
 
     @property
-    def name(self) -> str:
-        """The sink's name."""
-        return self.sink_state.sink.name
-
-    @property
     def waiting(self) -> int:
         """How many sessions wait for their turn."""
         return len(self._schedule)
 
     def start(self, *, sum_up: bool) -> None:
-        """Begin to work; somebody else sums up what is counted unless `sum_up` says so."""
+        """Start the workers; without `sum_up` another process sums up what is counted."""
         self._sums_up = sum_up
         if sum_up:
             self._sending_sums = asyncio.create_task(self.sink_state.feed.sums.run(self.sink_state, self._quiet))
@@ -95,7 +91,7 @@ class SinkWorkers:
                 self.ask(lane)
 
     async def stop(self, drain_seconds: float) -> None:
-        """Finish the requests that are under way, for so long at most; what is not answered is sent again one day."""
+        """Finish the requests that are under way, for so long at most. The rest is sent again after a start."""
         self._stopping = True
         self._work.set()
         self._gate_moved.set()

@@ -1,7 +1,8 @@
-"""The Mission Control in this process: asked as over the wire, but given its events as they are in memory."""
+"""The Mission Control in this process: requests go to its application, and events are passed in memory."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import unquote
 
@@ -25,11 +26,11 @@ _FIELDS: Final = {
 }
 
 HandOver: TypeAlias = Callable[[str, Sequence[bytes], Sequence[str]], Awaitable[Ack | HttpAnswer]]
-"""Gives a session's redacted events, and the ids that are gone, to the receiver; answers once they are durable."""
+"""Passes a session's redacted events, and the ids no longer in its file, to the receiver; returns when it is stored."""
 
 
 class Embedded(MissionControlSink):
-    """See the module. What `hand_over` answers instead of an acknowledgement is judged like any answer."""
+    """See the module. `hand_over` returns an acknowledgement, or an answer that is judged like any other."""
 
     def __init__(self, transport: Transport, hand_over: HandOver) -> None:
         super().__init__(LOCAL, LOCAL, transport, token=no_token, compression=False)
@@ -38,17 +39,17 @@ class Embedded(MissionControlSink):
     async def send(
         self, remote_id: str, ids: Sequence[str], lines: Sequence[bytes], rewound: Sequence[str] = ()
     ) -> Sent:
-        """Hand over one batch in file order; `rewound` are ids that are gone from the file."""
+        """Pass one batch in file order; `rewound` are ids that are no longer in the file."""
         taken = await self._hand_over(remote_id, lines, rewound)
         return acknowledged(taken, ids) if isinstance(taken, Ack) else Sent(judge(taken, deletes=True))
 
 
+@dataclass(frozen=True, slots=True)
 class InProcessTransport:
-    """Calls an application as a server would. What it raises is an answer of 500, as from a server."""
+    """Calls an application as a server does; an exception becomes an answer of 500."""
 
-    def __init__(self, receiver: "ASGIApp", below: str = "/agents") -> None:
-        self._receiver = receiver
-        self._below = below
+    receiver: "ASGIApp"
+    below: str = "/agents"
 
     async def request(
         self,
@@ -59,49 +60,40 @@ class InProcessTransport:
         *,
         answer_bytes_max: int = ANSWER_BYTES_MAX,
     ) -> HttpAnswer:
-        raw, _, query = (self._below + path).partition("?")
-        sent = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        sent += [(b"host", _HOST.encode()), (b"content-length", str(len(body)).encode())]
+        raw, _, query = (self.below + path).partition("?")
         scope = {
             **_FIELDS,
             "method": method,
             "path": unquote(raw),
             "raw_path": raw.encode(),
             "query_string": query.encode(),
-            "headers": sent,
+            "headers": [
+                *((name.lower().encode(), value.encode()) for name, value in headers.items()),
+                *((b"host", _HOST.encode()), (b"content-length", str(len(body)).encode())),
+            ],
         }
-        exchange = _Exchange(body)
+        to_read, status, answered, parts = [body], 0, dict[str, str](), list[bytes]()
+
+        async def receive() -> "Message":
+            if not to_read:
+                await asyncio.Event().wait()  # this client never disconnects
+            return {"type": "http.request", "body": to_read.pop(), "more_body": False}
+
+        async def send(message: "Message") -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                for name, value in message["headers"]:
+                    answered[name.decode("latin-1").lower()] = value.decode("latin-1")
+            else:
+                parts.append(message.get("body", b""))
+
         try:
-            await self._receiver(scope, exchange.receive, exchange.send)
+            await self.receiver(scope, receive, send)
         except Exception:  # starlette has logged it, and answered if it still could
-            exchange.status = exchange.status or 500
-        answer = b"".join(exchange.parts)
-        return HttpAnswer(exchange.status, exchange.headers, answer[:answer_bytes_max], len(answer) <= answer_bytes_max)
+            status = status or 500
+        answer = b"".join(parts)
+        return HttpAnswer(status, answered, answer[:answer_bytes_max], len(answer) <= answer_bytes_max)
 
     async def close(self) -> None:
-        """Let go of nothing: the application stays its owner's."""
-
-
-class _Exchange:
-    """One request and its answer, as the application sees it."""
-
-    def __init__(self, body: bytes) -> None:
-        self.status = 0
-        self.headers: dict[str, str] = {}
-        self.parts: list[bytes] = []
-        self._body: bytes | None = body
-
-    async def receive(self) -> "Message":
-        if self._body is None:
-            await asyncio.Event().wait()  # nobody hangs up
-        body, self._body = self._body, None
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    async def send(self, message: "Message") -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            self.headers = {
-                name.decode("latin-1").lower(): value.decode("latin-1") for name, value in message["headers"]
-            }
-        else:
-            self.parts.append(message.get("body", b""))
+        """Do nothing: the application belongs to its owner."""

@@ -16,8 +16,7 @@ import httpcore
 import idna
 
 from exporter.sinks.threads import CallThreads
-from exporter.sinks.transport import ANSWER_BYTES_MAX, HttpAnswer, NoAnswerError
-from exporter.sinks.trust import distrusted, trust
+from exporter.sinks.transport import ANSWER_BYTES_MAX, HttpAnswer, NoAnswerError, distrusted, trust
 
 CONNECT_SECONDS_MAX: Final = 10.0
 _KEEP_ALIVE_SECONDS: Final = 5.0

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote
@@ -70,34 +71,27 @@ class _ErrorAnswer(msgspec.Struct):
     error: _Error
 
 
+@dataclass(eq=False)
 class MissionControlSink(Sink):
     """One Mission Control. `token` is called before every request, so that a changed token file is noticed."""
 
-    def __init__(
-        self,
-        name: str,
-        url: str,
-        transport: Transport,
-        *,
-        token: Callable[[], str | None],
-        compression: bool = True,
-        event_bytes_max: int = FLOOR_EVENT_BYTES_MAX,
-        owner_and_repo: tuple[str, str] | None = None,
-    ) -> None:
-        self.name = name
-        self.url = url
-        self.token = token
-        self._transport = transport
-        self._compression = compression
-        self._event_bytes_max = event_bytes_max
-        self._owner_and_repo = owner_and_repo
+    name: str
+    url: str
+    transport: Transport
+    _: KW_ONLY
+    token: Callable[[], str | None]
+    compression: bool = True
+    event_bytes_max: int = FLOOR_EVENT_BYTES_MAX
+    owner_and_repo: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
         self._encodings_refused: set[str] = set()
 
     def limits(self) -> BatchLimits:
         """Return what one request may hold: the floor, or the capabilities, less what a 413 has refused."""
         offer = self.capabilities
         body = min(BODY_BYTES_MAX, offer.max_body or FLOOR_BODY_BYTES, self.body_bytes_max)
-        event = offer.max_event_bytes or self._event_bytes_max
+        event = offer.max_event_bytes or self.event_bytes_max
         return BatchLimits(min(EVENTS_MAX, offer.max_events or FLOOR_EVENTS_MAX), body, event)
 
     async def register(self, session: str, remote_id: str | None, *, restore: bool = False) -> Registration:
@@ -108,9 +102,9 @@ class MissionControlSink(Sink):
             body: dict[str, object] = {"id": session, "agent_task_id": session}
             if restore:
                 body["restore"] = True
-            if self._owner_and_repo is not None:
+            if self.owner_and_repo is not None:
                 body["owner_id"], body["repo_id"] = (
-                    int(part) if part.isdigit() else part for part in self._owner_and_repo
+                    int(part) if part.isdigit() else part for part in self.owner_and_repo
                 )
             answer, judged = await self._ask("POST", "/sessions", msgspec.json.encode(body))
         if not isinstance(judged, Accepted):
@@ -175,15 +169,13 @@ class MissionControlSink(Sink):
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._transport.close()
+        await self.transport.close()
 
     def _encoding(self, size: int) -> str | None:
-        if not self._compression or size < _COMPRESS_FROM_BYTES:
+        if not self.compression or size < _COMPRESS_FROM_BYTES:
             return None
-        for encoding in _ENCODINGS:
-            if encoding in self.capabilities.encodings and encoding not in self._encodings_refused:
-                return encoding
-        return None
+        usable = set(self.capabilities.encodings) - self._encodings_refused
+        return next((encoding for encoding in _ENCODINGS if encoding in usable), None)
 
     async def _ask(
         self,
@@ -206,7 +198,7 @@ class MissionControlSink(Sink):
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         try:
-            answer = await self._transport.request(method, path, headers, body, answer_bytes_max=answer_bytes_max)
+            answer = await self.transport.request(method, path, headers, body, answer_bytes_max=answer_bytes_max)
         except NoAnswerError as error:
             return HttpAnswer(0, {}, b""), Later(str(error))
         if answer.status in (401, 403):

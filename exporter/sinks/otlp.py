@@ -21,6 +21,8 @@ from exporter.sinks.sink import Registered, Registration, Sent, Sink
 from exporter.sinks.threads import CallThreads
 from exporter.sinks.transport import NoAnswerError
 
+LANES: Final = 4
+"""How many sessions are sent at a time, per signal."""
 RECORDS_MAX: Final = 512
 BODY_BYTES_MAX: Final = 3_000_000
 
@@ -79,7 +81,6 @@ class Otlp(Sink):
     streams: Streams
     weight: Callable[[bytes], int]
     token: Callable[[], str | None]
-    connections: int
     records_max: int = RECORDS_MAX
     stream_per_session: bool = False
     on_close: Callable[[], None] = lambda: None
@@ -88,7 +89,7 @@ class Otlp(Sink):
 
     def __post_init__(self) -> None:
         self._unanswered: set[tuple[str, str]] = set()
-        self._threads = CallThreads(self.connections, "otlp")
+        self._threads = CallThreads(LANES, "otlp")
 
     def limits(self) -> BatchLimits:
         """Return what one request may hold."""
@@ -122,7 +123,7 @@ class Otlp(Sink):
         return self._accepted(answer, ids, lines) if isinstance(judged, Accepted) else Sent(judged)
 
     def _accepted(self, answer: OtlpAnswer, ids: Sequence[str], lines: Sequence[bytes]) -> Sent:
-        """Read the rejections in an accepted request. Which records they are is known only if all are rejected."""
+        """Read the rejections in an accepted request. It names no records, so they are known only if all are."""
         sent = sum(map(self.weight, lines)) if answer.rejected else 0
         rejected = min(answer.rejected, sent)
         self.rejected += rejected

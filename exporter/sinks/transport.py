@@ -1,8 +1,11 @@
-"""How a sink's requests travel: what is sent, and what comes back."""
+"""The transport of a sink's requests: its interface, its answers, and the certificates that are trusted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    import ssl
 
 ANSWER_BYTES_MAX: Final = 1 << 20
 """The largest answer, decoded, that is read where the caller names no other limit."""
@@ -43,3 +46,28 @@ class Transport(Protocol):
     ) -> HttpAnswer: ...
 
     async def close(self) -> None: ...
+
+
+_NO_AUTHORITY: Final = (18, 19, 20, 21)
+"""OpenSSL's codes for a chain without a trusted root: self-signed, or of an unknown issuer."""
+
+
+def trust(certificate_file: str | None) -> "ssl.SSLContext | None":
+    """Return a context that trusts only the certificates of this file, None without one. Raises OSError or SSLError."""
+    if certificate_file is None:
+        return None
+    import ssl
+
+    return ssl.create_default_context(cafile=certificate_file)
+
+
+def distrusted(error: BaseException | None) -> str | None:
+    """Return why a certificate was not trusted and what to do, None if that is not the cause of an error."""
+    import ssl
+
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    if error is None:
+        return None
+    said = f"its certificate is not trusted: {error.verify_message}"
+    return f"{said}; set certificate_file to the CA's certificate" if error.verify_code in _NO_AUTHORITY else said

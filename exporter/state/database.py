@@ -1,4 +1,4 @@
-"""Opens one of our SQLite files: private, with its tables, and set aside when it cannot be read."""
+"""Opens a SQLite file of the state directory: private, with its tables, and set aside if it cannot be read."""
 
 import os
 import re
@@ -16,18 +16,18 @@ _DAMAGE: Final = (
 )
 _TABLE: Final = re.compile(r"CREATE TABLE (\w+)")
 
-# SQLite quotes a damaged schema in its message, which then is no text either.
+# SQLite quotes a damaged schema in its message, which may then not be valid UTF-8.
 DATABASE_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
 
 
 def is_damage(error: Exception) -> bool:
-    """Tell whether an error means that the file's content is lost to us, and not that the disk is full or busy."""
+    """Tell whether an error means that the content is lost, and not that the disk is full or busy."""
     text = str(error)
     return isinstance(error, UnicodeDecodeError) or any(word in text for word in _DAMAGE)
 
 
 def set_aside(path: Path) -> Path | None:
-    """Rename a database that cannot be read, with its companions; return its new name, None if it was not there."""
+    """Rename a database that cannot be read, with its journals; return its new name, None if it did not exist."""
     moved = None
     stamp = time.strftime("%Y%m%dT%H%M%S")
     for suffix in ("", "-wal", "-shm", "-journal"):
@@ -53,9 +53,8 @@ class Schema:
 def open_database(path: Path, schema: Schema) -> tuple[sqlite3.Connection, Path | None]:
     """Open a database, or create it.
 
-    A file that is no database, or comes from a newer exporter, is set aside; its new name is the second result. One of
-    an earlier exporter, and a healthy one that cannot be opened now (disk full, another program at it), stay: that is a
-    `StateError`.
+    A file that is no database or is from a newer exporter is set aside; its new name is the second result. A database
+    of an earlier exporter, or one that cannot be opened now (disk full, in use), stays and raises `StateError`.
     """
     try:
         try:

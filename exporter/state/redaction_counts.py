@@ -1,4 +1,4 @@
-"""What was masked so far, read from the marks and from the embedded receiver's store; changes and makes nothing."""
+"""Counts of redactions so far, read from the marks and from the embedded receiver's store; read-only."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from exporter.errors import StateError
 
 _BUSY_SECONDS: Final = 5.0
 _OURS: Final = "SELECT session, day, rule, MAX(count) FROM masked GROUP BY session, day, rule"
-_TOLD: Final = "SELECT id, report FROM sessions WHERE report IS NOT NULL"
+_REPORTED: Final = "SELECT id, report FROM sessions WHERE report IS NOT NULL"
 _ON_ARRIVAL: Final = "SELECT COALESCE(SUM(masked), 0) FROM sessions"
 _decode_report: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -34,21 +34,21 @@ class RedactionCounts(NamedTuple):
 
 
 def read_masked(marks: Path, receiver: Path) -> RedactionCounts:
-    """Read the counts; what several sinks were sent, or a receiver was told of too, counts once.
+    """Read the counts; a secret redacted for several sinks, or reported to a receiver as well, counts once.
 
     A file that does not exist counts nothing; one that cannot be read raises `StateError`.
     """
     counts: dict[tuple[str, str, str], int] = {}
-    for session, day, rule, count in [*_rows(marks, _OURS), *_told(receiver)]:
+    for session, day, rule, count in [*_rows(marks, _OURS), *_reported(receiver)]:
         key = (str(session), str(day), str(rule))
         counts[key] = max(counts.get(key, 0), int(count))
     on_arrival = sum(int(row[0]) for row in _rows(receiver, _ON_ARRIVAL))
     return RedactionCounts([Counted(*key, count) for key, count in sorted(counts.items())], on_arrival)
 
 
-def _told(receiver: Path) -> Iterator[tuple[str, str, str, int]]:
+def _reported(receiver: Path) -> Iterator[tuple[str, str, str, int]]:
     """Yield what exporters have reported of their sessions."""
-    for session, report in _rows(receiver, _TOLD):
+    for session, report in _rows(receiver, _REPORTED):
         try:
             days = _decode_report(report).get("redactions")
         except msgspec.MsgspecError:

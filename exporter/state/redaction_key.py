@@ -1,4 +1,4 @@
-"""The key of this installation's redaction markers: made once, kept in the state directory, for this user only."""
+"""The key of this installation's redaction markers: created once, readable by this user only."""
 
 import os
 import secrets
@@ -16,9 +16,9 @@ REMEDY: Final = (
 
 
 def redaction_key(state_dir: Path) -> bytes | None:
-    """Return the key, made at the first use; None where nothing may be written, so that markers hold for one run.
+    """Return the key, created at its first use; None if it cannot be written, so that markers are valid for one run.
 
-    Raises `StateError` for a key that is shorter than those made here: from its tags secrets could be guessed.
+    Raises `StateError` for a key that is too short: secrets could be guessed from its tags.
     """
     path = state_dir / NAME
     key = _read(path)
@@ -32,7 +32,7 @@ def redaction_key(state_dir: Path) -> bytes | None:
 
 
 def existing_key(state_dir: Path) -> bytes | None:
-    """Return the key if there is one; makes nothing, and raises `StateError` as `redaction_key` does."""
+    """Return the key if there is one; creates none, and raises `StateError` like `redaction_key`."""
     try:
         return _read(state_dir / NAME)
     except OSError:
@@ -40,7 +40,7 @@ def existing_key(state_dir: Path) -> bytes | None:
 
 
 def has_key(state_dir: Path) -> bool:
-    """Tell whether there is a key, whatever it is worth."""
+    """Tell whether there is a key, valid or not."""
     try:
         return (state_dir / NAME).stat().st_size > 0
     except OSError:
@@ -48,7 +48,7 @@ def has_key(state_dir: Path) -> bool:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return the key, None without one. An empty file is none: nothing was ever tagged with it."""
+    """Return the key, None if there is none. An empty file is no key: no tag was made with it."""
     try:
         key = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -59,12 +59,12 @@ def _read(path: Path) -> bytes | None:
 
 
 def _make(path: Path) -> None:
-    """Put a whole key there, unless another process was faster."""
+    """Write a complete key, unless another process was faster."""
     made = path.with_name(f"{NAME}.{os.getpid()}")
     try:
         with os.fdopen(os.open(made, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as file:
             file.write(secrets.token_bytes(BYTES))
-        with suppress(OSError):  # it is there, or this file system has no links
+        with suppress(OSError):  # it exists, or this file system has no links
             os.link(made, path)
         if _read(path) is None:
             made.replace(path)

@@ -3,7 +3,6 @@
 assembly        a daemon and its parts
 sinks, sources  every kind of sink and source, one registration each
 otlp_endpoint, telemetry, event_views   the package `otel`: sinks of an endpoint, what else it is sent, views of pages
-redactor, rule_list                     the package `redaction`: the redactor of the settings, its rules
-redact_input, redact_preview            the commands below `exporter redact`
+redactor, redact_commands               the package `redaction`: the redactor of the settings, `exporter redact`
 doctor_facts    the input of the doctor
 """

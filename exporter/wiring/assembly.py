@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from config.settings import Settings
     from exporter.daemon.backfill import Helpers
     from exporter.missioncontrol.store.port import Store as ReceiverStore
-    from exporter.wiring.telemetry import SideTelemetry
 
 
 def join(
@@ -45,9 +44,13 @@ def join(
     embedded = local or not any(configured(settings))
     receiver_store, receiver = _open_receiver(settings, redaction, notice) if embedded else (None, None)
     files, limits = OpenFiles(settings.limits.open_files), settings.limits
-    follow = partial(file_source, settings, Path(settings.copilot_home) / "session-state", files, session_ids)
+    follow = file_source(settings, Path(settings.copilot_home) / "session-state", files, session_ids)
     reader = SegmentReader(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
-    side = _side_telemetry(settings, store, redaction, notice) if settings.otel else None
+    side = None
+    if settings.otel:
+        from exporter.wiring.telemetry import SideTelemetry
+
+        side = SideTelemetry(settings, store, redaction.event, notice)
     take, tell = (side.take, side.tell) if side is not None else (None, None)
     parts = SinkParts(reader, partial(exporter_id, store), notice, side.tally if side is not None else None, receiver)
     daemon = Daemon(
@@ -66,14 +69,6 @@ def join(
     beside = side.tasks(daemon) if side is not None else []
     host = settings.host_name or socket.gethostname()
     return RunningExporter(daemon, redaction, host, limits.max_line_bytes, receiver, receiver_store, beside=beside)
-
-
-def _side_telemetry(
-    settings: "Settings", store: MarkStore, redaction: Redactors, notice: Callable[[Notice], None]
-) -> "SideTelemetry":
-    from exporter.wiring.telemetry import SideTelemetry
-
-    return SideTelemetry(settings, store, redaction.event, notice)
 
 
 def _open_receiver(
@@ -106,7 +101,7 @@ def _stores(settings: "Settings", notice: Callable[[Notice], None]) -> tuple[Mar
 
 
 def _refuse_network(state: Path) -> None:
-    """SQLite's write-ahead log needs shared memory, which a network file system does not give: refuse to start."""
+    """Raise `StateError` for a network file system: SQLite's write-ahead log needs shared memory, which it lacks."""
     with suppress(OSError):
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
         if is_remote(file_system_type(mounts, state.stat().st_dev)):
@@ -133,9 +128,9 @@ def _sink_states(
 
 
 def helpers_for(settings: "Settings", request: Mapping[str, Any], redaction: Redactors) -> "Helpers | None":
-    """Return processes that take part in a backfill of telemetry, None for other requests and on one core.
+    """Return processes that help with a backfill of telemetry, None for other requests and on one core.
 
-    Nothing may have been opened yet, and no thread started.
+    Called before anything is opened and before any thread is started.
     """
     if request.get("do") != "backfill" or request.get("dry_run") or not settings.otel:
         return None

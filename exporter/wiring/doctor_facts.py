@@ -1,22 +1,20 @@
-"""What the doctor is told, taken from the settings and the environment."""
+"""The input of the doctor, from the settings and the environment."""
 
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from config.load import Loaded
 from config.show import rows
 from exporter.doctor.facts import Facts
 from exporter.doctor.sinks import VARIABLES
 from exporter.wiring import sources
 from exporter.wiring.sinks.registry import probes
 
-if TYPE_CHECKING:
-    from config.load import Loaded
 
-
-def facts_of(loaded: "Loaded", status: Mapping[str, Any] | None, mask: Callable[[str], str]) -> Facts:
-    """Gather everything the doctor starts from; a secret that cannot be read is a fault, not an error."""
+def facts_of(loaded: Loaded, status: Mapping[str, Any] | None, mask: Callable[[str], str]) -> Facts:
+    """Gather the facts that the doctor starts from; a secret that cannot be read is a finding, not an error."""
     settings = loaded.settings
     return Facts(
         copilot_home=Path(settings.copilot_home),

@@ -1,4 +1,4 @@
-"""What a receiver shows of its events by means of the telemetry package: traces, and what each event means."""
+"""What a receiver shows of its events with the package `otel`: traces, and the meaning of each event."""
 
 from collections.abc import Iterable
 
@@ -10,17 +10,17 @@ from exporter.version import VERSION
 
 
 def make_trace(session: str, lines: Iterable[bytes], begun_by: str | None = None) -> bytes:
-    """Return the spans of a session's events, or of the interaction that one of them began, as OTLP JSON."""
+    """Return the spans of a session's events, or of the interaction that the event `begun_by` began, as OTLP JSON."""
     from otel.encode.trace_json import trace_json
 
     return msgspec.json.encode(trace_json(session, lines, VERSION, begun_by=begun_by))
 
 
 def project(event_type: str, data: bytes, ephemeral: bool, /) -> Projected:
-    """Return what an event means; only a notification's data are looked into, for nothing else depends on them."""
+    """Return what an event means; only the data of a notification are read, because no other type depends on them."""
     from otel import projection
 
-    told = projection.project(
+    found = projection.project(
         event_type, read_object(data) if event_type == projection.NOTIFICATION else None, ephemeral
     )
-    return Projected(told.model_visible, told.ui_visible, told.durable, projection.is_known(event_type))
+    return Projected(found.model_visible, found.ui_visible, found.durable, projection.is_known(event_type))

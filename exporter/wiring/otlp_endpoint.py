@@ -6,29 +6,28 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from config.errors import ConfigError
+from config.settings import Otel
 from config.token import latest, read_headers
 from exporter.core.names import otlp_name
 from exporter.core.notice import Level, Notice
 from exporter.pipeline.metric_sender import MetricSender
 from exporter.pipeline.record_feed import Mapper, RecordFeed
-from exporter.sinks.otlp import RECORDS_MAX, Otlp, OtlpAnswer, Streams
+from exporter.sinks.otlp import LANES, RECORDS_MAX, Otlp, OtlpAnswer, Streams
 from exporter.sinks.transport import NoAnswerError
 from exporter.version import VERSION
 from exporter.wiring.sinks.kind import BuiltSink, SinkParts
 from otel import names
 from otel.bridge import Bridge, SignalOptions
-from otel.encode.metrics import metric_bytes
-from otel.encode.records import request_bytes, resource_bytes, scope_bytes
+from otel.encode.records import metric_bytes, request_bytes, resource_bytes, scope_bytes
 from otel.machines.metrics.aggregate import Aggregate, AnyPoint, MetricStream
 from otel.machines.metrics.measurements import pack, unpack
 from otel.model import Attributes, Measurement
-from otel.name_types import Content, Instrument
+from otel.names import Content, Instrument
 from otel.send.answer import NoAnswer, Signal, weight
 from otel.send.endpoint import Endpoint, EndpointError
 from otel.send.sender import sender_for
 
 if TYPE_CHECKING:
-    from config.settings import Otel
     from exporter.sinks.http_transport import HttpClient
 
 _METRICS_SECONDS: Final = 5.0
@@ -36,7 +35,7 @@ _POINTS_PER_METRIC: Final = 64
 _METRICS_PER_REQUEST: Final = 8
 
 
-def endpoint_of(one: "Otel") -> Endpoint:
+def endpoint_of(one: Otel) -> Endpoint:
     """Return the address and transport of an endpoint of the settings; raises ConfigError without its headers."""
     return Endpoint(
         one.endpoint,
@@ -70,7 +69,7 @@ def http_client(connections: int, endpoint: Endpoint) -> "HttpClient":
 class OtlpEndpoint:
     """Encodes requests for one endpoint and sends them. The constructor raises ConfigError for unusable settings."""
 
-    def __init__(self, name: str, one: "Otel", connections: int = 1) -> None:
+    def __init__(self, name: str, one: Otel, connections: int = 1) -> None:
         self.name = otlp_name(name)
         self.settings = one
         content, traceparent = Content[one.content.upper()], os.environ.get("TRACEPARENT")
@@ -118,8 +117,8 @@ class OtlpEndpoint:
         """Close the connections."""
         self._sender.close()
 
-    def sinks(self, parts: SinkParts, lanes: int) -> Iterator[BuiltSink]:
-        """Yield a sink for every signal, each for `lanes` sessions at a time; the last one closed closes the sender."""
+    def sinks(self, parts: SinkParts) -> Iterator[BuiltSink]:
+        """Yield a sink for every signal; the last one that is closed closes the connections."""
         streams, open_sinks = Streams(parts.exporter_id()), set[str](self.settings.signals)
         tally = parts.tally.for_endpoint() if parts.tally is not None else None
         mapper = Mapper(parts.reader, lambda session: Bridge(session, self.options, tally))
@@ -138,7 +137,6 @@ class OtlpEndpoint:
                 streams=streams,
                 weight=partial(weight, signal),
                 token=lambda: "\n".join(f"{key}={value}" for key, value in sorted(self._endpoint.headers().items())),
-                connections=lanes,
                 records_max=_METRICS_PER_REQUEST if signal == "metrics" else RECORDS_MAX,
                 stream_per_session=signal == "logs",
                 on_close=partial(close, signal),
@@ -148,10 +146,10 @@ class OtlpEndpoint:
                 feed = RecordFeed(mapper, signal, pack=_pack, sums=sender)
             else:
                 feed = RecordFeed(mapper, signal, repeats=signal != "logs")
-            yield BuiltSink(sink, lanes, feed)
+            yield BuiltSink(sink, LANES, feed)
 
 
-def _pack(measured: "Sequence[list[Measurement]]") -> bytes:
+def _pack(measured: Sequence[list[Measurement]]) -> bytes:
     """Return the measurements of many events as the bytes that are counted."""
     return pack([one for some in measured for one in some])
 

@@ -9,10 +9,12 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from config.errors import ConfigError
+from config.settings import Settings
 from config.token import read_token
 from exporter.core.events.exempt_files import ExemptFiles, span_at
 from exporter.core.events.redaction import Masked, Redacted, Refused
@@ -23,13 +25,10 @@ from exporter.state.redaction_key import existing_key, has_key, redaction_key
 from exporter.wiring.sinks.registry import configured
 from redaction import engine as results
 from redaction.allowlist import Allowed
+from redaction.engine import Redactor
 from redaction.errors import RuleError
 from redaction.known import from_environ, from_files
-
-if TYPE_CHECKING:
-    from config.settings import Settings
-    from redaction.engine import Redactor
-    from redaction.stream import DeltaStream
+from redaction.stream import DeltaStream
 
 _LOOK_SECONDS: Final = 2.0
 _LOOK_SHARE: Final = 100
@@ -37,7 +36,7 @@ _FIRST_EVENTS: Final = (b'{"type":"session.start"', b'{"type":"session.resume"')
 _KNOWN: Final = "known-value"
 
 
-def make_redaction(settings: "Settings", *, with_key: bool = True) -> Redactors:
+def make_redaction(settings: Settings, *, with_key: bool = True) -> Redactors:
     """Compile the redactor with this installation's key; without it, its markers are valid for this run only."""
     engine = make_engine(settings, redaction_key(Path(settings.state_dir)) if with_key else None)
     budget_ms = settings.redaction.budget_ms
@@ -60,17 +59,17 @@ def make_redaction(settings: "Settings", *, with_key: bool = True) -> Redactors:
     return another()
 
 
-def make_redactor_for_reading(settings: "Settings") -> "Redactor":
+def make_redactor_for_reading(settings: Settings) -> Redactor:
     """Compile a redactor with this installation's key, or without one if there is none yet; writes nothing."""
     return make_redactor(settings, existing_key(Path(settings.state_dir)))
 
 
-def make_redactor(settings: "Settings", key: bytes | None) -> "Redactor":
+def make_redactor(settings: Settings, key: bytes | None) -> Redactor:
     """Compile a redactor; raises `SettingsError` for a rule that cannot be used."""
     return _wrapped(settings, make_engine(settings, key))
 
 
-def _wrapped(settings: "Settings", engine: results.Engine) -> "Redactor":
+def _wrapped(settings: Settings, engine: results.Engine) -> Redactor:
     """Return a redactor for one thread that has the engine's rules and the known values."""
     rules, changing = settings.redaction, _changing_values(settings)
     values = changing.union(from_environ(os.environ, rules.known_env), from_files(map(Path, rules.known_files)))
@@ -82,14 +81,11 @@ def _wrapped(settings: "Settings", engine: results.Engine) -> "Redactor":
     return redactor
 
 
-def make_engine(settings: "Settings", key: bytes | None) -> results.Engine:
+def make_engine(settings: Settings, key: bytes | None) -> results.Engine:
     """Compile the rules, without known values; the compiled rules are cached if this installation has a key."""
     rules = settings.redaction
-    allowed = [
-        Allowed(one.value, re.compile(one.regex) if one.regex else None, one.rule)
-        for one in rules.allow
-        if not one.path
-    ]
+    values = [one for one in rules.allow if not one.path]
+    allowed = [Allowed(one.value, re.compile(one.regex) if one.regex else None, one.rule) for one in values]
     try:
         return results.Engine(
             key,
@@ -107,13 +103,13 @@ def make_engine(settings: "Settings", key: bytes | None) -> results.Engine:
         ) from None
 
 
-def _secret_files(settings: "Settings") -> list[Path]:
+def _secret_files(settings: Settings) -> list[Path]:
     """Return the files that hold tokens or headers, which may change while the program runs."""
     files = [kind.secret_file(one) for kind, _, one in configured(settings)]
     return [Path(file) for file in (*files, *(one.token_file for one in settings.source)) if file]
 
 
-def _changing_values(settings: "Settings") -> set[str]:
+def _changing_values(settings: Settings) -> set[str]:
     """Return the known values that may change while the program runs: tokens in files, environments of CLIs.
 
     A file that cannot be read is skipped here; it is reported by the code that sends its content.
@@ -131,57 +127,50 @@ def _changing_values(settings: "Settings") -> set[str]:
     return values
 
 
+@dataclass(slots=True)
 class _Learning:
     """A redactor that is made again when there are new known values; it looks for them every few seconds.
 
     It also looks before the first event of a CLI process, so that the values of its environment are known by then.
     """
 
-    def __init__(
-        self,
-        redactor: "Redactor",
-        values: set[str],
-        *,
-        look: Callable[[], set[str]],
-        make: Callable[[set[str]], "Redactor"],
-    ) -> None:
-        self._redactor = redactor
-        self._values = values
-        self._look = look
-        self._make = make
-        self._next = time.monotonic() + _LOOK_SECONDS
+    redactor: Redactor
+    values: set[str]
+    look: Callable[[], set[str]]
+    make: Callable[[set[str]], Redactor]
+    next_look: float = field(default_factory=lambda: time.monotonic() + _LOOK_SECONDS)
 
     def redact(self, line: bytes, budget_ms: float) -> results.Redaction:
         """Redact with the values known now; refuse if a redactor with them cannot be made."""
-        if time.monotonic() >= self._next or line.startswith(_FIRST_EVENTS):
+        if time.monotonic() >= self.next_look or line.startswith(_FIRST_EVENTS):
             try:
                 self._learn()
             except Exception:
                 return results.Refused("redactor_failed")
-        return self._redactor.redact(line, budget_ms)
+        return self.redactor.redact(line, budget_ms)
 
     def redact_text(self, text: str) -> str:
         """Redact with the values known at the last event."""
-        return self._redactor.redact_text(text)
+        return self.redactor.redact_text(text)
 
-    def stream(self, key: str) -> "DeltaStream":
+    def stream(self, key: str) -> DeltaStream:
         """Begin a stream with the values known at the last event."""
-        return self._redactor.stream(key)
+        return self.redactor.stream(key)
 
     def _learn(self) -> None:
         begun = time.monotonic()
-        if not (found := self._look()) <= self._values:
-            values = self._values | found
-            self._redactor = self._make(values)
-            self._values = values
+        if not (found := self.look()) <= self.values:
+            values = self.values | found
+            self.redactor = self.make(values)
+            self.values = values
         now = time.monotonic()
-        self._next = now + max(_LOOK_SECONDS, (now - begun) * _LOOK_SHARE)
+        self.next_look = now + max(_LOOK_SECONDS, (now - begun) * _LOOK_SHARE)
 
 
 class _Exempting:
     """A redactor that leaves the content of exempt files as it is, except known values."""
 
-    def __init__(self, redactor: "Redactor", files: ExemptFiles) -> None:
+    def __init__(self, redactor: Redactor, files: ExemptFiles) -> None:
         self._redactor = redactor
         self._files = files
         self.redact_text = redactor.redact_text
@@ -209,7 +198,7 @@ class _Exempting:
 class _Careful:
     """A stream that returns nothing more after an error in it."""
 
-    def __init__(self, stream: "DeltaStream") -> None:
+    def __init__(self, stream: DeltaStream) -> None:
         self._stream: DeltaStream | None = stream
 
     def feed(self, text: str) -> str:
@@ -220,7 +209,7 @@ class _Careful:
         """See `DeltaStream.flush`."""
         return self._guarded(lambda stream: stream.flush())
 
-    def _guarded(self, step: "Callable[[DeltaStream], str]") -> str:
+    def _guarded(self, step: Callable[[DeltaStream], str]) -> str:
         if self._stream is None:
             return ""
         try:

@@ -1,6 +1,6 @@
-"""Every kind of source, and those that the settings name, made; with nothing named there are only the CLI's files.
+"""Every kind of source, and the sources of the settings; without any, only the CLI's files are followed.
 
-One entry of `KINDS` makes a source: what names it in the settings, what the doctor says that it sees, what serves it.
+One entry of `KINDS` is one kind: its address in the settings, what the doctor says that it sees, and its observer.
 """
 
 import asyncio
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from exporter.daemon.remote_sources import RemoteSources, Server
     from exporter.daemon.running import Redactors
     from exporter.sources.ahp.source import AhpSource
-    from exporter.sources.files.session_file import OpenFiles, SessionFile
+    from exporter.sources.files.session_file import OpenFiles
     from exporter.sources.files.source import FileSource
     from exporter.sources.remote import Callbacks
     from exporter.sources.rpc.source import RpcSource
 
 _AHP_MARKS: Final = "ahp"
-"""Where below the state directory it is kept how far the sessions of agent hosts were told."""
+"""The directory below the state directory that holds the positions in sessions of agent hosts."""
 
 
 OnTelemetry: TypeAlias = Callable[[str, bytes], None]
-"""Gets what agent hosts tell of themselves: a method and its notification."""
+"""Takes a telemetry notification of an agent host: its method and the notification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceKind:
-    """One kind. `address` is what its `url` in the settings is; `sees` and `sees_not` are the doctor's words.
+    """One kind. `address` is the type of its `url` in the settings; `sees` and `sees_not` are texts of the doctor.
 
-    `serve` makes what observes a server, given the state directory, the sessions asked for and who is told what it
-    logs; without it the source is followed in any case. `package` is what it needs.
+    `serve` makes the observer of a server from the state directory, the requested sessions and the receiver of its
+    telemetry; a kind without it is always followed. `package` is the optional package that it needs.
     """
 
     name: str
@@ -116,47 +116,35 @@ KINDS: Final = (
         package="websockets",
     ),
 )
-"""Servers are observed in this order: what a CLI server has is not an agent host's to give."""
+"""Servers are observed in this order: a CLI server has precedence over an agent host."""
 
 
 def kind_of(source: "Source") -> SourceKind:
-    """Return what kind of source the settings name."""
+    """Return the kind of a source of the settings."""
     address = address_of(source)
     return next(kind for kind in KINDS if isinstance(address, kind.address))
 
 
 def facts_of(source: "Source") -> SourceFacts:
-    """Return what the doctor is told of a source."""
+    """Return the facts about a source for the doctor."""
     kind = kind_of(source)
     missing = kind.package if kind.package and importlib.util.find_spec(kind.package) is None else ""
     return SourceFacts(source.url, kind.sees, kind.sees_not, is_server=kind.serve is not None, missing=missing)
 
 
 def file_source(
-    settings: "Settings",
-    root: Path,
-    files: "OpenFiles",
-    session_ids: Sequence[str],
-    on_change: "Callable[[SessionFile], None]",
-    on_workspace: "Callable[[SessionFile], None]",
-    *,
-    journals: bool = False,
-) -> "FileSource":
-    """Return what follows the session files below a directory: the CLI's own, or `journals`, which are like them."""
+    settings: "Settings", root: Path, files: "OpenFiles", session_ids: Sequence[str], *, journals: bool = False
+) -> "partial[FileSource]":
+    """Return what makes a source of the session files below a directory: the CLI's, or `journals` in the same format.
+
+    It is called with `on_change` and `on_workspace`.
+    """
     from exporter.sources.files.source import WATCHED_NAMES, FileSource
     from exporter.sources.files.watch import best_watcher
 
-    poll_seconds = settings.limits.poll_seconds
-    return FileSource(
-        root,
-        best_watcher(str(root), poll_seconds, WATCHED_NAMES),
-        files,
-        on_change,
-        on_workspace,
-        poll_seconds=poll_seconds,
-        only=session_ids,
-        journals=journals,
-    )
+    seconds = settings.limits.poll_seconds
+    watcher = best_watcher(str(root), seconds, WATCHED_NAMES)
+    return partial(FileSource, root, watcher, files, poll_seconds=seconds, only=session_ids, journals=journals)
 
 
 def observing_of(
@@ -167,26 +155,23 @@ def observing_of(
     on_telemetry: OnTelemetry | None = None,
     tell: "Tell | None" = None,
 ) -> "Callable[[Daemon], RemoteSources] | None":
-    """Return what makes the part of a daemon that has other sources than files, or journals that they have left.
+    """Return a factory of the daemon's remote sources, None if there are none and no journals of former ones.
 
-    `tell` gets every event that passes. Raises ConfigError where a package is missing.
+    `tell` takes every ephemeral event. Raises ConfigError if a package is missing.
     """
     state, limits = Path(settings.state_dir), settings.limits
-    if not settings.source and not (state / JOURNALS).exists():
-        return None
-    from exporter.daemon.remote_sources import RemoteSources
-    from exporter.sources.journals import Journals
-
     servers = list(_servers(settings, state, frozenset(session_ids), on_telemetry))
     has_tap = any(kind_of(one).name == "tap" for one in settings.source)
     root = state / JOURNALS
     if not servers and not has_tap and not root.exists():
         return None
+    from exporter.daemon.remote_sources import RemoteSources
+    from exporter.sources.journals import Journals
 
     return lambda daemon: RemoteSources(
         daemon,
         journals=Journals(root, limits.journal_bytes),
-        make_files=partial(file_source, settings, root, files, session_ids, journals=True),
+        make_files=file_source(settings, root, files, session_ids, journals=True),
         files=files,
         redaction=redaction,
         servers=servers,
@@ -196,7 +181,7 @@ def observing_of(
     )
 
 
-def _servers(settings: "Settings", *told: Any) -> "Iterator[Server]":
+def _servers(settings: "Settings", *given: Any) -> "Iterator[Server]":
     for kind in KINDS:
         for source in settings.source:
             if kind.serve is None or kind_of(source) is not kind:
@@ -207,4 +192,4 @@ def _servers(settings: "Settings", *told: Any) -> "Iterator[Server]":
                     hint=f"install it with: pip install 'session-exporter[{kind.name}]'",
                     key="source.url",
                 )
-            yield kind.serve(address_of(source), source, *told)
+            yield kind.serve(address_of(source), source, *given)

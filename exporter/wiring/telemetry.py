@@ -10,31 +10,28 @@ from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
+from config.settings import Settings
 from exporter.core.delivery.verdict import WORTH_REPEATING
 from exporter.core.events.envelope import REFUSALS, Envelope
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
 from exporter.core.notice import Level, Notice
+from exporter.daemon.daemon import Daemon
 from exporter.daemon.status_report import sink_status
+from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sinks.otlp import Otlp
-from exporter.state.marks import exporter_id
+from exporter.state.marks import MarkStore, exporter_id
 from exporter.version import VERSION
 from exporter.wiring.otlp_endpoint import EndpointSums, OtlpEndpoint, endpoint_of
 from otel.bridge import Tally
 from otel.encode.host_logs import log_request
+from otel.health import Figures, Health, SinkFigures
 from otel.machines.metrics.live import LiveMetering
 from otel.machines.metrics.measurements import pack
-
-if TYPE_CHECKING:
-    from config.settings import Settings
-    from exporter.daemon.daemon import Daemon
-    from exporter.pipeline.sink_workers import SinkWorkers
-    from exporter.state.marks import MarkStore
-    from otel.health import Figures, SinkFigures
-    from otel.model import Measurement
+from otel.model import Measurement
 
 METHOD: Final = "otlp/exportLogs"
 GATHER_SECONDS: Final = 0.5
@@ -55,13 +52,11 @@ def _is_refused(status: int) -> bool:
 # ---- health metrics ---------------------------------------------------------------------------------------------
 
 
-async def send_health(settings: "Settings", daemon: "Daemon", tally: "Tally") -> None:
+async def send_health(settings: Settings, daemon: Daemon, tally: Tally) -> None:
     """Send health metrics until cancelled. Figures are read here, on the daemon's loop; the SDK's threads send them."""
     endpoints = [one for one in settings.otel.values() if one.health]
     if not endpoints:
         return
-    from otel.health import Figures, Health
-
     figures = Figures()
 
     def failed(why: str) -> None:
@@ -91,9 +86,7 @@ async def send_health(settings: "Settings", daemon: "Daemon", tally: "Tally") ->
         await asyncio.gather(*(asyncio.to_thread(health.stop) for health in sending))
 
 
-def _figures(daemon: "Daemon", tally: "Tally") -> "Figures":
-    from otel.health import Figures
-
+def _figures(daemon: Daemon, tally: Tally) -> Figures:
     redactions: Counter[str] = Counter()
     for run in daemon.runs[:1]:
         for lane in run.lanes.values():
@@ -108,9 +101,7 @@ def _figures(daemon: "Daemon", tally: "Tally") -> "Figures":
     )
 
 
-def _sink_figures(run: "SinkWorkers") -> "SinkFigures":
-    from otel.health import SinkFigures
-
+def _sink_figures(run: SinkWorkers) -> SinkFigures:
     status, sink = sink_status(run), run.sink_state.sink
     rejected, repeated = (sink.rejected, sink.repeated) if isinstance(sink, Otlp) else (0, 0)
     return SinkFigures(
@@ -182,92 +173,68 @@ class LiveMetrics:
 # ---- logs of agent hosts ----------------------------------------------------------------------------------------
 
 
-class _Waiting:
-    """Messages that wait, at most `HELD_BYTES_MAX` of them: the oldest ones are dropped."""
-
-    def __init__(self) -> None:
-        self.messages: deque[bytes] = deque()
-        self.came = asyncio.Event()
-        self._held = 0
-
-    def add(self, message: bytes) -> None:
-        self.messages.append(message)
-        self._held += len(message)
-        while self._held > HELD_BYTES_MAX:
-            self.pop()
-        self.came.set()
-
-    def pop(self) -> bytes:
-        message = self.messages.popleft()
-        self._held -= len(message)
-        return message
-
-
 class HostLogs:
     """Redacts the logs that `take` is given and sends them while it runs."""
 
     def __init__(self, endpoints: list[OtlpEndpoint], redact: RedactEvent, notice: Callable[[Notice], None]) -> None:
         self._redact = redact
-        self._frames = _Waiting()
-        self._queues = [_HostLogQueue(one, notice) for one in endpoints]
+        self._queues = [_LogQueue(one, notice) for one in endpoints]
 
     def take(self, method: str, frame: bytes) -> None:
-        """Hold a notification of a host until it is redacted."""
-        if method == METHOD and len(frame) <= HELD_BYTES_MAX:
-            self._frames.add(frame)
-
-    async def run(self) -> None:
-        """Redact and send until cancelled."""
-        sending = [asyncio.create_task(one.run()) for one in self._queues]
-        try:
-            while True:
-                await self._frames.came.wait()
-                self._frames.came.clear()
-                await asyncio.sleep(GATHER_SECONDS)
-                while self._frames.messages:
-                    self._pass_on(self._frames.pop())
-                    await asyncio.sleep(0)
-        finally:
-            for task in sending:
-                task.cancel()
-            await asyncio.gather(*sending, return_exceptions=True)
-            for one in self._queues:
-                one.endpoint.close()
-
-    def _pass_on(self, frame: bytes) -> None:
-        logs = _logs(frame)
+        """Redact the logs in a notification of a host and hold them until they are sent."""
+        logs = _logs(frame) if method == METHOD and len(frame) <= HELD_BYTES_MAX else None
         shown = None if logs is None else self._redact(logs)
         if shown is None or isinstance(shown, Refused):
             return
         request = log_request(msgspec.json.decode(shown.line if isinstance(shown, Masked) else shown))
-        for one in self._queues:
-            one.waiting.add(request)
+        for queue in self._queues:
+            queue.add(request)
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        try:
+            await asyncio.gather(*(queue.run() for queue in self._queues), return_exceptions=True)
+        finally:
+            for queue in self._queues:
+                queue.endpoint.close()
 
 
-class _HostLogQueue:
-    """The requests that wait for one endpoint."""
+class _LogQueue:
+    """The requests that wait for one endpoint, at most `HELD_BYTES_MAX` of them: the oldest ones are dropped."""
 
     def __init__(self, endpoint: OtlpEndpoint, notice: Callable[[Notice], None]) -> None:
         self.endpoint = endpoint
-        self.waiting = _Waiting()
         self._notice = notice
+        self._requests: deque[bytes] = deque()
+        self._held = 0
+        self._came = asyncio.Event()
         self._failures = 0
+
+    def add(self, request: bytes) -> None:
+        """Hold a request."""
+        self._requests.append(request)
+        self._held += len(request)
+        while self._held > HELD_BYTES_MAX:
+            self._held -= len(self._requests.popleft())
+        self._came.set()
 
     async def run(self) -> None:
         """Send what waits, and again while that may help."""
         shortest, longest = PAUSE_SECONDS
         while True:
-            await self.waiting.came.wait()
-            self.waiting.came.clear()
-            while self.waiting.messages:
+            await self._came.wait()
+            self._came.clear()
+            await asyncio.sleep(GATHER_SECONDS)
+            while self._requests:
                 body = self._next()
                 while not self._is_over(await asyncio.to_thread(self.endpoint.status_of, "logs", body)):  # noqa: ASYNC110
                     await asyncio.sleep(min(longest, shortest * 2 ** min(self._failures, 16)))
 
     def _next(self) -> bytes:
-        some = [self.waiting.pop()]
-        while self.waiting.messages and sum(map(len, some)) + len(self.waiting.messages[0]) <= REQUEST_BYTES_MAX:
-            some.append(self.waiting.pop())
+        some = [self._requests.popleft()]
+        while self._requests and sum(map(len, some)) + len(self._requests[0]) <= REQUEST_BYTES_MAX:
+            some.append(self._requests.popleft())
+        self._held -= sum(map(len, some))
         return b"".join(some)
 
     def _is_over(self, status: int) -> bool:
@@ -301,7 +268,7 @@ class SideTelemetry:
     """
 
     def __init__(
-        self, settings: "Settings", store: "MarkStore", redact: RedactEvent, notice: Callable[[Notice], None]
+        self, settings: Settings, store: MarkStore, redact: RedactEvent, notice: Callable[[Notice], None]
     ) -> None:
         found = settings.otel.items() if settings.source else ()
         metered = [OtlpEndpoint(name, one) for name, one in found if "metrics" in one.signals]
@@ -315,7 +282,7 @@ class SideTelemetry:
         self.tell = self._live.tell if self._live is not None else None
         self.take = self._logs.take if self._logs is not None else None
 
-    def tasks(self, daemon: "Daemon") -> list[Callable[[], Coroutine[Any, Any, None]]]:
+    def tasks(self, daemon: Daemon) -> list[Callable[[], Coroutine[Any, Any, None]]]:
         """Return what is to run while the exporter is served."""
         daemon.defects = self.tally.defects
         tasks = [one.run for one in (self._live, self._logs) if one is not None]

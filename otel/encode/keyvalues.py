@@ -5,7 +5,7 @@ from struct import Struct, pack
 from typing import Final
 
 from otel.encode.varint import counted, signed, utf8, varint
-from otel.name_types import Attribute, Content, Semconv, Value
+from otel.names import Attribute, Content, Semconv, Value
 
 KEPT_ENTRIES_MAX: Final = 256
 KEPT_BYTES_MAX: Final = 256
@@ -172,7 +172,7 @@ def any_value(value: object) -> bytes:
 
 
 def _is_key(value: object) -> bool:
-    """Tell whether only what is written as the same bytes is equal to a value of a declared type."""
+    """Whether only what is written as the same bytes is equal to a value of a declared type."""
     kind = type(value)
     if kind is tuple:
         return all(type(item) is str for item in value)  # type: ignore[attr-defined]  # of a tuple

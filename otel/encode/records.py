@@ -1,33 +1,27 @@
-"""Spans and log records as OTLP's protobuf bytes, without the protobuf library; the metrics are in `points`.
+"""Spans, log records and metrics as OTLP's protobuf bytes, without the protobuf library.
 
-A span or record becomes the field that it is in its request, so that a request is a join and a batch is measured by
-adding up lengths. What a content level does not show is left out here, by the level that each attribute carries.
+Each becomes the field that it is in its request, so that a request is a join and a batch is measured by adding up
+lengths. What a content level does not show is left out here, by the level that each attribute carries.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from struct import Struct
-from typing import Final
+from struct import Struct, pack
+from typing import Final, TypeVar
 
+from otel import names
 from otel.encode.keyvalues import KeyValues, key_value
-from otel.encode.varint import UINT64_MAX, counted, utf8, varint
-from otel.model import Attributes, Link, LogRecord, Span, SpanEvent
-from otel.name_types import Content, Semconv
-from otel.names import (
-    AGENT_INSTANCE_ID,
-    CONVERSATION_ID,
-    EVENT_PARENT_ID,
-    EVENT_TYPE,
-    LOG_EVENT_ID,
-    LOG_NAME_PREFIX,
-    SESSION_ID,
-)
+from otel.encode.varint import INT64_MAX, INT64_MIN, UINT64_MAX, counted, utf8, varint
+from otel.model import Attributes, Exemplar, HistogramPoint, Link, LogRecord, Point, Span, SpanEvent, Temporality
+from otel.names import Content, Instrument, Semconv
+
+_Key = TypeVar("_Key")
 
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
 SCOPE_NAME: Final = "session-exporter"
 
 _KEPT_ENTRIES_MAX: Final = 1024
-_KEPT_CHARACTERS_MAX: Final = 256
+_KEPT_BYTES_MAX: Final = 1024
 _SEVERITIES: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 _SEVERITY_TEXTS: Final = (b"", *(counted(b"\x1a", text.encode()) for text in _SEVERITIES for _ in range(4)))
 _SCHEMA: Final = counted(b"\x1a", SCHEMA_URL.encode())
@@ -64,51 +58,19 @@ def request_bytes(resource: bytes, scope: bytes, records: Iterable[bytes]) -> by
     return counted(b"\x0a", b"".join((resource, b"\x12", varint(len(scoped)), scoped, _SCHEMA)))
 
 
-class _Texts(dict[str, bytes]):
-    """Fields of short texts that come again and again."""
+class _Kept(dict[_Key, bytes]):
+    """Fields that come again and again, by what they are made of; long ones are made anew each time."""
 
-    def __init__(self, tag: bytes) -> None:
+    def __init__(self, make: Callable[[_Key], bytes]) -> None:
         super().__init__()
-        self._tag = tag
+        self._make = make
 
-    def __missing__(self, text: str) -> bytes:
-        field = counted(self._tag, utf8(text))
-        if len(text) <= _KEPT_CHARACTERS_MAX:
+    def __missing__(self, key: _Key) -> bytes:
+        field = self._make(key)
+        if len(field) <= _KEPT_BYTES_MAX:
             if len(self) >= _KEPT_ENTRIES_MAX:
                 self.clear()
-            self[text] = field
-        return field
-
-
-class _LogHeads(dict[tuple[int, str], bytes]):
-    """What a severity and a type of event become in a log record."""
-
-    def __init__(self, attributes: KeyValues) -> None:
-        super().__init__()
-        self._attributes = attributes
-
-    def __missing__(self, head: tuple[int, str]) -> bytes:
-        severity, name = min(max(head[0], 0), 24), LOG_NAME_PREFIX + head[1]
-        field = bytes((0x10, severity)) + _SEVERITY_TEXTS[severity] + counted(b"\x62", utf8(name))
-        field += self._attributes.written([(EVENT_TYPE, head[1])])
-        if len(name) <= _KEPT_CHARACTERS_MAX:
-            if len(self) >= _KEPT_ENTRIES_MAX:
-                self.clear()
-            self[head] = field
-        return field
-
-
-class _Sessions(dict[str, bytes]):
-    """What a session is in a log record."""
-
-    def __init__(self, attributes: KeyValues) -> None:
-        super().__init__()
-        self._attributes = attributes
-
-    def __missing__(self, session: str) -> bytes:
-        if len(self) >= _KEPT_ENTRIES_MAX:
-            self.clear()
-        field = self[session] = self._attributes.written([(CONVERSATION_ID, session), (SESSION_ID, session)])
+            self[key] = field
         return field
 
 
@@ -121,16 +83,16 @@ class Writer:
         self._event_attributes = KeyValues(b"\x1a", content, semconv)
         self._link_attributes = KeyValues(b"\x22", content, semconv)
         self._log_attributes = KeyValues(b"\x32", content, semconv)
-        self._span_names = _Texts(b"\x2a")
-        self._event_names = _Texts(b"\x12")
-        self._log_heads = _LogHeads(self._log_attributes)
-        self._log_ids = self._log_attributes.before_text(LOG_EVENT_ID)
-        self._log_parents = self._log_attributes.before_text(EVENT_PARENT_ID)
-        self._log_sessions = _Sessions(self._log_attributes)
+        self._span_names = _Kept[str](lambda text: counted(b"\x2a", utf8(text)))
+        self._event_names = _Kept[str](lambda text: counted(b"\x12", utf8(text)))
+        self._log_heads = _Kept(self._log_head)
+        self._log_sessions = _Kept(self._log_session)
+        self._log_ids = self._log_attributes.before_text(names.LOG_EVENT_ID)
+        self._log_parents = self._log_attributes.before_text(names.EVENT_PARENT_ID)
         self._shows_bodies = content >= Content.REDACTED
 
     def span(self, span: Span) -> bytes:
-        """See `span_bytes`."""
+        """Return a finished span as a field of a request."""
         name = span.operation
         if span.target is not None and span.target_content <= self._content:
             name = f"{name} {span.target}"
@@ -162,8 +124,17 @@ class Writer:
         ids = _LINK(b"\x0a\x10", trace_id, b"\x12\x08", span_id, 0x35, _SAMPLED)
         return counted(b"\x6a", ids + self._link_attributes.written(link.attributes.items()))
 
+    def _log_head(self, head: tuple[int, str]) -> bytes:
+        """Return what a severity and a type of event are in a log record."""
+        severity, name = min(max(head[0], 0), 24), names.LOG_NAME_PREFIX + head[1]
+        field = bytes((0x10, severity)) + _SEVERITY_TEXTS[severity] + counted(b"\x62", utf8(name))
+        return field + self._log_attributes.written([(names.EVENT_TYPE, head[1])])
+
+    def _log_session(self, session: str) -> bytes:
+        return self._log_attributes.written([(names.CONVERSATION_ID, session), (names.SESSION_ID, session)])
+
     def log(self, record: LogRecord, observed_ns: int) -> bytes:
-        """See `log_bytes`."""
+        """Return a log record as a field of a request."""
         time_ns = record.time_ns
         if not (0 <= time_ns <= UINT64_MAX and 0 <= observed_ns <= UINT64_MAX):
             time_ns, observed_ns = _moment(time_ns), _moment(observed_ns)
@@ -183,7 +154,7 @@ class Writer:
         if parent is not None:
             parts += (self._log_parents[len(parent)], parent)
         if record.agent_id is not None:
-            parts.append(self._log_attributes[AGENT_INSTANCE_ID][record.agent_id])
+            parts.append(self._log_attributes[names.AGENT_INSTANCE_ID][record.agent_id])
         if record.details:
             parts.append(self._log_attributes.written(record.details.items()))
         if record.context is not None:
@@ -205,3 +176,95 @@ def writer(content: Content, semconv: Semconv) -> Writer:
 def _moment(time_ns: int) -> int:
     """Return a time in the range of OTLP: not before 1970."""
     return time_ns if 0 <= time_ns <= UINT64_MAX else max(0, min(time_ns, UINT64_MAX))
+
+
+_TEMPORALITIES: Final[dict[Temporality, bytes]] = {"delta": b"\x10\x01", "cumulative": b"\x10\x02"}
+_IS_MONOTONIC: Final = b"\x18\x01"
+_TIMES: Final = Struct("<BQBQ").pack
+_COUNT: Final = Struct("<BQBdBdBd").pack
+_INT: Final = Struct("<Bq").pack
+_DOUBLE: Final = Struct("<Bd").pack
+_EXEMPLAR_IDS: Final = Struct("<2s8s2s16s").pack
+
+
+def metric_bytes(
+    instrument: Instrument,
+    points: "Sequence[Point | HistogramPoint]",
+    temporality: Temporality,
+    content: Content,
+    semconv: Semconv,
+) -> bytes:
+    """Return a metric as a field of a request.
+
+    A label above the content level is left out, so points that differ in nothing else must have been added up before.
+    The values of a metric are whole numbers when all of them are, else doubles.
+    """
+    head = counted(b"\x0a", utf8(instrument.name))
+    if instrument.meaning:
+        head += counted(b"\x12", utf8(instrument.meaning))
+    head += counted(b"\x1a", utf8(instrument.unit))
+    whole = all(isinstance(point, Point) and isinstance(point.value, int) for point in points)
+    written = []
+    for point in points:
+        if isinstance(point, Point):
+            written.append(_number(instrument, point, whole, _labels(b"\x3a", content, semconv)))
+        else:
+            written.append(_histogram(instrument, point, _labels(b"\x4a", content, semconv)))
+    data = b"".join(written) + _TEMPORALITIES[temporality]
+    if instrument.kind == "histogram":
+        return counted(b"\x12", head + counted(b"\x4a", data))
+    return counted(b"\x12", head + counted(b"\x3a", data + (_IS_MONOTONIC if instrument.kind == "counter" else b"")))
+
+
+@cache
+def _labels(tag: bytes, content: Content, semconv: Semconv) -> KeyValues:
+    return KeyValues(tag, content, semconv)
+
+
+def _attributes(instrument: Instrument, point: "Point | HistogramPoint", labels: KeyValues) -> bytes:
+    if point.overflow:
+        return labels.written([(names.OVERFLOW, True)])
+    pairs = zip(instrument.labels, point.labels, strict=True)
+    return labels.written([(label, value) for label, value in pairs if value is not None])
+
+
+def _number(instrument: Instrument, point: Point, whole: bool, labels: KeyValues) -> bytes:
+    written = _times(point) + _value(point.value, whole) + _attributes(instrument, point, labels)
+    return counted(b"\x0a", written + _exemplar(b"\x2a", point.exemplar, whole))
+
+
+def _histogram(instrument: Instrument, point: HistogramPoint, labels: KeyValues) -> bytes:
+    counts = point.bucket_counts
+    written = (
+        _times(point)
+        + _COUNT(0x21, point.count, 0x29, point.total, 0x59, point.minimum, 0x61, point.maximum)
+        + counted(b"\x32", pack(f"<{len(counts)}Q", *counts))
+        + _bounds(instrument.bounds)
+        + _attributes(instrument, point, labels)
+    )
+    return counted(b"\x0a", written + _exemplar(b"\x42", point.exemplar, False))
+
+
+@cache
+def _bounds(bounds: tuple[float, ...]) -> bytes:
+    return counted(b"\x3a", pack(f"<{len(bounds)}d", *bounds))
+
+
+def _times(point: "Point | HistogramPoint") -> bytes:
+    start_ns, time_ns = (max(0, min(moment, UINT64_MAX)) for moment in (point.start_ns, point.time_ns))
+    return _TIMES(0x11, start_ns, 0x19, time_ns)
+
+
+def _value(value: float, whole: bool) -> bytes:
+    """Return the value of a point or exemplar, whose fields for it have the same numbers but for doubles."""
+    return _INT(0x31, max(INT64_MIN, min(int(value), INT64_MAX))) if whole else _DOUBLE(0x21, value)
+
+
+def _exemplar(tag: bytes, exemplar: Exemplar | None, whole: bool) -> bytes:
+    if exemplar is None:
+        return b""
+    trace_id, span_id = exemplar.context
+    whole = whole and isinstance(exemplar.value, int)
+    value = _value(exemplar.value, True) if whole else _DOUBLE(0x19, exemplar.value)
+    time = pack("<BQ", 0x11, max(0, min(exemplar.time_ns, UINT64_MAX)))
+    return counted(tag, time + value + _EXEMPLAR_IDS(b"\x22\x08", span_id, b"\x2a\x10", trace_id))

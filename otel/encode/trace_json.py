@@ -8,7 +8,7 @@ from otel.encode.records import SCHEMA_URL, SCOPE_NAME
 from otel.event import read
 from otel.machines.traces.machine import Traces
 from otel.model import Attributes, Link, Span
-from otel.name_types import Content, Value
+from otel.names import Content, Value
 
 _RESOURCE: Final[Attributes] = {names.SERVICE_NAME: "github-copilot"}
 

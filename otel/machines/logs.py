@@ -6,28 +6,13 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from otel import names
+from otel import names, payloads
 from otel.event import Event, payload
 from otel.machines.traces import span_events
 from otel.machines.traces.machine import TraceResult
 from otel.machines.traces.spans import fill, row
 from otel.model import Attributes, LogRecord
-from otel.name_types import Attribute
-from otel.payloads import (
-    AssistantMessage,
-    ExternalTool,
-    Hook,
-    MessagePayload,
-    PermissionCompleted,
-    PermissionRequested,
-    Shutdown,
-    Subagent,
-    ToolComplete,
-    ToolStart,
-    Turn,
-    UsageRecord,
-    UserMessage,
-)
+from otel.names import Attribute
 from otel.projection import TABLE, UNKNOWN, WARN
 
 BODY_BYTES_MAX: Final = 65_536
@@ -36,31 +21,23 @@ T = TypeVar("T", bound=msgspec.Struct)
 _ReadAttributes: TypeAlias = "Callable[[Event], Attributes]"
 
 
-def record(event: Event, result: TraceResult, line: bytes, session: str) -> LogRecord:
+def record(event: Event, result: TraceResult, line: bytes, session: str, *, minimal: bool = False) -> LogRecord:
     """Return the log record of an event of a session, with the context that the traces gave it.
 
     `line` is the redacted event; it becomes the body, truncated and marked if it is longer than 64 KiB. The content
-    level of the endpoint decides which attributes are sent, and whether the body is.
+    level of the endpoint decides which attributes are sent, and whether the body is. A `minimal` record has nothing
+    from the event's data.
     """
-    convert = _ATTRIBUTES.get(event.type)
-    severity = _SEVERITIES.get(event.type)
-    if severity is None:
-        severity = _severity(event) if event.type in TABLE else UNKNOWN.severity
-    if event.type == "session.resume" and any(names.ORPHANED in span.attributes for span in result.spans):
-        severity = WARN  # the process before it crashed
-    return _record(event, result, line, session, severity, convert(event) if convert is not None else {})
-
-
-def minimal_record(event: Event, result: TraceResult, line: bytes, session: str) -> LogRecord:
-    """Return the log record of an event without attributes from its data."""
-    return _record(event, result, line, session, _SEVERITIES.get(event.type, UNKNOWN.severity), {})
-
-
-def _record(
-    event: Event, result: TraceResult, line: bytes, session: str, severity: int, attributes: Attributes
-) -> LogRecord:
+    convert = _ATTRIBUTES.get(event.type) if not minimal else None
+    details = convert(event) if convert is not None else {}
     if result.path:
-        attributes = {names.AGENT_PATH: result.path, **attributes}
+        details = {names.AGENT_PATH: result.path, **details}
+    severity = _SEVERITIES.get(event.type, UNKNOWN.severity)
+    if not minimal:
+        if event.type in _SEVERITIES_OF_DATA:
+            severity = _severity(event)
+        if event.type == "session.resume" and any(names.ORPHANED in span.attributes for span in result.spans):
+            severity = WARN  # the process before it crashed
     return LogRecord(
         event.time_ns,
         event.id,
@@ -70,7 +47,7 @@ def _record(
         session,
         event.parent_id,
         event.agent_id,
-        attributes,
+        details,
         _body(line),
     )
 
@@ -92,11 +69,9 @@ class _SeverityFields(msgspec.Struct, gc=False):
 
 
 def _severity(event: Event) -> int:
-    severity_of = TABLE[event.type].severity_of
-    assert severity_of is not None
     if event.type == "tool.execution_complete":
-        return _COMPLETED[payload(event, ToolComplete).success]
-    return severity_of(msgspec.structs.asdict(payload(event, _SeverityFields)))
+        return _COMPLETED[payload(event, payloads.ToolComplete).success]
+    return _SEVERITIES_OF_DATA[event.type](msgspec.structs.asdict(payload(event, _SeverityFields)))
 
 
 def _row(kind: type[T], *fields: tuple[Attribute, str]) -> _ReadAttributes:
@@ -105,7 +80,7 @@ def _row(kind: type[T], *fields: tuple[Attribute, str]) -> _ReadAttributes:
 
 
 def _shutdown(event: Event) -> Attributes:
-    files = payload(event, Shutdown).code_changes.files_modified
+    files = payload(event, payloads.Shutdown).code_changes.files_modified
     return fill(_SHUTDOWN(event), (names.FILES_MODIFIED, len(files) if files is not None else None))
 
 
@@ -114,23 +89,23 @@ def _of_span_event(convert: Callable[[Event], span_events.SpanEventData]) -> _Re
 
 
 _SHUTDOWN: Final = _row(
-    Shutdown,
+    payloads.Shutdown,
     (names.SHUTDOWN_TYPE, "shutdown_type"),
     (names.PREMIUM_REQUESTS, "total_premium_requests"),
     (names.API_DURATION, "total_api_duration_ms"),
     (names.LINES_ADDED, "code_changes.lines_added"),
     (names.LINES_REMOVED, "code_changes.lines_removed"),
 )
-_TURN: Final = _row(Turn, (names.TURN_ID, "turn_id"), (names.INTERACTION_ID, "interaction_id"))
+_TURN: Final = _row(payloads.Turn, (names.TURN_ID, "turn_id"), (names.INTERACTION_ID, "interaction_id"))
 _HOOK: Final = _row(
-    Hook,
+    payloads.Hook,
     (names.HOOK_TYPE, "hook_type"),
     (names.HOOK_INVOCATION_ID, "hook_invocation_id"),
     (names.SUCCESS, "success"),
     (names.HOOK_ERROR_MESSAGE, "error.message"),
 )
 _SUBAGENT: Final = _row(
-    Subagent,
+    payloads.Subagent,
     (names.AGENT_NAME, "agent_name"),
     (names.TOOL_CALL_ID, "tool_call_id"),
     (names.SUBAGENT_TOOL_CALLS, "total_tool_calls"),
@@ -141,11 +116,11 @@ _SUBAGENT: Final = _row(
 _ATTRIBUTES: Final[Mapping[str, _ReadAttributes]] = MappingProxyType(
     {
         **{event_type: _of_span_event(convert) for event_type, convert in span_events.SPAN_EVENTS.items()},
-        "user.message": lambda event: span_events.user_message(payload(event, UserMessage), legacy=False)[1],
-        "abort": _row(MessagePayload, (names.ABORT_REASON, "reason")),
+        "user.message": lambda event: span_events.user_message(payload(event, payloads.UserMessage), legacy=False)[1],
+        "abort": _row(payloads.MessagePayload, (names.ABORT_REASON, "reason")),
         "session.shutdown": _shutdown,
         "session.usage_record": _row(
-            UsageRecord,
+            payloads.UsageRecord,
             (names.REQUEST_MODEL, "usage.model"),
             (names.RESPONSE_ID, "usage.api_call_id"),
             (names.INPUT_TOKENS, "usage.input_tokens"),
@@ -156,25 +131,27 @@ _ATTRIBUTES: Final[Mapping[str, _ReadAttributes]] = MappingProxyType(
             (names.COST, "usage.cost"),
             (names.INITIATOR, "usage.initiator"),
         ),
-        "assistant.message": _row(AssistantMessage, (names.REQUEST_MODEL, "model")),
+        "assistant.message": _row(payloads.AssistantMessage, (names.REQUEST_MODEL, "model")),
         "assistant.turn_start": _TURN,
         "assistant.turn_end": _TURN,
-        "tool.execution_start": _row(ToolStart, (names.TOOL_NAME, "tool_name"), (names.TOOL_CALL_ID, "tool_call_id")),
+        "tool.execution_start": _row(
+            payloads.ToolStart, (names.TOOL_NAME, "tool_name"), (names.TOOL_CALL_ID, "tool_call_id")
+        ),
         "tool.execution_complete": _row(
-            ToolComplete,
+            payloads.ToolComplete,
             (names.TOOL_CALL_ID, "tool_call_id"),
             (names.SUCCESS, "success"),
             (names.EXIT_CODE, "shell_execution.exit_code"),
             (names.ERROR_CODE, "error.code"),
             (names.EXCEPTION_MESSAGE, "error.message"),
         ),
-        "external_tool.requested": _row(ExternalTool, (names.EXTERNAL_TOOL_NAME, "tool_name")),
+        "external_tool.requested": _row(payloads.ExternalTool, (names.EXTERNAL_TOOL_NAME, "tool_name")),
         "permission.requested": _row(
-            PermissionRequested,
+            payloads.PermissionRequested,
             (names.PERMISSION_KIND, "permission_request.kind"),
             (names.TOOL_CALL_ID, "permission_request.tool_call_id"),
         ),
-        "permission.completed": _row(PermissionCompleted, (names.PERMISSION_RESULT, "result.kind")),
+        "permission.completed": _row(payloads.PermissionCompleted, (names.PERMISSION_RESULT, "result.kind")),
         "hook.start": _HOOK,
         "hook.end": _HOOK,
         "subagent.started": _SUBAGENT,
@@ -182,10 +159,9 @@ _ATTRIBUTES: Final[Mapping[str, _ReadAttributes]] = MappingProxyType(
         "subagent.failed": _SUBAGENT,
     }
 )
-_COMPLETED: Final = {
-    success: severity_of({"success": success})
-    for success in (True, False, None)
-    if (severity_of := TABLE["tool.execution_complete"].severity_of) is not None
-}
-# Severities of the types whose data does not matter.
+# Severities of the types whose data does not matter, and how those of the others are read from it.
 _SEVERITIES: Final = {event_type: row.severity for event_type, row in TABLE.items() if row.severity_of is None}
+_SEVERITIES_OF_DATA: Final = {event_type: row.severity_of for event_type, row in TABLE.items() if row.severity_of}
+_COMPLETED: Final = {
+    success: _SEVERITIES_OF_DATA["tool.execution_complete"]({"success": success}) for success in (True, False, None)
+}

@@ -47,13 +47,17 @@ def read_answer(
     """
     is_json = content_type.partition(";")[0].strip().lower() == "application/json"
     if not 200 <= status < 300:
-        message = _json_message(body) if is_json else _text(body, 2)
-        return Answer(status, retry_after, 0, readable(message, secrets))
+        message = (_json(body) or {}).get("message") if is_json else _text(body, 2)
+        return Answer(status, retry_after, 0, _message(message, secrets))
     is_response = _json(body) is not None if is_json else is_message(body) and is_message(_part(body, 1))
     if status == 206 or not is_response:
         return Answer(status, retry_after, fault=f"answered {status} with a body that is no response of OTLP")
     rejected, message = _json_success(body) if is_json else _success(body)
-    return Answer(status, retry_after, rejected, readable(message, secrets))
+    return Answer(status, retry_after, rejected, _message(message, secrets))
+
+
+def _message(found: object, secrets: Iterable[str]) -> str:
+    return readable(found, secrets) if isinstance(found, str) else ""
 
 
 def weight(signal: Signal, records: bytes) -> int:
@@ -103,23 +107,18 @@ def _text(message: bytes, number: int) -> str:
     return _part(message, number).decode("utf-8", "replace")
 
 
-def _json_success(body: bytes) -> tuple[int, str]:
+def _json_success(body: bytes) -> tuple[int, object]:
     partial = (_json(body) or {}).get("partialSuccess")
     if not isinstance(partial, dict):
         return 0, ""
-    rejected, message = 0, partial.get("errorMessage", "")
+    rejected = 0
     for key in ("rejectedSpans", "rejectedLogRecords", "rejectedDataPoints"):
         count = partial.get(key, 0)
         if isinstance(count, str) and count.isascii() and count.isdigit() and len(count) < 20:
             count = int(count)  # JSON of protobuf writes 64 bits as text
         if isinstance(count, int):
             rejected = max(rejected, int(count))
-    return rejected, message if isinstance(message, str) else ""
-
-
-def _json_message(body: bytes) -> str:
-    message = (_json(body) or {}).get("message", "")
-    return message if isinstance(message, str) else ""
+    return rejected, partial.get("errorMessage")
 
 
 def _json(body: bytes) -> dict[str, object] | None:

@@ -4,6 +4,7 @@ import base64
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
@@ -91,10 +92,11 @@ class Endpoint:
             reason = error.strerror or type(error).__name__
         raise EndpointError(f"{setting} cannot be read: {reason}")
 
-    def ssl_context(self, default: "Callable[[], ssl.SSLContext]") -> "ssl.SSLContext":
+    def ssl_context(self, default: "Callable[[], ssl.SSLContext] | None" = None) -> "ssl.SSLContext":
         """Return how TLS is spoken; `default` makes what trusts the usual authorities. Raises EndpointError."""
         import ssl
 
+        default = default or partial(ssl.SSLContext, ssl.PROTOCOL_TLS_CLIENT)
         for setting in ("certificate_file", "client_certificate_file", "client_key_file"):
             self.read(setting)
         reason = ""

@@ -90,11 +90,9 @@ def target_of(endpoint: Endpoint) -> str:
 
 
 def credentials_of(grpc: Any, endpoint: Endpoint) -> Any:
-    """Return gRPC's credentials for the endpoint's certificates; raises EndpointError when they are no use."""
+    """Return gRPC's credentials for the endpoint's certificates; raises EndpointError when they cannot be used."""
     # Python's TLS reads them first: gRPC accepts any bytes and later only reports that it cannot connect.
-    import ssl
-
-    endpoint.ssl_context(lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    endpoint.ssl_context()
     return grpc.ssl_channel_credentials(
         root_certificates=endpoint.read("certificate_file"),
         private_key=endpoint.read("client_key_file"),

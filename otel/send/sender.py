@@ -51,7 +51,7 @@ ClientOf: TypeAlias = Callable[[Endpoint], HttpClient]
 def sender_for(endpoint: Endpoint, client_of: ClientOf) -> Sender:
     """Return a sender for the endpoint's protocol.
 
-    Raises EndpointError when its address or certificates are no use.
+    Raises EndpointError when its address or certificates cannot be used.
     """
     if endpoint.protocol == "grpc":
         from otel.send.grpc import GrpcSender

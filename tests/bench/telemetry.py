@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from otel.bridge import SIGNALS, Bridge, SignalOptions
-from otel.name_types import Content
+from otel.names import Content
 from tests.bench import conversations, measure, session_otel
 from tests.bench.conversations import Conversation, Teller
 from tests.bench.otlp_receiver import OtlpReceiver

@@ -10,7 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 from exporter.daemon.status_report import sink_status
 from exporter.errors import Exit
 from otel.bridge import Bridge, SignalOptions
-from otel.name_types import Content
+from otel.names import Content
 from tests.daemon.station import Station, until
 from tests.daemon.telemetry import DEMO, logged, settings_for, span_counts, totals
 from tests.otel.receiver import Receiver

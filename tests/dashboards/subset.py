@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from otel.model import LogRecord, Span, Status
-from otel.name_types import Attribute, Content
-from otel.names import SERVICE_NAME
+from otel.names import SERVICE_NAME, Attribute, Content
 from tests.otel.written import attributes_of
 
 _SERVICE: Final = "github-copilot"

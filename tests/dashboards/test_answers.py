@@ -10,7 +10,7 @@ import pytest
 from deploy.grafana import promql
 from otel import health
 from otel.model import Measurement
-from otel.name_types import Content, Instrument, Value
+from otel.names import Content, Instrument, Value
 from tests.dashboards.boards import Asked, asked, filled
 from tests.dashboards.promtool import answered, needs_promtool, run_tests
 from tests.dashboards.subset import records_found, spans_found

@@ -10,7 +10,7 @@ import yaml
 
 from deploy.grafana import promql
 from otel import health, instruments, names
-from otel.name_types import Attribute, Instrument
+from otel.names import Attribute, Instrument
 from tests.dashboards.boards import ALERTS, asked, filled, rules
 from tests.dashboards.promtool import check_rules, is_one, needs_promtool, run_tests
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from otel import health
 from otel.instruments import instruments
-from otel.name_types import Content, Instrument
+from otel.names import Content, Instrument
 
 
 def document() -> str:

@@ -1,9 +1,8 @@
 """Records as bytes, and one small request of each signal."""
 
-from otel.encode.metrics import metric_bytes
-from otel.encode.records import request_bytes, resource_bytes, scope_bytes, writer
+from otel.encode.records import metric_bytes, request_bytes, resource_bytes, scope_bytes, writer
 from otel.model import Context, Kind, LogRecord, Point, Span
-from otel.name_types import Attribute, Content, Instrument, Semconv
+from otel.names import Attribute, Content, Instrument, Semconv
 from otel.send.answer import Signal
 
 SPAN_ID = b"spanspan"

@@ -9,8 +9,7 @@ from otel.event import read
 from otel.machines.metrics.machine import Metering
 from otel.machines.traces.machine import Traces
 from otel.model import Measurement
-from otel.name_types import Attribute, Instrument, Semconv, Value
-from otel.names import CONVERSATION_ID, GIT_REPOSITORY
+from otel.names import CONVERSATION_ID, GIT_REPOSITORY, Attribute, Instrument, Semconv, Value
 
 SESSION = "0b9f2a31-0000-4000-8000-000000000001"
 

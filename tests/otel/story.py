@@ -7,7 +7,7 @@ from otel import names
 from otel.event import read
 from otel.machines.traces.machine import TraceResult, Traces
 from otel.model import Span
-from otel.name_types import Attribute, Semconv, Value
+from otel.names import Attribute, Semconv, Value
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 

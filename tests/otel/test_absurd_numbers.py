@@ -14,15 +14,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from otel import payloads
 from otel.bridge import Bridge, SignalOptions, Tally
-from otel.encode.metrics import metric_bytes
-from otel.encode.records import request_bytes
+from otel.encode.records import metric_bytes, request_bytes
 from otel.instruments import instruments
 from otel.machines import logs
 from otel.machines.metrics import usage
 from otel.machines.metrics.aggregate import Aggregate, MetricStream
 from otel.machines.metrics.measurements import pack, unpack
 from otel.machines.traces.machine import HANDLERS
-from otel.name_types import Content, Semconv
+from otel.names import Content, Semconv
 from otel.projection import TABLE
 
 _TYPES: Final = sorted({*HANDLERS, *TABLE, "made.up"})

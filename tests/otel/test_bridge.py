@@ -12,7 +12,7 @@ from otel.bridge import SIGNALS, Bridge, Records, SignalOptions, Tally
 from otel.encode.records import request_bytes
 from otel.machines import logs
 from otel.machines.traces import machine
-from otel.name_types import Content
+from otel.names import Content
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SESSION = "11111111-2222-3333-4444-555555555555"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from otel import instruments, names
-from otel.name_types import Instrument
+from otel.names import Instrument
 
 OTEL = Path(names.__file__).parent
 TABLES = {"names.py", "instruments.py"}

@@ -10,7 +10,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from otel import names
 from otel.model import Attributes, Context, Kind, Link, LogRecord, Span, SpanEvent, Status
-from otel.name_types import Attribute, Content, EventName, Semconv
+from otel.names import Attribute, Content, EventName, Semconv
 
 INT64: Final = (-(1 << 63), (1 << 63) - 1)
 TIMES: Final = st.integers(0, (1 << 64) - 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 from otel import names
 from otel.model import Attributes, Span
-from otel.name_types import Semconv
+from otel.names import Semconv
 from tests.parity import reasons
 from tests.parity.oracle import CliSpan, Session
 

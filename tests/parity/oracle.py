@@ -9,7 +9,7 @@ from typing import Any
 from otel.event import read
 from otel.machines.traces.machine import Traces
 from otel.model import Span
-from otel.name_types import Semconv
+from otel.names import Semconv
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "parity"
 CAPTURES = Path(os.environ.get("EXPORTER_SHARED", Path(__file__).parents[3] / "shared")) / "real"

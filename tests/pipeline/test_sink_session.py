@@ -8,6 +8,7 @@ from exporter.core.delivery.segment import Segment, Unsendable
 from exporter.core.delivery.session_state import Agreement, Reading, SessionEvent
 from exporter.core.delivery.verdict import Accepted, Later, Missing
 from exporter.pipeline.sink_session import Delivered, SinkSession, refusal
+from exporter.pipeline.sink_state import LaneProgress
 from exporter.sinks.sink import Sent
 from exporter.sources.files.session_file import SessionFile as Followed
 from exporter.state.marks import StoreUnwritableError
@@ -226,3 +227,19 @@ async def test_one_event_out_of_quarantine_is_sent_by_itself(parts: Parts, full:
 )
 async def test_why_a_sink_has_it_not(sent: Sent, why: str | None) -> None:
     assert refusal(sent) == why
+
+
+async def test_trouble_of_a_session_is_reported_once_with_its_end(parts: Parts) -> None:
+    _, file = parts.session()
+    progress = LaneProgress()
+    session = SinkSession(file, parts.sink_state, None, progress)
+
+    session.troubled("quarantine_full", "it is full", size=1)
+    since = progress.troubled_since
+    session.troubled("quarantine_full", "it is full", size=1)
+    assert (progress.why, progress.troubled_since) == ("it is full: 1", since)
+    session.relieved()
+    session.relieved()
+
+    assert parts.said() == ["it is full", "the session goes on"]
+    assert (progress.problem, progress.why, progress.troubled_since) == (None, None, None)

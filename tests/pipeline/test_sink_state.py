@@ -5,7 +5,6 @@ import pytest
 from exporter.core.delivery.segment import Unsendable
 from exporter.core.delivery.verdict import Accepted, Deleted, Later, Unauthorized
 from exporter.core.names import last_error_name
-from exporter.pipeline.sink_state import LaneProgress
 from exporter.sinks.sink import Sent
 from tests.pipeline.parts import Parts
 
@@ -101,17 +100,3 @@ async def test_another_store_is_noticed_and_settled_when_every_session_was_looke
     state.store_checked(everywhere=True)
     assert state.known_store() == "two"
     assert not state.check_store()
-
-
-async def test_trouble_of_a_session_is_reported_once_with_its_end(parts: Parts) -> None:
-    progress, state = LaneProgress(), parts.sink_state
-
-    state.troubled("s", progress, "quarantine_full", "it is full", size=1)
-    since = progress.troubled_since
-    state.troubled("s", progress, "quarantine_full", "it is full", size=1)
-    assert (progress.why, progress.troubled_since) == ("it is full: 1", since)
-    state.relieved("s", progress)
-    state.relieved("s", progress)
-
-    assert parts.said() == ["it is full", "the session goes on"]
-    assert (progress.problem, progress.why, progress.troubled_since) == (None, None, None)

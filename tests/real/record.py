@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from otel import names
-from otel.name_types import Content
+from otel.names import Content
 from tests.real import install
 from tests.real.cage import Cage
 from tests.real.capture import Capture

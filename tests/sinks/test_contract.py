@@ -25,7 +25,7 @@ from exporter.wiring.sinks.embedded import KIND as EMBEDDED
 from exporter.wiring.sinks.mission_control import KIND as MISSION_CONTROL
 from exporter.wiring.sinks.otlp import KIND as OTLP
 from otel.model import LogRecord
-from otel.name_types import Content
+from otel.names import Content
 from tests.daemon.telemetry import attributes_of
 from tests.otel.bodies import log_bytes
 from tests.otel.receiver import Receiver

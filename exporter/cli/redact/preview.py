@@ -14,7 +14,7 @@ from exporter.cli.session_ids import resolve_id
 from exporter.cli.values import SessionId, sessions_on_disk
 
 if TYPE_CHECKING:
-    from exporter.wiring.redact_preview import PreviewFinding, PreviewPiece, Withheld
+    from exporter.wiring.redact_commands import PreviewFinding, PreviewPiece, Withheld
 
 BULLETS: Final = "\N{BULLET}" * 4
 _COLUMNS = (
@@ -59,7 +59,7 @@ def preview(context: CommandContext, session: str, diff: bool) -> int:
 
 async def _preview(context: CommandContext, session: str) -> Previewed:
     from exporter import app
-    from exporter.wiring.redact_preview import PreviewFinding, Withheld
+    from exporter.wiring.redact_commands import PreviewFinding, Withheld
 
     settings = context.load().settings
     found = Previewed(resolve_id(session, sessions_on_disk(settings)))

@@ -15,7 +15,7 @@ from exporter.cli.values import FILE
 from exporter.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from exporter.wiring.redact_input import Format, Outcome
+    from exporter.wiring.redact_commands import Format, Outcome
 
 STDIN: Final = "-"
 _HEAD_BYTES: Final = 64 * 1024

@@ -5,5 +5,6 @@ segment            lines to a redacted segment; batches sends it whole or in hal
 session_state      the state of one session at one sink: what is due, and what every answer changes (the table)
 reconcile          one way through a file, from the mark on or compared with what the sink has
 verdict, gate      what an answer means; whether requests may be sent to the sink
-schedule, backfill_plan  whose turn it is; which sessions a request for history means
+schedule, gathering  whose turn it is; how long a session's events gather before they are sent
+backfill_plan      which sessions a request for history means
 """

@@ -25,6 +25,13 @@ class Refused:
 Redacted: TypeAlias = bytes | Masked | Refused
 
 
+def line_of(redacted: Redacted) -> bytes | None:
+    """Return the line that may leave the machine, None when the event is refused."""
+    if isinstance(redacted, Refused):
+        return None
+    return redacted.line if isinstance(redacted, Masked) else redacted
+
+
 class RedactEvent(Protocol):
     """Returns the very object it was given when nothing had to be removed. Never raises."""
 

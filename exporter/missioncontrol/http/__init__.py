@@ -1,9 +1,9 @@
 """Everything that speaks HTTP: who may enter, how much is read, and the two APIs.
 
-app             the ASGI application, its routes and pages; server and connection put it on a port
-guard, login    who may speak to the receiver; connection tells the user at the other end on loopback
+app             the ASGI application, its routes and pages; server puts it on a port
+guard           who may speak to the receiver: tokens, the login of a browser, the user at the other end on loopback
 request_intake  bodies within limits, batches decoded and redacted off the event loop
 upload_api      what exporters and the CLI call, below /agents
-read_api, search_api           what people and programs call, below /api/v1, and the endpoints for monitoring
-query_params, responses        shared by all: what a query asks for, and answers and errors as HTTP
+read_api        what people and programs call, below /api/v1, and the endpoints for monitoring
+responses       shared by all: answers and errors as HTTP
 """

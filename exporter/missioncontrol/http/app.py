@@ -17,9 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from exporter.core.events.redaction import RedactEvent
 from exporter.core.names import STORE_HEADER
-from exporter.missioncontrol.http import read_api, search_api, upload_api
-from exporter.missioncontrol.http.guard import Guard
-from exporter.missioncontrol.http.login import PATH, Login, enter, form
+from exporter.missioncontrol.http import read_api, upload_api
+from exporter.missioncontrol.http.guard import PATH, Guard, Login, enter, form
 from exporter.missioncontrol.http.request_intake import Counters
 from exporter.missioncontrol.http.responses import ApiError, error_answer
 from exporter.missioncontrol.pages import event, export, feed, health, session, sessions, waterfall
@@ -76,7 +75,7 @@ def create_app(
     receiver = Receiver(store, redactor, **options)
     login = Login(token or None, receiver.find_holder, partial(_is_in_force, store))
     app = Starlette(
-        routes=[*upload_api.ROUTES, *read_api.ROUTES, *search_api.ROUTES, *_PAGES],
+        routes=[*upload_api.ROUTES, *read_api.ROUTES, *_PAGES],
         middleware=[
             Middleware(_FinishAnswers, counters=receiver.counters, store=store.do(identity)),
             Middleware(Guard, login=login, trusted_hosts=tuple(trusted_hosts)),

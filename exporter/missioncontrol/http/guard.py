@@ -1,22 +1,189 @@
-"""Access to the receiver: the right Host and Origin, and a token or the same user on loopback."""
+"""Access to the receiver: the right Host and Origin, and a token or the same user on loopback.
 
+A browser that needs a token gets in by the token in a form, or by an address that works once. Either becomes a cookie
+that only this receiver reads. It is worth nothing once half a day has passed without a request that brought it, after a
+restart, or once the token that it was given for is revoked.
+"""
+
+import asyncio
 import re
-from collections.abc import Iterable
-from typing import Final
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Final, TypeAlias
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
-from starlette.requests import HTTPConnection
-from starlette.responses import RedirectResponse
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from exporter.missioncontrol.http.login import COOKIE, PATH, Login
 from exporter.missioncontrol.http.responses import ApiError, error_answer
+from exporter.missioncontrol.pages.rendering import render, style_hash
+from exporter.missioncontrol.store.tokens import PREFIX, Holder
+
+FindHolder: TypeAlias = Callable[[str], Awaitable[Holder | None]]
+IsInForce: TypeAlias = Callable[[bytes], Awaitable[bool]]
+
+PATH: Final = "/enter"
+COOKIE: Final = "exporter_visitor"
+_OWNER: Final = Holder("", "all", b"")
+_COOKIE_SECONDS, _CODE_SECONDS = 12 * 3600, 600
+_KEPT_SECONDS: Final = 30 * 86_400
+"""How long a browser keeps the cookie; for how long it is valid is decided here, not by the browser."""
+_ENTRIES_MAX: Final = 1000
+_FORM_BYTES_MAX: Final = 4096
+_WRONG_TOKEN_SECONDS: Final = 0.5
+_FORM_SECONDS: Final = 10.0
+_HEADERS: Final = {
+    # With "no-referrer" a browser hides from us that the form is ours: its Origin would be "null".
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """Until when a code or a cookie is good, and for which token, by its hash, it was given; None where none ends."""
+
+    end: float
+    token: bytes | None = None
+
+
+class Login:
+    """Who has come in. Codes and cookies are held as hashes, in memory only."""
+
+    def __init__(
+        self,
+        token: str | None,
+        find_holder: FindHolder,
+        is_in_force: IsInForce,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.token = token
+        self._find_holder = find_holder
+        self._is_in_force = is_in_force
+        self._clock = clock
+        self._codes: dict[bytes, _Pass] = {}
+        self._cookies: dict[bytes, _Pass] = {}
+
+    def one_time_code(self) -> str:
+        """Return a code for `/enter?once=CODE`, good for ten minutes and one use."""
+        return self._make(self._codes, _CODE_SECONDS)
+
+    def use(self, code: str) -> str | None:
+        """Return a cookie for a code, which is worthless from then on."""
+        given = self._codes.pop(_hash(code), None)
+        if given is None or given.end <= self._clock():
+            return None
+        return self._make(self._cookies, _COOKIE_SECONDS)
+
+    async def holder(self, token: str) -> Holder | None:
+        """Return who has this token, or None; the holder of the receiver's own token has no name."""
+        if self.token is not None and compare_digest(token.encode(), self.token.encode()):
+            return _OWNER
+        return await self._find_holder(token) if token.startswith(PREFIX) else None
+
+    async def admit(self, token: str) -> str | None:
+        """Return a cookie for a token that may read; None for any other, after a moment."""
+        holder = await self.holder(token)
+        if holder is not None and holder.scope == "all":
+            return self._make(self._cookies, _COOKIE_SECONDS, holder.hash or None)
+        await asyncio.sleep(_WRONG_TOKEN_SECONDS)
+        return None
+
+    async def knows(self, cookie: str) -> bool:
+        """Tell whether this cookie was given out and is still good; then it is good for another half a day."""
+        hashed, now = _hash(cookie), self._clock()
+        given = self._cookies.get(hashed)
+        if given is None or given.end <= now:
+            return False
+        if given.token is not None and not await self._is_in_force(given.token):
+            self._cookies.pop(hashed, None)
+            return False
+        self._cookies[hashed] = _Pass(now + _COOKIE_SECONDS, given.token)
+        return True
+
+    def _make(self, given: dict[bytes, _Pass], seconds: float, token: bytes | None = None) -> str:
+        secret = secrets.token_urlsafe(32)
+        if len(given) >= _ENTRIES_MAX:
+            del given[min(given, key=lambda hashed: given[hashed].end)]
+        given[_hash(secret)] = _Pass(self._clock() + seconds, token)
+        return secret
+
+
+def _hash(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "replace")).digest()
+
+
+async def form(request: Request) -> Response:
+    """Let a one-time address in, or ask for the token."""
+    login: Login = request.app.state.login
+    code = request.query_params.get("once")
+    if code is None:
+        return _form()
+    return _entered(
+        request, login.use(code), refusal="This address has already been used, or has expired after ten minutes."
+    )
+
+
+async def enter(request: Request) -> Response:
+    """Take the token from the form and answer with a cookie."""
+    login: Login = request.app.state.login
+    try:
+        async with asyncio.timeout(_FORM_SECONDS):
+            body = await _form_of(request)
+    except TimeoutError as error:
+        raise ApiError(408, "slow_body", "The form did not arrive in time.", hint="Send it again.") from error
+    given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
+    return _entered(request, await login.admit(given.strip()), refusal="Invalid token.")
+
+
+async def _form_of(request: Request) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _FORM_BYTES_MAX:
+            raise ApiError(413, "too_large", "The form is too large for a token.", hint="Send the token alone.")
+    return body
+
+
+def _form(refusal: str = "") -> Response:
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{style_hash('login.css')}'; img-src data:; form-action 'self';"
+        " base-uri 'none'; frame-ancestors 'none'"
+    )
+    return Response(
+        render("login.html", refusal=refusal),
+        status_code=401 if refusal else 200,
+        media_type="text/html",
+        headers={"Content-Security-Policy": policy, **_HEADERS},
+    )
+
+
+def _entered(request: Request, cookie: str | None, *, refusal: str) -> Response:
+    if cookie is None:
+        return _form(refusal)
+    answer = RedirectResponse("/", status_code=303, headers=_HEADERS)
+    answer.set_cookie(
+        COOKIE,
+        cookie,
+        max_age=_KEPT_SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return answer
+
 
 PEER: Final = "peer"
-"""The key in the scope's state for who is at the other end of a connection; absent in process. Set by `connection`."""
+"""The key in the scope's state for who is at the other end of a connection; absent in process. Set by `server`."""
 
 ADMITTED: Final = "admitted"
-"""The key in the scope's state of who presented a token or a cookie; absent for others. Read by `connection`."""
+"""The key in the scope's state of who presented a token or a cookie; absent for others. Read by `server`."""
 
 HOLDER: Final = "token_holder"
 """The key in the scope's state for the name of the token that was presented; absent without one."""
@@ -62,7 +229,7 @@ class Guard:
 
     def _may_enter(self, scope: Scope, refusal: ApiError) -> bool:
         """Tell whether a browser is better led to the door: a team's receiver has names that it does not know."""
-        if not _is_page(scope):
+        if scope["method"] != "GET" or "text/html" not in Headers(scope=scope).get("accept", ""):
             return False
         is_for_a_team = self._login.token is not None or scope.get("state", {}).get(PEER) == "remote"
         return refusal.kind == "no_token" or (refusal.kind == "foreign_host" and is_for_a_team)
@@ -80,9 +247,15 @@ class Guard:
                 403, "foreign_host", "This Host is not served here.", hint="Use localhost, or name it as trusted."
             )
         origin = headers.get("origin")
-        if origin is not None and not _is_ours(origin, scope.get("scheme", "http"), headers.get("host", "")):
-            return _foreign_site()
-        return None if _is_asked_by_us(scope, headers) else _foreign_site()
+        is_ours = origin is None or _is_ours(origin, scope.get("scheme", "http"), headers.get("host", ""))
+        if is_ours and _is_asked_by_us(scope, headers):
+            return None
+        return ApiError(
+            403,
+            "foreign_origin",
+            "Requests from another site are not served.",
+            hint="Open the page itself, or send the request from a program.",
+        )
 
     def _stranger(self, scope: Scope, headers: Headers) -> ApiError | None:
         peer = scope.get("state", {}).get(PEER)
@@ -99,19 +272,6 @@ class Guard:
             hint="Send Authorization: Bearer TOKEN, or open the address that `exporter up` prints.",
             headers={"WWW-Authenticate": "Bearer"},
         )
-
-
-def _foreign_site() -> ApiError:
-    return ApiError(
-        403,
-        "foreign_origin",
-        "Requests from another site are not served.",
-        hint="Open the page itself, or send the request from a program.",
-    )
-
-
-def _is_page(scope: Scope) -> bool:
-    return scope["method"] == "GET" and "text/html" in Headers(scope=scope).get("accept", "")
 
 
 def _is_asked_by_us(scope: Scope, headers: Headers) -> bool:

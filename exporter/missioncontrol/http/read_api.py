@@ -1,7 +1,9 @@
 """The API for people and programs, below `/api/v1`, and the endpoints for monitoring."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
 
 import msgspec
 from starlette.requests import Request
@@ -9,34 +11,41 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from exporter.core.events.envelope import Envelope, decode
-from exporter.core.events.projection import Projected, ProjectEvent
-from exporter.missioncontrol.http.query_params import limit_of, since_of, state_of
+from exporter.core.events.projection import ProjectEvent
 from exporter.missioncontrol.http.request_intake import Counters
-from exporter.missioncontrol.http.responses import ApiError, json_answer, tagged_answer
-from exporter.missioncontrol.http.upload_api import checked_id
+from exporter.missioncontrol.http.responses import ApiError, bad_cursor, json_answer, tagged_answer
+from exporter.missioncontrol.http.upload_api import STATES, checked_id
 from exporter.missioncontrol.ingest.agent_attribution import AgentTree, kin
+from exporter.missioncontrol.live import feed
 from exporter.missioncontrol.live.subscriptions import TooManySubscribersError
+from exporter.missioncontrol.live.waiting import OpenWait
 from exporter.missioncontrol.receiver import receiver_of
+from exporter.missioncontrol.search import search_query
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.agent_tree import tree
 from exporter.missioncontrol.store.port import Database
+from exporter.missioncontrol.store.queries import decode_cursor, encode_cursor
+from exporter.missioncontrol.store.redactions import grouping, redactions
+from exporter.missioncontrol.store.session_row import BadCursorError
 
 _SESSIONS_DEFAULT, _SESSIONS_MAX = 100, 1000
 _EVENTS_DEFAULT, _EVENTS_MAX = 500, 5000
-_MODEL, _SCREEN = "model", "screen"
-_VISIBLE: Final = (_MODEL, _SCREEN)
-"""Values of the parameter `visible`: events that the model is given, or that a person is shown."""
+_RESULTS_DEFAULT, _RESULTS_MAX = 50, 200
+_LIST_DEFAULT, _LIST_MAX = 100, 1000
+_WaitCursor = tuple[Literal["wait"], str, int]
+_VISIBLE: Final = {"model": "model_visible", "screen": "ui_visible"}
+"""Values of the parameter `visible`, for events that the model is given or that a person is shown."""
 
 
 async def sessions(request: Request) -> Response:
     """List sessions, newest activity first."""
-    page, following = await read_sessions(request, limit_of(request, _SESSIONS_DEFAULT, _SESSIONS_MAX))
+    page, following = await read_sessions(request, _limit_of(request, _SESSIONS_DEFAULT, _SESSIONS_MAX))
     return tagged_answer(request, msgspec.json.encode({"sessions": page, "next": following}))
 
 
 async def read_sessions(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
     """Return the requested page of sessions, and the cursor of the next one."""
-    params, state, since = request.query_params, state_of(request), since_of(request)
+    params, state, since = request.query_params, _state_of(request), _since_of(request)
     words, cursor = params.get("q"), params.get("cursor")
     return await receiver_of(request).read(
         lambda database: queries.sessions(database, state=state, words=words, since=since, limit=limit, cursor=cursor)
@@ -65,20 +74,14 @@ async def events(request: Request) -> Response:
 
     With `about=1` there is also `about`, the annotations of each event in the same order; `root` is the session.
     """
-    page, annotations = await _read_events(request, limit_of(request, _EVENTS_DEFAULT, _EVENTS_MAX))
-    extra = {} if annotations is None else {"root": request.path_params["id"], "about": annotations}
-    rest = msgspec.json.encode({**extra, "next": page.next})
-    return tagged_answer(request, b'{"events":[' + b",".join(page.bodies) + b"]," + rest[1:])
-
-
-async def _read_events(request: Request, limit: int) -> tuple[queries.EventPage, list[dict[str, Any]] | None]:
+    limit = _limit_of(request, _EVENTS_DEFAULT, _EVENTS_MAX)
     params, receiver = request.query_params, receiver_of(request)
-    project = receiver.project
-    session_id, visible = checked_id(request.path_params["id"]), params.get("visible")
-    if visible and (visible not in _VISIBLE or project is None):
+    session_id, project = checked_id(request.path_params["id"]), receiver.project
+    visible = _VISIBLE.get(params.get("visible", ""), "")
+    if params.get("visible") and (not visible or project is None):
         raise ApiError(400, "bad_visible", f"`visible` is none of {', '.join(_VISIBLE)}.", hint="Leave it out.")
 
-    def read(database: Database) -> tuple[queries.EventPage, list[dict[str, Any]] | None]:
+    def read(database: Database) -> tuple[queries.EventPage, dict[str, Any]]:
         page = queries.events(
             database,
             session_id,
@@ -87,43 +90,29 @@ async def _read_events(request: Request, limit: int) -> tuple[queries.EventPage,
             agent=params.get("agent"),
             limit=limit,
             large=params.get("large") != "omit",
-            wanted=_sees(visible, project) if visible and project else None,
+            wanted=(lambda body: _visibility(body, project).get(visible, False)) if visible else None,
         )
         if params.get("about") != "1":
-            return page, None
-        family = kin(database, session_id)
-        return page, [about(body, agent, family, project) for body, agent in zip(page.bodies, page.agents, strict=True)]
+            return page, {}
+        family, rows = kin(database, session_id), zip(page.bodies, page.agents, strict=True)
+        return page, {"root": session_id, "about": [about(body, agent, family, project) for body, agent in rows]}
 
-    return await receiver.read(read)
+    page, annotations = await receiver.read(read)
+    rest = msgspec.json.encode({**annotations, "next": page.next})
+    return tagged_answer(request, b'{"events":[' + b",".join(page.bodies) + b"]," + rest[1:])
 
 
 def about(body: bytes, agent: str | None, family: AgentTree, project: ProjectEvent | None) -> dict[str, Any]:
     """Return the agents from the outermost to the event's own, and where the event is visible if that is known."""
-    annotations: dict[str, Any] = {"agent_path": family.path(agent)}
-    if project is not None and (meant := _meant(body, project)) is not None:
-        annotations |= {
-            "model_visible": meant.model_visible,
-            "ui_visible": meant.ui_visible,
-            "durable": meant.durable,
-        }
-    return annotations
+    return {"agent_path": family.path(agent), **_visibility(body, project)}
 
 
-def _sees(visible: str, project: ProjectEvent) -> Callable[[bytes], bool]:
-    """Return a test of whether the model, or a person, sees an event."""
-
-    def test(body: bytes) -> bool:
-        meant = _meant(body, project)
-        return meant is not None and (meant.model_visible if visible == _MODEL else meant.ui_visible)
-
-    return test
-
-
-def _meant(body: bytes, project: ProjectEvent) -> Projected | None:
-    envelope = decode(body)
-    if not isinstance(envelope, Envelope):
-        return None
-    return project(envelope.type, bytes(envelope.data), envelope.ephemeral)
+def _visibility(body: bytes, project: ProjectEvent | None) -> dict[str, bool]:
+    envelope = decode(body) if project is not None else None
+    if project is None or not isinstance(envelope, Envelope):
+        return {}
+    meant = project(envelope.type, bytes(envelope.data), envelope.ephemeral)
+    return {"model_visible": meant.model_visible, "ui_visible": meant.ui_visible, "durable": meant.durable}
 
 
 async def event(request: Request) -> Response:
@@ -217,6 +206,144 @@ def _families(
     ]
 
 
+async def search(request: Request) -> Response:
+    """Find events by their words, newest first; see `search_query.understand` for what a query means."""
+    limit = _limit_of(request, _RESULTS_DEFAULT, _RESULTS_MAX)
+    query = search_query.understand(request.query_params.get("q", ""))
+    if query is None:
+        raise ApiError(400, "no_words", "There is nothing to look for in `q`.", hint="Send at least one word.")
+    session_id = request.query_params.get("session")
+    if session_id is not None:
+        checked_id(session_id)
+    found, following = await receiver_of(request).find(query, _number_cursor(request), session_id, limit)
+    return json_answer({"results": found, "next": None if following is None else str(following)})
+
+
+async def notifications(request: Request) -> Response:
+    """List notifications of agents and waits for a person, newest first."""
+    page, following = await read_notifications(request, _limit_of(request, _LIST_DEFAULT, _LIST_MAX))
+    content = {"notifications": page, "counts": await read_counts(request), "next": following}
+    return tagged_answer(request, msgspec.json.encode(content))
+
+
+async def read_notifications(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the requested page of the feed, and the cursor of the next one.
+
+    Waits that only live events have come first, on as many pages as they need.
+    """
+    params, cursor = request.query_params, request.query_params.get("cursor") or None
+    last = _place_in_waits(cursor) if cursor else None
+    cursor = None if last is not None else cursor
+    waits = [] if cursor else [wait for wait in receiver_of(request).waiting.all() if _matches(request, wait)]
+    if last is not None:
+        waits = [wait for wait in waits if wait.place < last]
+
+    def read(database: Database) -> tuple[list[dict[str, Any]], str | None]:
+        live = [wait.entry(queries.title(database, wait.session)) for wait in waits[:limit]]
+        room = limit - len(live)
+        page, following = feed.notifications(
+            database,
+            type=params.get("type"),
+            status=params.get("status"),
+            session_id=params.get("session"),
+            limit=max(1, room),
+            cursor=cursor,
+        )
+        if room > 0:
+            return [*live, *page], following
+        return live, encode_cursor("wait", *waits[limit - 1].place) if page or len(waits) > limit else None
+
+    return await receiver_of(request).read(read)
+
+
+def _place_in_waits(cursor: str) -> tuple[str, int] | None:
+    """Return the place of a wait that a cursor names; None when it names none, but perhaps an entry of the feed."""
+    try:
+        _, timestamp, number = decode_cursor(cursor, _WaitCursor)
+    except BadCursorError:
+        return None
+    return timestamp, number
+
+
+def _matches(request: Request, wait: OpenWait) -> bool:
+    params = request.query_params
+    return (
+        (params.get("type") or wait.type) in (wait.type, "wait")
+        and (params.get("status") or "waiting") == "waiting"
+        and (params.get("session") or wait.session) == wait.session
+    )
+
+
+async def read_counts(request: Request) -> list[dict[str, Any]]:
+    """Return how many entries of each category, type and status the whole feed has."""
+    receiver = receiver_of(request)
+    live = Counter(wait.type for wait in receiver.waiting.all())
+    counted = await receiver.read(feed.counts)
+    for row in counted:
+        if (row["category"], row["status"]) == ("wait", "waiting"):
+            row["count"] += live.pop(row["type"], 0)
+    return counted + [{"category": "wait", "type": type, "status": "waiting", "count": live[type]} for type in live]
+
+
+async def masked(request: Request) -> Response:
+    """Count redactions by rule, session or day, or by several of them."""
+    names = grouping(request.query_params.get("by", "rule"))
+    if names is None:
+        raise ApiError(400, "bad_grouping", "`by` is none of rule, session, day.", hint="Join several with commas.")
+    limit, offset = _limit_of(request, _LIST_DEFAULT, _LIST_MAX), _number_cursor(request) or 0
+    page, following = await receiver_of(request).read(
+        lambda database: redactions(database, names, limit=limit, offset=offset)
+    )
+    content = {"redactions": page, "next": None if following is None else str(following)}
+    return tagged_answer(request, msgspec.json.encode(content))
+
+
+async def exporters(request: Request) -> Response:
+    """List the exporters with their last reports."""
+    found = await receiver_of(request).read(queries.exporters)
+    return tagged_answer(request, msgspec.json.encode({"exporters": found, "next": None}))
+
+
+def _limit_of(request: Request, default: int, maximum: int) -> int:
+    """Return `limit`, at most `maximum`; raise `ApiError` 400 when it is no number."""
+    text = request.query_params.get("limit", str(default))
+    if not (text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0):
+        raise ApiError(400, "bad_limit", "`limit` is not a number from 1 up.", hint=f"At most {maximum} are given.")
+    return min(int(text), maximum)
+
+
+def _state_of(request: Request) -> str | None:
+    """Return `state`, None for all; raise `ApiError` 400 when it is none of `STATES`."""
+    state = request.query_params.get("state") or None
+    if state is not None and state not in STATES:
+        raise ApiError(400, "bad_state", "`state` is not one.", hint=f"States are {', '.join(STATES)}.")
+    return state
+
+
+def _since_of(request: Request) -> str | None:
+    """Return `since` in the form of event timestamps; raise `ApiError` 400 when it is no time."""
+    text = request.query_params.get("since")
+    if not text:
+        return None
+    try:
+        asked = datetime.fromisoformat(text)
+        since = (asked if asked.tzinfo else asked.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        hint = "Write 2026-01-31, or 2026-01-31T12:00:00Z."
+        raise ApiError(400, "bad_since", "`since` is not a date or time.", hint=hint) from None
+    return since.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def _number_cursor(request: Request) -> int | None:
+    """Return a cursor that is a number, None at the beginning; raise `ApiError` 400 when it is none."""
+    text = request.query_params.get("cursor")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise bad_cursor()
+    return int(text)
+
+
 ROUTES: Final = (
     Route("/api/v1/sessions", sessions, methods=["GET"]),
     Route("/api/v1/sessions/{id}", _give(queries.session), methods=["GET"]),
@@ -227,6 +354,10 @@ ROUTES: Final = (
     Route("/api/v1/sessions/{id}/tree", _give(tree), methods=["GET"]),
     Route("/api/v1/sessions/{id}/trace", trace, methods=["GET"]),
     Route("/api/v1/stream", stream, methods=["GET"]),
+    Route("/api/v1/search", search, methods=["GET"]),
+    Route("/api/v1/notifications", notifications, methods=["GET"]),
+    Route("/api/v1/redactions", masked, methods=["GET"]),
+    Route("/api/v1/exporters", exporters, methods=["GET"]),
     Route("/healthz", alive, methods=["GET"]),
     Route("/readyz", ready, methods=["GET"]),
     Route("/metrics", metrics, methods=["GET"]),

@@ -82,25 +82,23 @@ async def read_body(request: Request, size_max: int, reservation: Reservation) -
     """
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     received = await _receive(request, size_max, reservation)
-    match encoding:
-        case "" | "identity":
-            return received
-        case "zstd":
-            body = _unpack_whole(received, min(size_max, _UNPACKED_INLINE_BYTES_MAX), reservation)
-            if body is None:
-                async with reservation.budget.unpacking:
-                    body = await asyncio.to_thread(_unpack_zstd, received, size_max, reservation)
-        case "gzip" | "x-gzip":
-            async with reservation.budget.unpacking:
-                body = await asyncio.to_thread(_unpack_gzip, received, size_max, reservation)
-        case _:
-            raise ApiError(
-                415,
-                "unknown_encoding",
-                f"Content-Encoding {encoding[:40]!r} is not understood.",
-                hint="Send zstd, gzip or identity.",
-                headers={"Accept-Encoding": ", ".join(ENCODINGS)},
-            )
+    if encoding in ("", "identity"):
+        return received
+    unpack = {"zstd": _unpack_zstd, "gzip": _unpack_gzip, "x-gzip": _unpack_gzip}.get(encoding)
+    if unpack is None:
+        raise ApiError(
+            415,
+            "unknown_encoding",
+            f"Content-Encoding {encoding[:40]!r} is not understood.",
+            hint="Send zstd, gzip or identity.",
+            headers={"Accept-Encoding": ", ".join(ENCODINGS)},
+        )
+    body = None
+    if encoding == "zstd":
+        body = _unpack_whole(received, min(size_max, _UNPACKED_INLINE_BYTES_MAX), reservation)
+    if body is None:
+        async with reservation.budget.unpacking:
+            body = await asyncio.to_thread(unpack, received, size_max, reservation)
     reservation.take(-len(received))
     return body
 
@@ -236,7 +234,7 @@ class RequestIntake:
     """Reads requests. All unpacked bodies together stay within `RequestLimits.bodies_bytes`."""
 
     def __init__(self, limits: RequestLimits, counters: Counters, redact: RedactEvent | None) -> None:
-        self._limits = limits
+        self.limits = limits
         self._counters = counters
         self._memory = MemoryBudget(limits.bodies_bytes)
         self._redact = redact
@@ -253,7 +251,7 @@ class RequestIntake:
     async def read_body(self, request: Request, bytes_max: int) -> bytes:
         """Return the body of a request that is no batch, within the limits; raise `ApiError`."""
         with self._memory.reserve() as reservation:
-            return await read_body(request, min(bytes_max, self._limits.body_bytes), reservation)
+            return await read_body(request, min(bytes_max, self.limits.body_bytes), reservation)
 
     @asynccontextmanager
     async def read_batch(self, request: Request) -> AsyncIterator[Batch]:
@@ -270,7 +268,7 @@ class RequestIntake:
                 hint="Send the header Session-Exporter from a client that redacts, or run the receiver with one.",
             )
         with self._memory.reserve() as reservation:
-            body = await read_body(request, self._limits.body_bytes, reservation)
+            body = await read_body(request, self.limits.body_bytes, reservation)
             if declared and len(body) <= _INLINE_BYTES_MAX:
                 batch = self._sort_out(body, declared)
             else:
@@ -282,7 +280,7 @@ class RequestIntake:
     async def sort_out(self, lines: Sequence[bytes], rewound: Sequence[str]) -> Batch:
         """Return redacted events of this process as a batch."""
         found = Elements(list(lines), list(rewound))
-        sort = partial(sort_out, found, event_bytes_max=self._limits.event_bytes)
+        sort = partial(sort_out, found, event_bytes_max=self.limits.event_bytes)
         return self._counted(await asyncio.get_running_loop().run_in_executor(self._sorting, sort))
 
     def _counted(self, batch: Batch) -> Batch:
@@ -293,7 +291,7 @@ class RequestIntake:
 
     def _sort_out(self, body: bytes, declared: bool) -> Batch:
         try:
-            found = read_elements(body, self._limits.events)
+            found = read_elements(body, self.limits.events)
         except BadBodyError as error:
             message = f"The body cannot be read: {error}."
             raise ApiError(400, "bad_body", message, hint='Send {"events":[…]} as JSON.') from error
@@ -301,7 +299,7 @@ class RequestIntake:
             message = f"The body names more than {error.count_max} events; no more are taken at once."
             raise ApiError(413, "too_many_events", message, hint="Send fewer events in one request.") from error
         masked = None if declared else self._masked
-        return sort_out(found, event_bytes_max=self._limits.event_bytes, redact=masked)
+        return sort_out(found, event_bytes_max=self.limits.event_bytes, redact=masked)
 
     def _masked(self, raw: bytes) -> tuple[bytes, tuple[str, ...]] | None:
         assert self._redact is not None

@@ -12,7 +12,6 @@ from starlette.routing import Route
 
 from exporter.core.events.envelope import REFUSALS
 from exporter.missioncontrol.http.guard import HOLDER
-from exporter.missioncontrol.http.query_params import STATES
 from exporter.missioncontrol.http.request_intake import DECLARATION, ENCODINGS
 from exporter.missioncontrol.http.responses import ApiError, json_answer
 from exporter.missioncontrol.ingest import write_jobs
@@ -20,6 +19,9 @@ from exporter.missioncontrol.receiver import Receiver, receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.amounts import AMOUNT_MAX
 from exporter.missioncontrol.store.session_row import refuse_deleted
+
+STATES: Final = ("working", "idle", "needs_attention", "ended", "crashed")
+"""What a session can be."""
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,199}")
 _REPORT_BYTES_MAX: Final = 1 << 20
@@ -143,9 +145,9 @@ def _capabilities(receiver: Receiver) -> dict[str, Any]:
     return {
         "capabilities": {
             "encodings": ENCODINGS,
-            "max_body": receiver.limits.body_bytes,
-            "max_events": receiver.limits.events,
-            "max_event_bytes": receiver.limits.event_bytes,
+            "max_body": receiver.intake.limits.body_bytes,
+            "max_events": receiver.intake.limits.events,
+            "max_event_bytes": receiver.intake.limits.event_bytes,
             "ack": True,
             "digest": True,
             "rewound": True,

@@ -50,14 +50,12 @@ def _values(body: bytes, agent: str | None, family: AgentTree, project: ProjectE
     told = about(body, agent, family, project)
     text = _laid_out(body)
     return {
-        "type": known.type if known else "event",
-        "timestamp": known.timestamp if known else None,
+        "envelope": known,
         "bytes": len(body),
         "text": text[:_SHOWN_MAX],
         "is_cut": len(text) > _SHOWN_MAX,
         "agents": ["Main agent", *(_name(family, id) for id in told["agent_path"])],
-        "is_for_model": told.get("model_visible"),
-        "is_for_screen": told.get("ui_visible"),
+        "about": told,
     }
 
 

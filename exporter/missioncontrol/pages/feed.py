@@ -1,4 +1,4 @@
-"""The page of what agents told and what waits for a person, across all sessions."""
+"""The page of the notifications of agents and of what waits for a person, across all sessions."""
 
 from collections import Counter
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from exporter.missioncontrol.http.search_api import read_counts, read_notifications
+from exporter.missioncontrol.http.read_api import read_counts, read_notifications
 from exporter.missioncontrol.pages.formats import FilterLink, address
 from exporter.missioncontrol.pages.rendering import page
 

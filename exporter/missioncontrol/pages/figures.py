@@ -134,7 +134,7 @@ def _told(figures: Figures, names: dict[str, str], shorten: Callable[[float], st
 
 
 def exact(value: float) -> str:
-    """Return all digits of a number, with its thousands apart; a sum of fractions has some that nobody has told."""
+    """Return all digits of a number, with its thousands apart; digits that come from adding fractions are left out."""
     rounded = round(value, _DECIMALS)
     return f"{int(rounded):,}" if rounded == int(rounded) else f"{rounded:,.{_DECIMALS}f}".rstrip("0")
 

@@ -15,13 +15,7 @@ from exporter.missioncontrol.store.amounts import amount
 
 _AGENT_COLOURS: Final = 6
 IN_UTC: Final = "All times are in UTC."
-STATES: Final = {
-    "needs_attention": "needs attention",
-    "working": "working",
-    "idle": "idle",
-    "ended": "ended",
-    "crashed": "crashed",
-}
+STATES: Final = {name: name.replace("_", " ") for name in ("needs_attention", "working", "idle", "ended", "crashed")}
 _PLAIN: Final = re.compile(r"[\w.~-]*", re.ASCII)
 """What is the same in an address; mostly ids are, and there are many on a page."""
 
@@ -172,7 +166,7 @@ def _pieces(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str | None, .
 
 
 def paragraphs(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield what is told and what stands in code fences, which is true of the latter."""
+    """Yield the parts of a text, each with whether it is in a code fence."""
     end = 0
     for fence in _FENCE.finditer(text):
         yield from _told(text[end : fence.start()])

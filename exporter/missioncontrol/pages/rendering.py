@@ -6,8 +6,10 @@ templates can be laid out and pages stay small.
 """
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Final
 
@@ -61,6 +63,11 @@ def marked(text: str) -> object:
     return _redacted()(text) if formats.MARK in text else text
 
 
+def style_hash(name: str) -> str:
+    """Return the hash with which a policy permits a style sheet that stands in the page."""
+    return b64encode(sha256(render(name).encode()).digest()).decode()
+
+
 @cache
 def _redacted() -> Callable[[str], object]:
     macro: Callable[[str], object] = vars(_environment().get_template("text.html").module)["redacted"]
@@ -72,7 +79,7 @@ _FILTERS: Final[tuple[Callable[..., object], ...]] = (
     *(formats.figure, formats.moment, formats.session_path, formats.size),
     *(figures.cost, figures.lag_text, figures.tokens),
     *(formats.colour_of, formats.paragraphs, formats.redactions, formats.spans),
-    *(agent_name, amount, marked, one_line),
+    *(agent_name, amount, marked, one_line, style_hash),
 )
 """What templates make of values; each filter has the name of its function."""
 
@@ -105,10 +112,8 @@ POLICY: Final = (
 )
 HEADERS: Final = {
     "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
     # With "no-referrer" a browser hides from us that a form is ours: its Origin would be "null".
     "Referrer-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 _HINTS: Final = {

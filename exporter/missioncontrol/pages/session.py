@@ -18,7 +18,8 @@ from exporter.missioncontrol.pages.rendering import is_fragment, page
 from exporter.missioncontrol.pages.sessions import find
 from exporter.missioncontrol.pages.timeline import windows
 from exporter.missioncontrol.pages.timeline.entry import Entry, day_of, mark_bars, mark_days
-from exporter.missioncontrol.pages.timeline.teller import STOP_TYPES, Teller, next_stop
+from exporter.missioncontrol.pages.timeline.teller import Teller, next_stop
+from exporter.missioncontrol.pages.timeline.wording import table
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.agent_tree import tree as tree_of
@@ -93,8 +94,8 @@ def _values(database: Database, asked: _Asked, project: ProjectEvent | None) -> 
     id = asked.session_id
     session, tree = queries.session(database, id), tree_of(database, id)
     scope = agents.scope_of(tree, asked.agent, is_main=asked.is_main)
-    window = windows.with_ends(database, id, _window(database, asked, scope))
-    entries, is_all = _entries(asked, window, windows.rewinds(database, id), project)
+    window = _window(database, asked, scope)
+    entries, is_all = _entries(database, asked, window, project)
     mark_days(entries, _day_above(database, asked, scope))
     mark_bars(entries)
     return {
@@ -142,13 +143,14 @@ def _window(database: Database, asked: _Asked, scope: windows.TimelineScope) -> 
 
 
 def _entries(
-    asked: _Asked, window: windows.Window, rewinds: list[windows.Rewind], project: ProjectEvent | None
+    database: Database, asked: _Asked, window: windows.Window, project: ProjectEvent | None
 ) -> tuple[list[Entry], bool]:
     """Return what is shown of the window; True when that is every event because the one asked for is for machines."""
-    rows, taken_back = window.rows, windows.rewinds_within(rewinds, window)
+    rows, id = window.rows, asked.session_id
+    taken_back = windows.rewinds_within(windows.rewinds(database, id), window)
     model_only = asked.model_only and project is not None
     everything = asked.everything or model_only
-    entries = Teller(everything, project).tell(rows, taken_back, window.ends)
+    entries = Teller(everything, project).tell(rows, taken_back, windows.ends_behind(database, id, window))
     seen = _given_to_model(rows, project)
     for entry in entries:
         if entry.type == "system.notification" and project is not None and entry.id not in seen:
@@ -157,7 +159,7 @@ def _entries(
         entries = [entry for entry in entries if not entry.ids or not seen.isdisjoint(entry.ids)]
     if asked.event is None or any(asked.event in entry.ids for entry in entries):
         return entries, False
-    return Teller(everything=True).tell(rows, taken_back, window.ends), True
+    return Teller(everything=True).tell(rows, taken_back, windows.ends_behind(database, id, window)), True
 
 
 def _given_to_model(rows: list[windows.TimelineRow], project: ProjectEvent | None) -> set[str]:
@@ -171,7 +173,7 @@ async def next_event(request: Request) -> Response:
     """Send the reader to the next event of a kind, going round at the end."""
     session_id, asked = checked_id(request.path_params["id"]), request.query_params
     kind, after, is_back = asked.get("kind", ""), asked.get("after"), asked.get("back") == "1"
-    if kind not in STOP_TYPES:
+    if kind not in table().stops:
         raise ApiError(400, "bad_kind", "`kind` is neither error nor note.")
     id = await receiver_of(request).read(lambda database: next_stop(database, session_id, kind, after, is_back=is_back))
     path = session_path(session_id)

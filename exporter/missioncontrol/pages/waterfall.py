@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -61,9 +62,8 @@ def _drawn(spans: list[_Node]) -> dict[str, Any]:
         return {"bars": []}
     start = min(node.start for node in spans)
     length = max(1, max(node.end for node in spans) - start)
-    walked = zip(range(_SPANS_MAX), _walk(_tree(spans)), strict=False)
     return {
-        "bars": [_bar(node, depth, start, length) for _, (node, depth) in walked],
+        "bars": [_bar(node, depth, start, length) for node, depth in islice(_walk(spans), _SPANS_MAX)],
         "axis": {
             "start": start / _MILLISECOND,
             "end": (start + length) / _MILLISECOND,
@@ -73,16 +73,13 @@ def _drawn(spans: list[_Node]) -> dict[str, Any]:
     }
 
 
-def _tree(spans: list[_Node]) -> list[_Node]:
+def _walk(spans: list[_Node]) -> Iterator[tuple[_Node, int]]:
+    """Yield each span and how many it is inside of, in the order in which they began."""
     nodes = {node.span["spanId"]: node for node in spans}
     roots: list[_Node] = []
     for node in sorted(nodes.values(), key=lambda node: (node.start, -node.end)):
         parent = nodes.get(node.span.get("parentSpanId", ""))
         (roots if parent is None or parent is node else parent.inside).append(node)
-    return roots
-
-
-def _walk(roots: list[_Node]) -> Iterator[tuple[_Node, int]]:
     waiting = [(node, 0) for node in reversed(roots)]
     while waiting:
         node, depth = waiting.pop()

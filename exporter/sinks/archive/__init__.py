@@ -1,8 +1,8 @@
-"""The archive: sessions kept as objects, each written once, and a manifest per session that says what counts.
+"""The archive: stores sessions as objects, each written once, with a manifest per session.
 
-What comes in are batches of redacted events, gathered by the lane (`Sink.gathering`); what goes out are objects in a
-directory, or in whatever else keeps bytes under a name. `docs/archive.md` describes the format.
+The input is batches of redacted events, gathered by the lane (`Sink.gathering`); the output is objects in a directory,
+or in any other store of bytes by name. `docs/archive.md` describes the format.
 
-Read in this order: `objects` (what keeps bytes under a name), `files` (a directory that does), `manifest` (what is in
-which object, and what is hidden), `sink` (the order of effects: object, then manifest, then the mark).
+Read in this order: `objects` (the interface of a store, and a directory as a store), `manifest` (which events
+are in which object, and which are hidden), `sink` (the order of effects: object, manifest, mark).
 """

@@ -1,7 +1,7 @@
-"""What an archive holds of one session: which events are in which object, and which of them are hidden.
+"""The manifest of one session in an archive: which events are in which object, and which of them are hidden.
 
-Events count in the order of the objects and of their lines. Of an id that is there twice the last one counts, and none
-that is hidden.
+Events have the order of the objects and of their lines. If an id occurs twice, the last event is valid; a hidden id has
+no valid event.
 """
 
 from base64 import b64decode, b64encode
@@ -20,13 +20,13 @@ _HASH_BYTES: Final = 32
 
 
 class DamagedError(Exception):
-    """Something in an archive is not what was written there; says what it is."""
+    """Something in an archive is not what was written; the message says what it is."""
 
 
 class SealedSegment(msgspec.Struct, frozen=True):
-    """One object: the SHA-256 of its bytes, which is its name, what is in it, and from which event to which.
+    """One object: its name, which is the SHA-256 of its bytes, its events, and the first and the last of them.
 
-    `size` is that of the lines before they are compressed.
+    `size` is the size of the lines before compression.
     """
 
     object: str
@@ -41,7 +41,8 @@ class SealedSegment(msgspec.Struct, frozen=True):
     def items(self) -> Iterator[tuple[str, bytes]]:
         """Return the ids with the SHA-256 of each line."""
         hashes = b64decode(self.hashes)
-        return zip(self.ids, _parts(hashes), strict=True)
+        parts = [hashes[first : first + _HASH_BYTES] for first in range(0, len(hashes), _HASH_BYTES)]
+        return zip(self.ids, parts, strict=True)
 
 
 class _Written(msgspec.Struct, frozen=True):
@@ -56,14 +57,14 @@ class _Written(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Manifest:
-    """See the module. Two hold the same when their `count` and `digest` agree (`core/events/digest.py`)."""
+    """See the module. Two manifests with the same `count` and `digest` are equal (`core/events/digest.py`)."""
 
     session: str
     segments: list[SealedSegment] = field(default_factory=list)
     hidden: set[str] = field(default_factory=set)
 
     def stored(self) -> dict[str, bytes]:
-        """Return every id with the hash that counts, the hidden ones too, in the order in which they count."""
+        """Return every id with its valid hash, hidden ids too, in the order of the events."""
         found: dict[str, bytes] = {}
         for segment in self.segments:
             for identity, line_hash in segment.items():
@@ -72,7 +73,7 @@ class Manifest:
         return found
 
     def items(self) -> dict[str, bytes]:
-        """Return the ids that count, with the hash of each."""
+        """Return the ids that are not hidden, with the hash of each."""
         return {identity: one for identity, one in self.stored().items() if identity not in self.hidden}
 
     def without(self, objects: set[str]) -> "Manifest":
@@ -82,7 +83,7 @@ class Manifest:
         return left
 
     def write(self) -> bytes:
-        """Return the manifest as it is kept."""
+        """Return the manifest as it is stored."""
         items = self.items()
         last = next(reversed(items), None)
         written = _Written(
@@ -92,7 +93,7 @@ class Manifest:
 
 
 def read_manifest(data: bytes, session: str) -> Manifest:
-    """Read a manifest; raises `DamagedError` where it is not what was written for this session."""
+    """Read a manifest; raises `DamagedError` if it is not what was written for this session."""
     try:
         written = msgspec.json.decode(data, type=_Written)
         manifest = Manifest(session, written.segments, set(written.hidden))
@@ -107,7 +108,7 @@ def read_manifest(data: bytes, session: str) -> Manifest:
 
 
 def seal(ids: Sequence[str], lines: Sequence[bytes]) -> tuple[SealedSegment, bytes]:
-    """Return an object with these events, and what a manifest says of it."""
+    """Return an object with these events, and its entry in the manifest."""
     import zstandard
 
     content = b"\n".join(lines) + b"\n"
@@ -118,7 +119,7 @@ def seal(ids: Sequence[str], lines: Sequence[bytes]) -> tuple[SealedSegment, byt
 
 
 def check_object(segment: SealedSegment, packed: bytes | None) -> None:
-    """Raise `DamagedError` unless these bytes are the object, and hold the events that the manifest says."""
+    """Raise `DamagedError` unless these bytes are the object and hold the events of the manifest."""
     import zstandard
 
     if packed is None:
@@ -136,7 +137,3 @@ def check_object(segment: SealedSegment, packed: bytes | None) -> None:
         event = decode(line)
         if not isinstance(event, Envelope) or event.id != identity or sha256(line).digest() != line_hash:
             raise DamagedError(f"does not hold {identity} as the manifest says")
-
-
-def _parts(hashes: bytes) -> list[bytes]:
-    return [hashes[first : first + _HASH_BYTES] for first in range(0, len(hashes), _HASH_BYTES)]

@@ -1,7 +1,7 @@
-"""An archive as a sink: object first, then the manifest that names it, and only then may the mark move.
+"""An archive as a sink: it writes the object, then the manifest that names it, and then the mark may move.
 
-What is killed between two of these steps is done again: an object without a manifest counts for nothing, and ids that
-are in the manifest are duplicates. A session that was forgotten leaves a note, so that it does not come back by itself.
+After a kill between two of these steps they are repeated: an object that no manifest names is ignored, and ids that
+are in the manifest are duplicates. A note marks a session that was forgotten, so that it is not archived again.
 """
 
 import threading
@@ -48,7 +48,7 @@ def directory_of(session: str) -> str:
 
 
 class ArchiveSink(Sink):
-    """See the module. Nothing is read or written before a session is registered."""
+    """See the module. It reads and writes nothing before a session is registered."""
 
     def __init__(self, name: str, url: str, objects: ObjectStore, gathering: Gathering) -> None:
         self.name = name
@@ -62,12 +62,12 @@ class ArchiveSink(Sink):
         self._registered_in: dict[str, str] = {}
 
     def limits(self) -> BatchLimits:
-        """Return what one object may hold: what is gathered, or one event alone of whatever size."""
+        """Return what one object may hold: a gathered batch, or one event of any size."""
         assert self.gathering is not None
         return BatchLimits(_EVENTS_MAX, self.gathering.bytes_min + _SPARE_BYTES, _EVENT_BYTES_MAX)
 
     async def register(self, session: str, remote_id: str | None, *, restore: bool = False) -> Registration:
-        """Say what the archive holds of the session; `restore` lets one that was forgotten be kept again."""
+        """Return what the archive holds of the session; `restore` allows a forgotten session again."""
 
         def look() -> Registration:
             forgotten = f"{directory_of(session)}forgotten.json"
@@ -84,7 +84,7 @@ class ArchiveSink(Sink):
     async def send(
         self, remote_id: str, ids: Sequence[str], lines: Sequence[bytes], rewound: Sequence[str] = ()
     ) -> Sent:
-        """Keep what is not kept yet, and hide what is rewound."""
+        """Write the events that are not archived yet, and hide those that are rewound."""
         sent = await self._call(remote_id, lambda: self._keep(remote_id, ids, lines, rewound))
         return sent if isinstance(sent, Sent) else Sent(sent)
 
@@ -114,7 +114,7 @@ class ArchiveSink(Sink):
         return Sent(Accepted(), count=len((stored.keys() | new.keys()) - hidden))
 
     async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
-        """Return what the manifest names, less what is hidden."""
+        """Return the events in the manifest that are not hidden."""
 
         def read() -> dict[str, bytes] | Verdict:
             return Missing() if self._is_elsewhere(remote_id) else self._manifest(remote_id).items()
@@ -139,11 +139,10 @@ class ArchiveSink(Sink):
         for segment in manifest.segments:
             try:
                 check_object(segment, self._objects.get(f"{directory}{segment.object}.jsonl.zst"))
-            except DamagedError as error:
+            except (DamagedError, ObjectError) as error:
                 faults[segment.object] = f"object {segment.object} {error}"
-                damaged.add(segment.object)
-            except ObjectError as error:  # may be read another time, so the manifest goes on naming it
-                faults[segment.object] = f"object {segment.object} {error}"
+                if isinstance(error, DamagedError):  # an object that cannot be read now stays in the manifest
+                    damaged.add(segment.object)
         if damaged and mend:
             self._objects.put(f"{directory}manifest.json", manifest.without(damaged).write())
         sound = manifest.without(set(faults))
@@ -154,7 +153,7 @@ class ArchiveSink(Sink):
         return Inspection(sound.items(), tuple(faults.values()), notes)
 
     async def forget(self, remote_id: str) -> int | Verdict | None:
-        """Delete the session's objects and its manifest; a note stays, so that it is not kept again by itself."""
+        """Delete the session's objects and its manifest; a note stays, so that it is not archived again by itself."""
 
         def delete() -> int | None:
             directory = directory_of(remote_id)
@@ -170,11 +169,11 @@ class ArchiveSink(Sink):
         return await self._call(remote_id, delete)
 
     async def close(self) -> None:
-        """Let go of the threads."""
+        """End the threads."""
         self._threads.close()
 
     async def _call(self, session: str, work: Callable[[], T]) -> T | Later:
-        """Do something about one session in a thread, after what is being done about it."""
+        """Run work on a session in a thread, after other work on the same session."""
 
         def locked() -> T:
             with self._of_session[session]:
@@ -187,7 +186,7 @@ class ArchiveSink(Sink):
             return Later(str(error), alarm=True)
 
     def _store(self) -> str:
-        """Return the name that this archive has for good, given to it when there is none."""
+        """Return the permanent name of this archive, which is created if there is none."""
         with self._opening:
             data = self._objects.get(_ARCHIVE)
             try:
@@ -200,11 +199,11 @@ class ArchiveSink(Sink):
             return known.store
 
     def _is_elsewhere(self, session: str) -> bool:
-        """Tell whether the directory is another than the one in which the session was registered."""
+        """Tell whether this is another archive than the one in which the session was registered."""
         return self._registered_in.get(session, self.store) != self.store
 
     def _manifest(self, session: str, *, set_aside: bool = False) -> Manifest:
-        """Return what is kept of a session, which is nothing where the manifest is missing or damaged."""
+        """Return the manifest of a session, an empty one if it is missing or damaged."""
         key = f"{directory_of(session)}manifest.json"
         data = self._objects.get(key)
         if data is None:

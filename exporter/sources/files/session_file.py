@@ -1,16 +1,20 @@
-"""One session's event file: which file the path names now, and reading whole lines from it."""
+"""One session's event file: which file the path names now, reading whole lines from it, and reading it once."""
 
 import os
 import stat
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from exporter.core.delivery.position import START, TAIL_BYTES, Identity, Position, rewritten, tail_hash
+from exporter.core.events.envelope import Envelope, decode, pieces
 from exporter.core.events.lines import LineSplitter, Oversized
 
 CHUNK_BYTES: Final = 1 << 19
 EVENTS_NAME: Final = "events.jsonl"
+_NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
+"""Opening a pipe must not block."""
 
 
 class OpenFiles:
@@ -29,7 +33,7 @@ class OpenFiles:
         while len(self._open) >= self._limit:
             self.close(next(iter(self._open)))
         try:
-            descriptor = os.open(file.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+            descriptor = os.open(file.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | _NONBLOCK)
         except OSError as error:
             if not isinstance(error, FileNotFoundError):
                 file.unopened = f"unreadable_file: {error.strerror}"
@@ -265,3 +269,38 @@ def _read_at(descriptor: int, size: int, offset: int) -> bytes:
         return os.pread(descriptor, size, offset)
     os.lseek(descriptor, offset, os.SEEK_SET)  # Windows
     return os.read(descriptor, size)
+
+
+def open_nonblocking(path: str, flags: int) -> int:
+    """Return a descriptor like `os.open`, an `opener` of `open`; does not block at a pipe."""
+    return os.open(path, flags | _NONBLOCK)
+
+
+def durable_events(path: Path, line_bytes_max: int, begins: int = 0) -> Iterator[tuple[Envelope, bytes]]:
+    """Yield the durable events of a file in order, each with its bytes, which are not redacted.
+
+    A path without a readable regular file yields nothing. `begins` is the offset of the first event.
+    """
+    splitter = LineSplitter(begins, line_bytes_max)
+    try:
+        with open(path, "rb", opener=open_nonblocking) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return
+            file.seek(begins)
+            while chunk := file.read(CHUNK_BYTES):
+                for line in splitter.feed(chunk):
+                    if not isinstance(line, Oversized):
+                        yield from _durable(line)
+    except OSError:
+        return
+
+
+def _durable(line: bytes) -> Iterator[tuple[Envelope, bytes]]:
+    envelope = decode(line)
+    if isinstance(envelope, Envelope):
+        if not envelope.ephemeral:
+            yield envelope, line.strip(b" \t\r")
+        return
+    for piece in pieces(line):
+        if isinstance(piece.envelope, Envelope) and not piece.envelope.ephemeral:
+            yield piece.envelope, piece.raw

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ _SESSION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 RESCAN_SECONDS: Final = 30.0
 
 
+@dataclass(eq=False)
 class FileSource:
     """Reports, on the event loop, which session files exist and which may have changed.
 
@@ -25,38 +27,29 @@ class FileSource:
     the exporter's own journals.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        watcher: Watcher,
-        files: OpenFiles,
-        on_change: Callable[[SessionFile], None],
-        on_workspace: Callable[[SessionFile], None],
-        *,
-        poll_seconds: float,
-        only: Iterable[str] = (),
-        journals: bool = False,
-    ) -> None:
+    root: Path
+    watcher: Watcher
+    files: OpenFiles
+    on_change: Callable[[SessionFile], None]
+    on_workspace: Callable[[SessionFile], None]
+    _: KW_ONLY
+    poll_seconds: float
+    only: Collection[str] = ()
+    journals: bool = False
+
+    def __post_init__(self) -> None:
         self.sessions: dict[str, SessionFile] = {}
         self.watcher_lost = 0
-        self._root = root
-        self._watcher = watcher
-        self._files = files
-        self._on_change = on_change
-        self._on_workspace = on_workspace
-        self._poll_seconds = poll_seconds
-        self._only = frozenset(only)
-        self._journals = journals
         self._unwatched: set[str] = set()
         self._root_watched = False
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Begin to watch, and report every session that exists."""
-        self._watcher.start(self._deliver)
+        self.watcher.start(self._deliver)
         self.scan()
         self._tasks = [
-            asyncio.create_task(self._every(self._poll_seconds, self._poll)),
+            asyncio.create_task(self._every(self.poll_seconds, self._poll)),
             asyncio.create_task(self._every(RESCAN_SECONDS, self.scan)),
         ]
 
@@ -64,8 +57,8 @@ class FileSource:
         """Stop watching and close every file."""
         for task in self._tasks:
             task.cancel()
-        self._watcher.close()
-        self._files.close_all()
+        self.watcher.close()
+        self.files.close_all()
 
     async def _every(self, seconds: float, do: Callable[[], None]) -> None:
         while True:
@@ -74,9 +67,9 @@ class FileSource:
 
     def scan(self) -> None:
         """Check every session directory again."""
-        root = str(self._root)
+        root = str(self.root)
         if not self._root_watched:
-            self._root_watched = self._watcher.add(root)
+            self._root_watched = self.watcher.add(root)
         try:
             names = [entry.name for entry in os.scandir(root)]
         except OSError:
@@ -91,7 +84,7 @@ class FileSource:
         if name in self.sessions:
             return 0.0
         try:
-            return -(self._root / name / EVENTS_NAME).stat().st_mtime
+            return -(self.root / name / EVENTS_NAME).stat().st_mtime
         except OSError:
             return 0.0
 
@@ -103,7 +96,7 @@ class FileSource:
 
     def notice(self, name: str) -> None:
         """Check a name in the root now: a new session directory, one that is back, or a file that has changed."""
-        if _SESSION_NAME.fullmatch(name) is None or (self._only and name not in self._only):
+        if _SESSION_NAME.fullmatch(name) is None or (self.only and name not in self.only):
             return
         file = self.sessions.get(name)
         if file is None or file.gone or name in self._unwatched:
@@ -113,31 +106,31 @@ class FileSource:
 
     def _watch(self, name: str) -> SessionFile | None:
         """Watch a session's directory if it exists; return its file, None if there never was one."""
-        directory = self._root / name
+        directory = self.root / name
         file = self.sessions.get(name)
         if not os.path.isdir(directory):  # noqa: PTH112 - Path.is_dir raises where access is denied
             self._unwatched.discard(name)
             return file
         if file is None:
-            file = self.sessions[name] = SessionFile(name, directory, is_journal=self._journals)
+            file = self.sessions[name] = SessionFile(name, directory, is_journal=self.journals)
         # The directory is watched before the file is checked, so that no first write is missed between the two.
-        if self._watcher.add(str(directory)):
+        if self.watcher.add(str(directory)):
             self._unwatched.discard(name)
         else:
             self._unwatched.add(name)
-        self._on_workspace(file)
+        self.on_workspace(file)
         return file
 
     def _refresh(self, file: SessionFile, *, reported: bool = False) -> None:
         """Check a file; a reported change is reported further even if size and time are the same."""
         before = (file.generation, file.size, file.modified, file.gone, file.problem)
         was_new = file.identity is None
-        file.refresh(self._files)
+        file.refresh(self.files)
         if was_new or reported or before != (file.generation, file.size, file.modified, file.gone, file.problem):
-            self._on_change(file)
+            self.on_change(file)
 
     def _deliver(self, changes: list[Changed | Lost]) -> None:
-        root = str(self._root)
+        root = str(self.root)
         for change in changes:
             if isinstance(change, Lost):
                 self.watcher_lost += 1
@@ -155,7 +148,7 @@ class FileSource:
             if file is None:
                 continue
             if change.name == WORKSPACE_NAME:
-                self._on_workspace(file)
+                self.on_workspace(file)
             elif change.name == EVENTS_NAME:
                 self._refresh(file, reported=True)
             elif not change.name:  # no longer watched, though another directory may already be in its place

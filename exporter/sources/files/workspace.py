@@ -9,14 +9,14 @@ import stat
 from dataclasses import dataclass
 from typing import Final
 
+from exporter.sources.files.session_file import open_nonblocking
+
 SIZE_BYTES_MAX: Final = 1024 * 1024
 
 # A line that every YAML reader reads the same way: a key and a plain scalar without a comment. Files that consist of
 # such lines (all files seen so far) are read without the YAML library, which takes twenty times as long.
 PLAIN_LINE: Final = re.compile(r"([a-z_]+): ([A-Za-z0-9/](?:[^\s#:]|:(?=\S)|(?<=\S)#| (?=\S))*)")
 NULLS: Final = frozenset({"null", "Null", "NULL"})
-
-
 _KEYS: Final = ("name", "cwd", "git_root", "repository", "branch", "mc_task_id", "mc_session_id", "mc_last_event_id")
 
 
@@ -36,12 +36,8 @@ class Workspace:
 
 def read_workspace(path: str) -> Workspace | None:
     """Read a workspace.yaml; None if there is none, it has no YAML keys or is over 1 MiB. Never raises or blocks."""
-    content = read_small(path)
-    if content is None:
-        return None
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
+    text = read_small(path)
+    if text is None:
         return None
     facts = plain_facts(text)
     if facts is None:
@@ -49,22 +45,15 @@ def read_workspace(path: str) -> Workspace | None:
     return None if facts is None else Workspace(*map(facts.get, _KEYS))
 
 
-def read_small(path: str) -> bytes | None:
-    """Return the content of a regular file within the limit, None for anything else; a pipe does not block."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+def read_small(path: str) -> str | None:
+    """Return the text of a regular file within the limit, None for anything else; a pipe does not block."""
     try:
-        descriptor = os.open(path, flags)
-    except (OSError, ValueError):
+        with open(path, "rb", opener=open_nonblocking) as file:
+            status = os.fstat(file.fileno())
+            is_small = stat.S_ISREG(status.st_mode) and status.st_size <= SIZE_BYTES_MAX
+            return file.read(SIZE_BYTES_MAX).decode("utf-8-sig") if is_small else None
+    except (OSError, ValueError):  # ValueError: a null byte in the path, or no UTF-8
         return None
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > SIZE_BYTES_MAX:
-            return None
-        return os.read(descriptor, SIZE_BYTES_MAX)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
 
 
 def plain_facts(text: str) -> dict[str, str] | None:

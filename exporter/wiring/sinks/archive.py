@@ -1,4 +1,4 @@
-"""An archive: sessions kept as files."""
+"""An archive: sessions stored as files."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -17,7 +17,7 @@ _SECTION: Final = "archive"
 def _build(name: str, one: "Archive", parts: SinkParts) -> Iterator[BuiltSink]:
     from exporter.core.delivery.gathering import Gathering
     from exporter.pipeline.feed import EventFeed
-    from exporter.sinks.archive.files import ObjectFiles
+    from exporter.sinks.archive.objects import ObjectFiles
     from exporter.sinks.archive.sink import LANES, ArchiveSink
 
     objects, gathering = ObjectFiles(path_of(one.url)), Gathering(one.seal_bytes, one.seal_seconds)

@@ -18,7 +18,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 def embedded_sink(app: "Starlette") -> "Embedded":
-    """Make the sink that is this application's receiver."""
+    """Return the sink of this application's receiver."""
     from exporter.missioncontrol.http.responses import ApiError
     from exporter.sinks.embedded import Embedded, InProcessTransport
     from exporter.sinks.sink import Ack
@@ -31,10 +31,8 @@ def embedded_sink(app: "Starlette") -> "Embedded":
             stored, rejected = await receiver.take(session, lines, rewound)
         except ApiError as error:
             return HttpAnswer(error.status, {name.lower(): value for name, value in error.headers.items()}, b"")
-        except Exception as error:  # as a server answers: a defect there stops nothing here
-            _log.error(
-                "the embedded receiver failed", extra={"error": type(error).__name__}
-            )  # its text may hold content
+        except Exception as error:  # like a server: its defect must not stop the exporter; its text may hold content
+            _log.error("the embedded receiver failed", extra={"error": type(error).__name__})
             return HttpAnswer(500, {}, b"")
         ack = stored.ack
         return Ack(ack.count, ack.digest, ack.last_event_id, len(stored.new), stored.duplicates, rejected)

@@ -1,4 +1,4 @@
-"""What a kind of sink says of itself, so that everything that deals with sinks knows it."""
+"""The description of a kind of sink, which all code that handles sinks uses."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class SinkParts:
 
 @dataclass(frozen=True, slots=True)
 class BuiltSink:
-    """A sink, how many sessions it is sent at a time, and what it is sent: events, or records made of them."""
+    """A sink, how many sessions are sent at a time, and its feed: of events, or of records made of them."""
 
     sink: "Sink"
     lanes: int
@@ -41,13 +41,12 @@ class BuiltSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkKind:
-    """One kind. `one` below is what the settings say of one such sink, `name` what they call it.
+    """One kind. `name` and `one` below are the name and the settings of one sink.
 
-    `section` is the table of the settings, and what the names of its sinks begin with; a kind without one is not set
-    but built where there is a `receiver`. `what` says in the docs what goes there. `build` makes the sinks, and
-    `addresses` are theirs by their names, where there is not just the one at its `url`. `probe` is what `doctor` does;
-    where there is none, `unprobed` says why. `secrets` are those that are sent with requests, and `secret_file` the
-    file that they stand in.
+    `section` is the table in the settings, and the prefix of the names of its sinks; a kind without a section is built
+    if there is a `receiver`. `what` says in the docs what goes there. `build` makes the sinks; `addresses` returns
+    their addresses by name, if there is not just the one at `url`. `probe` makes the check of `doctor`; if there is
+    none, `unprobed` says why. `secrets` returns the secrets that are sent with requests, and `secret_file` their file.
     """
 
     section: str
@@ -61,7 +60,7 @@ class SinkKind:
 
 
 def or_fault(read: Callable[[], T]) -> tuple[T | None, str | None]:
-    """Return a secret, or why it cannot be read: to the doctor that is a finding, not an error."""
+    """Return a secret, or why it cannot be read, which the doctor reports as a finding and not as an error."""
     try:
         return read(), None
     except ConfigError as error:

@@ -24,15 +24,13 @@ def _build(name: str, one: "MissionControl", parts: SinkParts) -> Iterator[Built
 
     host = urlsplit(one.url).hostname or ""
     is_loopback = host in ("localhost", "::1") or host.startswith("127.")  # where there is no wire to save
+    transport = HttpTransport(
+        one.url, connections=one.connections, timeout_seconds=one.timeout_seconds, certificate_file=one.certificate_file
+    )
     sink = MissionControlSink(
         sink_name(_SECTION, name),
         one.url,
-        HttpTransport(
-            one.url,
-            connections=one.connections,
-            timeout_seconds=one.timeout_seconds,
-            certificate_file=one.certificate_file,
-        ),
+        transport,
         token=latest(partial(read_token, one), read_token(one)),
         compression=one.compression == "auto" and not is_loopback,
         event_bytes_max=one.max_event_bytes,

@@ -12,33 +12,22 @@ if TYPE_CHECKING:
     from config.settings import Otel
     from exporter.doctor.sinks import OtlpProbe
 
-LANES: Final = 4
-"""How many sessions are sent at a time, per signal."""
-
 
 def _build(name: str, one: "Otel", parts: SinkParts) -> Iterator[BuiltSink]:
+    from exporter.sinks.otlp import LANES
     from exporter.wiring.otlp_endpoint import OtlpEndpoint
 
-    return OtlpEndpoint(name, one, LANES).sinks(parts, LANES)
+    return OtlpEndpoint(name, one, LANES).sinks(parts)
 
 
 def _probe(name: str, one: "Otel") -> "OtlpProbe":
     from exporter.doctor.sinks import OtlpProbe
 
     headers, fault = or_fault(lambda: read_headers(one))
-    return OtlpProbe(
-        name,
-        one.endpoint,
-        one.protocol,
-        one.append_path,
-        tuple(one.signals),
-        headers or {},
-        Path(one.headers_file) if one.headers_file else None,
-        fault,
-        one.certificate_file,
-        one.client_certificate_file,
-        one.client_key_file,
-    )
+    file = Path(one.headers_file) if one.headers_file else None
+    certificates = one.certificate_file, one.client_certificate_file, one.client_key_file
+    what = one.endpoint, one.protocol, one.append_path, tuple(one.signals)
+    return OtlpProbe(name, *what, headers or {}, file, fault, *certificates)
 
 
 def _secrets(one: "Otel") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""All kinds of sinks, and what the program asks of all of them. `tests/wiring/test_sinks.py` finds a half-done one."""
+"""All kinds of sinks, and what the program asks of all. `tests/wiring/test_sinks.py` fails for an incomplete kind."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,14 +23,14 @@ KINDS: Final = (
 
 
 def configured(settings: "Settings") -> Iterator[tuple[SinkKind, str, Any]]:
-    """Yield what the settings name: the kind, what they call it, and what they say of it."""
+    """Yield the kind, the name and the settings of every configured sink."""
     for kind in KINDS:
         if kind.section:
             yield from ((kind, name, one) for name, one in getattr(settings, kind.section).items())
 
 
 def sink_names(settings: "Settings") -> list[str]:
-    """Return the names of what the settings say, or that of the embedded Mission Control where they name nothing."""
+    """Return the names of the configured sinks, or that of the embedded Mission Control if there are none."""
     return [sink_name(kind.section, name) for kind, name, _ in configured(settings)] or [LOCAL]
 
 
@@ -43,7 +43,7 @@ def addresses(settings: "Settings") -> dict[str, str]:
 
 
 def build_sinks(settings: "Settings", parts: SinkParts) -> Iterator[BuiltSink]:
-    """Make the configured sinks, and the embedded one where there is a receiver; raises ConfigError."""
+    """Build the configured sinks, and the embedded one if there is a receiver; raises ConfigError."""
     for kind in KINDS:
         if kind.section:
             for name, one in getattr(settings, kind.section).items():
@@ -53,13 +53,13 @@ def build_sinks(settings: "Settings", parts: SinkParts) -> Iterator[BuiltSink]:
 
 
 def probes(settings: "Settings") -> "tuple[SinkProbe, ...]":
-    """Return what the doctor asks the configured sinks."""
+    """Return the doctor's checks of the configured sinks."""
     found = configured(settings)
     return tuple(kind.probe(sink_name(kind.section, name), one) for kind, name, one in found if kind.probe is not None)
 
 
 def of_demo(settings: "Settings") -> "Settings":
-    """Return the settings of `up --demo`: everything is apart from what is real, and nothing goes or comes."""
+    """Return the settings of `up --demo`: directories of its own, no sinks and no sources."""
     home = Path(settings.state_dir) / "demo"
     nowhere: dict[str, Any] = {kind.section: {} for kind in KINDS if kind.section}
     return msgspec.structs.replace(

@@ -21,8 +21,7 @@ from msgspec.structs import replace
 
 from otel.instruments import instruments
 from otel.model import Context, Exemplar, HistogramPoint, Measurement, Point, Temporality
-from otel.name_types import Content, Instrument, Semconv, Value
-from otel.names import CONVERSATION_ID
+from otel.names import CONVERSATION_ID, Content, Instrument, Semconv, Value
 
 Labels: TypeAlias = "tuple[Value | None, ...] | None"
 """Labels in the instrument's own order; None stands for all those that there was no room for."""
@@ -302,7 +301,7 @@ class Aggregate:
 
     @property
     def waits(self) -> bool:
-        """Whether something was added that no accepted points tell of."""
+        """Whether measurements were added that are not in accepted points."""
         return bool(self._sums.cells or self._sums.ready)
 
     def add(self, measurements: Iterable[Measurement]) -> None:
@@ -371,7 +370,7 @@ class Aggregate:
         return metrics
 
     def accepted(self) -> None:
-        """Take note that the points that `points` gave last were taken; the next ones come after them."""
+        """Record that the last points were accepted; the next call of `points` returns newer ones."""
         self._sums.series.update(self._next_series)
         self._sums.late += self._next_late
         self._sums.ready, self._next_series, self._next_late = [], {}, 0
@@ -382,7 +381,7 @@ class Aggregate:
 
     @classmethod
     def load(cls, state: bytes, stream: MetricStream | None = None) -> "Aggregate | None":
-        """Return what `dump` wrote, or None when these bytes are no such state.
+        """Return what `dump` wrote, or None when the bytes are not a state.
 
         The stream may be counted differently from now on: what waits is kept, and series whose labels are other ones
         begin anew, as a restarted counter does.
@@ -466,7 +465,7 @@ class Aggregate:
     def _advance(
         self, key: Key, cell: Accumulator, series: Accumulator | None, held: Accumulator | None
     ) -> list[AnyPoint]:
-        """Add a cell, and what is too old for a point of its own, to a series; return the points that tell of it."""
+        """Add a cell, and what is too old for a point of its own, to a series; return the resulting points."""
         bounds, cumulative = key[0].bounds, self._stream.temporality == "cumulative"
         before_ns = max(cell.first_ns - MILLISECOND, 1)
         total = series.copy() if series is not None else empty(bounds)

@@ -12,20 +12,16 @@ import msgspec
 
 from otel import instruments
 from otel.event import nanoseconds
+from otel.machines.metrics.measurements import Meter
 from otel.model import Measurement
-from otel.name_types import Instrument, Value
 from otel.projection import is_known
 
 OTHER: Final = "other"
 _WAITS_MAX: Final = 1024
 _SECONDS_MAX: Final = 7 * 86_400
-_REQUESTED: Final = ".requested"
-_COMPLETED: Final = ".completed"
-_REQUESTED_OTHERWISE: Final = {"mcp.oauth_required": "mcp.oauth", "mcp.headers_refresh_required": "mcp.headers_refresh"}
-_COMPLETED_OTHERWISE: Final = {
-    "mcp.oauth_completed": "mcp.oauth",
-    "mcp.headers_refresh_completed": "mcp.headers_refresh",
-}
+# How the types of events end that begin and end a wait; what stands before is its kind.
+_BEGINNINGS: Final = (".requested", "_required")
+_ENDS: Final = (".completed", "_completed")
 _USAGE: Final = "session.usage_info"
 _CALL_RESULT: Final = "model.call_final_result"
 _RESULTS: Final = frozenset(
@@ -55,14 +51,15 @@ class LiveMetering:
         """Return the measurements of an event; `now_ns` replaces an unreadable timestamp. Never raises."""
         time_ns = nanoseconds(timestamp) or now_ns
         shown_type = type if is_known(type) and _TYPE.fullmatch(type) else OTHER
-        measured = [_measurement(instruments.LIVE_EVENTS, time_ns, 1, session, shown_type)]
-        requested, completed = _wait_kinds(type)
+        meter = Meter((None, session), time_ns)
+        meter.note(instruments.LIVE_EVENTS, 1, shown_type)
+        requested, completed = _wait_kind(type, _BEGINNINGS), _wait_kind(type, _ENDS)
         if not requested and not completed and type not in (_USAGE, _CALL_RESULT):
-            return measured
+            return meter.found
         try:
             facts = _read(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return measured
+            return meter.found
         if requested and 0 < len(facts.requestId) <= _ID_LENGTH_MAX:
             self._pending[session, requested, facts.requestId] = time_ns
             if len(self._pending) > _WAITS_MAX:
@@ -70,24 +67,17 @@ class LiveMetering:
         elif completed and (since := self._pending.pop((session, completed, facts.requestId), None)) is not None:
             seconds = (time_ns - since) / 1e9
             if 0 <= seconds <= _SECONDS_MAX:
-                measured.append(_measurement(instruments.LIVE_WAIT, time_ns, seconds, session, completed))
+                meter.note(instruments.LIVE_WAIT, seconds, completed)
         elif type == _USAGE and 0 < facts.currentTokens <= facts.tokenLimit:
             share = facts.currentTokens / facts.tokenLimit
-            measured.append(_measurement(instruments.LIVE_CONTEXT, time_ns, share, session))
+            meter.note(instruments.LIVE_CONTEXT, share)
         elif type == _CALL_RESULT:
             result = facts.result if facts.result in _RESULTS else OTHER
-            measured.append(_measurement(instruments.LIVE_MODEL_CALLS, time_ns, 1, session, result))
-        return measured
+            meter.note(instruments.LIVE_MODEL_CALLS, 1, result)
+        return meter.found
 
 
-def _wait_kinds(type: str) -> tuple[str, str]:
-    """Return the kind of wait that an event of this type begins, and the kind that it ends."""
-    if not is_known(type):
-        return "", ""
-    requested = type.removesuffix(_REQUESTED) if type.endswith(_REQUESTED) else _REQUESTED_OTHERWISE.get(type, "")
-    completed = type.removesuffix(_COMPLETED) if type.endswith(_COMPLETED) else _COMPLETED_OTHERWISE.get(type, "")
-    return requested, completed
-
-
-def _measurement(instrument: Instrument, time_ns: int, value: float, session: str, *labels: Value) -> Measurement:
-    return Measurement(instrument, time_ns, value, (*labels, None, session), None)
+def _wait_kind(type: str, endings: tuple[str, ...]) -> str:
+    """Return the kind of wait that an event of this type begins, or ends; empty when it does not."""
+    ending = next((one for one in endings if type.endswith(one)), "")
+    return type.removesuffix(ending) if ending and is_known(type) else ""

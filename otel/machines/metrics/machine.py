@@ -6,28 +6,16 @@ they are recognised because they are older than the start of the session.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from otel import instruments as metric
-from otel import names
+from otel import names, payloads
 from otel.event import Event, payload
 from otel.machines.metrics.measurements import Meter, amount, label
 from otel.machines.metrics.usage import NANO, Calls
 from otel.machines.traces.machine import TraceResult
 from otel.model import Measurement, Span, Status
-from otel.name_types import Attribute, Semconv, Value
-from otel.payloads import (
-    Began,
-    Compaction,
-    Custom,
-    MessagePayload,
-    Notification,
-    Shutdown,
-    Skill,
-    Subagent,
-    UserMessage,
-    Where,
-)
+from otel.names import Attribute, Semconv, Value
 from otel.projection import TABLE
 
 _AGENTS_MAX: Final = 4_096
@@ -137,7 +125,6 @@ def _label(span: Span, attribute: Attribute) -> Value | None:
 
 
 _LOCATED: Final = frozenset(("session.start", "session.resume", "session.context_changed"))
-_Handler: TypeAlias = "Callable[[Metering, Event, Meter], None]"
 
 
 class Metering:
@@ -187,11 +174,11 @@ class Metering:
         if event.type not in _LOCATED:
             return
         if event.type != "session.context_changed":
-            self._shared = (label(payload(event, Began).context.repository) or self._shared[0], self._session)
+            self._shared = (label(payload(event, payloads.Began).context.repository) or self._shared[0], self._session)
             self.began_ns = self._now_ns
             self._start_ns = self._now_ns if event.type == "session.start" else 0
         else:
-            self._shared = (label(payload(event, Where).repository), self._session)
+            self._shared = (label(payload(event, payloads.Where).repository), self._session)
 
     def _measure_spans(self, spans: Iterable[Span], meter: Meter) -> None:
         for span in spans:
@@ -210,28 +197,28 @@ def _began(_: Metering, event: Event, meter: Meter) -> None:
 def _shut_down(metering: Metering, event: Event, meter: Meter) -> None:
     if metering.began_ns:
         seconds = max(0, meter.time_ns - metering.began_ns) / NANO
-        meter.note(metric.SESSION_DURATION, seconds, label(payload(event, Shutdown).shutdown_type))
+        meter.note(metric.SESSION_DURATION, seconds, label(payload(event, payloads.Shutdown).shutdown_type))
         metering.began_ns = 0
     metering.calls.shut_down(event, meter)
 
 
 def _user_message(_: Metering, event: Event, meter: Meter) -> None:
     if event.agent_id is None:
-        meter.note(metric.INTERACTIONS, 1, label(payload(event, UserMessage).agent_mode))
+        meter.note(metric.INTERACTIONS, 1, label(payload(event, payloads.UserMessage).agent_mode))
 
 
 def _notification(_: Metering, event: Event, meter: Meter) -> None:
-    kind = payload(event, Notification).kind
+    kind = payload(event, payloads.Notification).kind
     meter.note(metric.NOTIFICATIONS, 1, label(kind.type), label(kind.status))
 
 
 def _custom_notification(_: Metering, event: Event, meter: Meter) -> None:
-    custom = payload(event, Custom)
+    custom = payload(event, payloads.Custom)
     meter.note(metric.CUSTOM_NOTIFICATIONS, 1, label(custom.source), label(custom.name))
 
 
 def _subagent(_: Metering, event: Event, meter: Meter) -> None:
-    agent = payload(event, Subagent)
+    agent = payload(event, payloads.Subagent)
     took_ms, name = amount(agent.duration_ms), label(agent.agent_name)
     if took_ms is not None:
         meter.note(metric.SUBAGENT_DURATION, took_ms / 1000, name, event.type == "subagent.completed")
@@ -239,24 +226,24 @@ def _subagent(_: Metering, event: Event, meter: Meter) -> None:
 
 
 def _compaction(_: Metering, event: Event, meter: Meter) -> None:
-    compaction = payload(event, Compaction)
+    compaction = payload(event, payloads.Compaction)
     meter.note(metric.COMPACTIONS, 1, label(compaction.success))
     meter.note(metric.COMPACTED_TOKENS, amount(compaction.tokens_removed))
 
 
 def _truncation(_: Metering, event: Event, meter: Meter) -> None:
     meter.note(metric.TRUNCATIONS, 1)
-    meter.note(metric.TRUNCATED_TOKENS, amount(payload(event, Compaction).tokens_removed_during_truncation))
+    meter.note(metric.TRUNCATED_TOKENS, amount(payload(event, payloads.Compaction).tokens_removed_during_truncation))
 
 
 def _error(_: Metering, event: Event, meter: Meter) -> None:
-    message = payload(event, MessagePayload)
+    message = payload(event, payloads.MessagePayload)
     status = amount(message.status_code)
     meter.note(metric.ERRORS, 1, label(message.error_type), int(status) if status is not None else None)
 
 
 # None: a known type without measurements of its own.
-_HANDLERS: Final[dict[str, "_Handler | None"]] = {
+_HANDLERS: Final[dict[str, "Callable[[Metering, Event, Meter], None] | None"]] = {
     **dict.fromkeys(TABLE),
     "session.start": _began,
     "session.resume": _began,
@@ -272,8 +259,10 @@ _HANDLERS: Final[dict[str, "_Handler | None"]] = {
     "session.truncation": _truncation,
     "session.error": _error,
     "session.warning": lambda _, event, meter: meter.note(
-        metric.WARNINGS, 1, label(payload(event, MessagePayload).warning_type)
+        metric.WARNINGS, 1, label(payload(event, payloads.MessagePayload).warning_type)
     ),
-    "abort": lambda _, event, meter: meter.note(metric.ABORTS, 1, label(payload(event, MessagePayload).reason)),
-    "skill.invoked": lambda _, event, meter: meter.note(metric.SKILLS, 1, label(payload(event, Skill).name)),
+    "abort": lambda _, event, meter: meter.note(
+        metric.ABORTS, 1, label(payload(event, payloads.MessagePayload).reason)
+    ),
+    "skill.invoked": lambda _, event, meter: meter.note(metric.SKILLS, 1, label(payload(event, payloads.Skill).name)),
 }

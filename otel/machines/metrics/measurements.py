@@ -7,7 +7,7 @@ import msgspec
 
 from otel.instruments import instruments
 from otel.model import Context, Measurement
-from otel.name_types import Instrument, Value
+from otel.names import Instrument, Value
 
 _TEXT_CHARACTERS_MAX: Final = 256
 _CALLS_SPREAD_MAX: Final = 10_000
@@ -40,13 +40,13 @@ class Meter:
         if value is not None:
             self.found.append(Measurement(instrument, self.time_ns, value, labels, self.context))
 
-    def spread(self, instrument: Instrument, total: int, calls: int, *labels: Value | None) -> None:
+    def spread(self, instrument: Instrument, total: int, calls: int, labels: tuple[Value | None, ...]) -> None:
         """Note what is known of several calls in total only: as many values as calls, that come to exactly that."""
         if not 0 < calls <= _CALLS_SPREAD_MAX:
             return
         each, rest = divmod(total, calls)
         for call in range(calls):
-            self.note(instrument, each + (call < rest), *labels)
+            self.add(instrument, each + (call < rest), labels)
 
 
 def label(value: object) -> Value | None:

@@ -8,14 +8,21 @@ from msgspec.structs import astuple
 from otel import instruments as metric
 from otel.event import Event, payload
 from otel.machines.metrics.measurements import Meter, amount, label
-from otel.name_types import Semconv, Value
-from otel.names import CHAT
-from otel.payloads import AssistantMessage, ModelMetrics, Number, Shutdown, Usage, UsageRecord
+from otel.names import CHAT, Semconv, Value
+from otel.payloads import AssistantMessage, ModelMetrics, Number, Shutdown, UsageRecord
 
 NANO: Final = 1_000_000_000
 MODALITY: Final = "unknown"
 INPUT: Final = "input"
 OUTPUT: Final = "output"
+
+_TOKENS: Final = (
+    metric.INPUT_TOKENS,
+    metric.OUTPUT_TOKENS,
+    metric.CACHE_READ_TOKENS,
+    metric.CACHE_WRITE_TOKENS,
+    metric.REASONING_TOKENS,
+)
 
 _Calls: TypeAlias = tuple[int, int]
 """A number of calls, and of the tokens that they wrote."""
@@ -48,28 +55,24 @@ def _with_unnamed(used: _Used, written: _Calls, unnamed: _Calls) -> tuple[_Calls
     return (written[0] + calls, written[1] + tokens), (unnamed[0] - calls, unnamed[1] - tokens)
 
 
-def _count(used: _Used, written: _Calls, call: tuple[Value | None, ...], meter: Meter) -> None:
+def _count(used: _Used, written: _Calls, labels: "_CallLabels", meter: Meter) -> None:
     """Count what calls of a model used; `written` are the calls, and their tokens, whose answers have been counted."""
     left = max(0, used.written - written[1])
-    for instrument, value in (
-        (metric.INPUT_TOKENS, used.read),
-        (metric.OUTPUT_TOKENS, left),
-        (metric.CACHE_READ_TOKENS, used.cache_read),
-        (metric.CACHE_WRITE_TOKENS, used.cache_written),
-        (metric.REASONING_TOKENS, used.reasoning),
-    ):
-        meter.note(instrument, value, *call, MODALITY)
+    _count_tokens((used.read, left, used.cache_read, used.cache_written, used.reasoning), labels, meter)
     calls = int(used.calls)
-    meter.spread(metric.CALL_INPUT_TOKENS, int(used.read), calls, *call)
-    meter.spread(metric.TOKEN_USAGE, int(used.read), calls, *call, INPUT)
-    meter.spread(metric.CALL_OUTPUT_TOKENS, int(left), calls - written[0], *call)
-    meter.spread(metric.TOKEN_USAGE, int(left), calls - written[0], *call, OUTPUT)
-    for instrument, value in (
-        (metric.COST, used.cost),
-        (metric.PREMIUM_REQUESTS, used.cost),
-        (metric.AIU, used.nano_aiu / NANO),
-    ):
-        meter.note(instrument, value, call[-1])
+    meter.spread(metric.CALL_INPUT_TOKENS, int(used.read), calls, labels.call)
+    meter.spread(metric.TOKEN_USAGE, int(used.read), calls, labels.read)
+    meter.spread(metric.CALL_OUTPUT_TOKENS, int(left), calls - written[0], labels.call)
+    meter.spread(metric.TOKEN_USAGE, int(left), calls - written[0], labels.written)
+    meter.add(metric.COST, used.cost, labels.model)
+    meter.add(metric.PREMIUM_REQUESTS, used.cost, labels.model)
+    meter.add(metric.AIU, used.nano_aiu / NANO, labels.model)
+
+
+def _count_tokens(tokens: "tuple[float | None, ...]", labels: "_CallLabels", meter: Meter) -> None:
+    """Count the tokens that were read, written, read from and written to a cache, and written while reasoning."""
+    for instrument, value in zip(_TOKENS, tokens, strict=True):
+        meter.add(instrument, value, labels.token_labels)
 
 
 def _used(model: ModelMetrics) -> _Used:
@@ -142,11 +145,17 @@ class Calls:
             self.provider = label(usage.provider_type) or self.provider
         self._recorded.add(usage.model or "")
         labels = self._labels_of(usage.model, meter)
+        read, written = amount(usage.input_tokens), amount(usage.output_tokens)
         if self._latest:
-            _count_tokens(usage, labels, meter)
+            cached = (amount(usage.cache_read_tokens), amount(usage.cache_write_tokens))
+            _count_tokens((read, written, *cached, amount(usage.reasoning_tokens)), labels, meter)
+            meter.add(metric.CALL_INPUT_TOKENS, read, labels.call)
+            meter.add(metric.CALL_OUTPUT_TOKENS, written, labels.call)
+            first_ms = amount(usage.time_to_first_token_ms)
+            meter.add(metric.TIME_TO_FIRST_CHUNK, first_ms / 1000 if first_ms is not None else None, labels.first_chunk)
         if self._legacy:
-            meter.add(metric.TOKEN_USAGE, amount(usage.input_tokens), labels.read)
-            meter.add(metric.TOKEN_USAGE, amount(usage.output_tokens), labels.written)
+            meter.add(metric.TOKEN_USAGE, read, labels.read)
+            meter.add(metric.TOKEN_USAGE, written, labels.written)
         cost = amount(usage.cost)
         meter.add(metric.COST, cost, labels.model)
         if usage.initiator in _USER_INITIATED:
@@ -187,9 +196,8 @@ class Calls:
             used = now.since(self._models.get(name, _Used()))
             self._models[name] = now
             if name not in self._recorded:
-                model = label(name)
                 written, unnamed = _with_unnamed(used, self._written.get(name, (0, 0)), unnamed)
-                _count(used, written, (CHAT, self.provider, model, model), meter)
+                _count(used, written, _CallLabels.make(name, self.provider, meter.shared), meter)
         self._recorded.clear()
         self._written.clear()
         added, removed = amount(said.code_changes.lines_added) or 0, amount(said.code_changes.lines_removed) or 0
@@ -198,17 +206,3 @@ class Calls:
         self._lines = (added, removed)
         meter.note(metric.LINES_ADDED, added - before[0])
         meter.note(metric.LINES_REMOVED, removed - before[1])
-
-
-def _count_tokens(usage: Usage, labels: _CallLabels, meter: Meter) -> None:
-    add, token_labels, call = meter.add, labels.token_labels, labels.call
-    read, written = amount(usage.input_tokens), amount(usage.output_tokens)
-    add(metric.INPUT_TOKENS, read, token_labels)
-    add(metric.OUTPUT_TOKENS, written, token_labels)
-    add(metric.CACHE_READ_TOKENS, amount(usage.cache_read_tokens), token_labels)
-    add(metric.CACHE_WRITE_TOKENS, amount(usage.cache_write_tokens), token_labels)
-    add(metric.REASONING_TOKENS, amount(usage.reasoning_tokens), token_labels)
-    add(metric.CALL_INPUT_TOKENS, read, call)
-    add(metric.CALL_OUTPUT_TOKENS, written, call)
-    first_ms = amount(usage.time_to_first_token_ms)
-    add(metric.TIME_TO_FIRST_CHUNK, first_ms / 1000 if first_ms is not None else None, labels.first_chunk)

@@ -14,7 +14,6 @@ from otel.machines.traces.chats import Chats, Invocation
 from otel.machines.traces.spans import Spans, add_event, cut, fill
 from otel.machines.traces.tools import Tools
 from otel.model import Attributes, Context
-from otel.name_types import Content as Level
 from otel.payloads import AnyAgentEvent, Hook, Subagent
 
 KNOWN_MAX: Final = 512
@@ -42,8 +41,10 @@ class AgentSpans:
             if len(self._hooks) > KNOWN_MAX:
                 del self._hooks[next(iter(self._hooks))]
 
-    def path(self, agent: str) -> tuple[str, ...]:
-        """Return the agents from the outermost to this one, as far as is known."""
+    def path(self, agent: str | None) -> tuple[str, ...]:
+        """Return the sub-agents from the outermost to this one, as far as is known; none for the main agent."""
+        if not agent:
+            return ()
         known = self.known.get(agent)
         return known.path if known is not None else (cut(agent),)
 
@@ -53,9 +54,7 @@ class AgentSpans:
         known = self.known.get(agent)
         if known is not None:
             return known
-        about = payload(event, AnyAgentEvent)
-        spawned_by = about.parent_tool_call_id or agent
-        return self._begin(event, agent, spawned_by, now, above)
+        return self._begin(event, agent, payload(event, AnyAgentEvent).parent_tool_call_id or agent, now, above)
 
     def prompted(self, event: Event, now: int, above: Context | None) -> Invocation:
         """Return the agent that receives a prompt; an ended one begins anew in the same place."""
@@ -136,7 +135,7 @@ class AgentSpans:
         """Say which agents an agent is below: who made the call is certain, `named` may be the name of a task."""
         own = agent.agent or ""
         parent = self.tools.caller_of(spawned_by) or (named if named in self.known else None)
-        above = self.path(parent) if parent is not None else ()
+        above = self.path(parent)
         agent.path = (cut(own),) if cut(own) in above or len(above) >= DEPTH_MAX else (*above, cut(own))
         agent.span.attributes[names.AGENT_PATH] = agent.path
 
@@ -144,7 +143,7 @@ class AgentSpans:
         self, event: Event, agent: str, spawned_by: str, now: int, above: Context | None, named: str | None = None
     ) -> Invocation:
         parent = self.tools.context_of_call(spawned_by) or above
-        span = self.spans.begin(names.INVOKE_AGENT, event.id, now, parent, None, Level.METADATA)
+        span = self.spans.begin(names.INVOKE_AGENT, event.id, now, parent, None)
         fill(span.attributes, (names.PROVIDER, self.chats.provider), (names.AGENT_INSTANCE_ID, agent))
         begun = Invocation(span, agent=agent, tool_call_id=spawned_by, first_tool=self.tools.count)
         self._place(begun, spawned_by, named)

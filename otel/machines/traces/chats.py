@@ -15,7 +15,6 @@ from otel.event import Event
 from otel.machines.traces import messages
 from otel.machines.traces.spans import Spans, cut, fill, finish, row
 from otel.model import Attributes, Context, Kind, Span
-from otel.name_types import Content as Level
 from otel.payloads import AssistantMessage, Number, Turn, Usage
 
 
@@ -163,8 +162,7 @@ class Chats:
             agent.chat_totals.add(usage)
             _describe(agent.chat, usage)
             return agent.chat.context
-        if agent.held is not None:
-            self._emit_held(agent)
+        self._emit_held(agent)
         span = agent.held = self._measured(agent.span.context, event.id, usage, now, agent)
         if agent.ended:
             self._emit_held(agent)
@@ -206,8 +204,7 @@ class Chats:
 
     def finish_open(self, agent: Invocation, now: int) -> None:
         """Finish and emit the held and the open span."""
-        if agent.held is not None:
-            self._emit_held(agent)
+        self._emit_held(agent)
         if agent.chat is not None:
             chat, agent.chat = agent.chat, None
             agent.chat_totals.write(chat.attributes, caches=True)
@@ -230,7 +227,7 @@ class Chats:
     def _begin(
         self, parent: Context | None, opened_by: str, start: int, model: str | None, agent: Invocation | None
     ) -> Span:
-        span = self.spans.begin(names.CHAT, opened_by, start, parent, model, Level.METADATA, Kind.CLIENT)
+        span = self.spans.begin(names.CHAT, opened_by, start, parent, model, Kind.CLIENT)
         span.attributes[names.PROVIDER] = self.provider
         if agent is not None:
             fill(span.attributes, (names.TURN_ID, agent.turn_id), (names.INTERACTION_ID, agent.interaction_id))

@@ -13,7 +13,6 @@ from otel.event import Event, payload
 from otel.machines.traces.chats import Chats, Invocation
 from otel.machines.traces.spans import Spans, cut, fill, link, span_id, trace_id
 from otel.model import Attributes, Context, Kind, Link
-from otel.name_types import Content as Level
 from otel.payloads import Began, ChangePayload, MessagePayload, Subagent, Where
 
 _FORKED: Final = re.compile(r"Forked from .*\(([0-9a-fA-F-]{36})\) as ", re.DOTALL)
@@ -44,7 +43,7 @@ class Interactions:
         """Begin an interaction with an event. The caller has closed the one before."""
         kind = Kind.CLIENT if self.spans.legacy else Kind.INTERNAL
         target = cut(self._agent_name) if self._agent_name else None
-        span = self.spans.begin(names.INVOKE_AGENT, event.id, now, None, target, Level.METADATA, kind)
+        span = self.spans.begin(names.INVOKE_AGENT, event.id, now, None, target, kind)
         span.attributes.update(self._place)
         fill(
             span.attributes,
@@ -85,12 +84,6 @@ class Interactions:
             self._copied_until_ns = event.time_ns
         return data
 
-    def handed_off(self, event: Event) -> None:
-        """The session comes from somewhere else: the next interaction says so."""
-        self._why = "handoff"
-        remote = payload(event, ChangePayload).remote_session_id
-        fill(self._place, (names.REMOTE_SESSION_ID, remote))
-
     def forked(self, event: Event) -> None:
         """The session is a copy of another one up to here: the next interaction refers to where the other one was."""
         data = payload(event, MessagePayload)
@@ -104,11 +97,14 @@ class Interactions:
         self._origin = session if session != self.spans.session else None
 
     def changed(self, event: Event) -> None:
-        """Another model or agent answers from now on, or the session is somewhere else."""
+        """Another model or agent answers from now on, or the session is or was somewhere else."""
         if event.type == "session.model_change":
             self._model = payload(event, ChangePayload).new_model or self._model
         elif event.type == "session.context_changed":
             self._locate(payload(event, Where))
+        elif event.type == "session.handoff":
+            self._why = "handoff"
+            fill(self._place, (names.REMOTE_SESSION_ID, payload(event, ChangePayload).remote_session_id))
         else:
             self._agent_name = payload(event, Subagent).agent_name if event.type == "subagent.selected" else None
 

@@ -21,7 +21,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from otel import names
+from otel import names, payloads
 from otel.event import Event, payload
 from otel.machines.traces import messages
 from otel.machines.traces.agents import AgentSpans
@@ -31,25 +31,12 @@ from otel.machines.traces.span_events import SPAN_EVENTS, span_event, user_messa
 from otel.machines.traces.spans import Spans, add_event, fill, finish, orphan, parse_traceparent
 from otel.machines.traces.tools import AFTERWARDS, Tools, Waits
 from otel.model import Context, Span
-from otel.name_types import Semconv
-from otel.payloads import (
-    AnyAgentEvent,
-    AssistantMessage,
-    Compaction,
-    Hook,
-    MessagePayload,
-    Skill,
-    ToolComplete,
-    Turn,
-    UsageRecord,
-    UserMessage,
-    is_filled,
-)
+from otel.names import Semconv
 
 RECENT_IDS_MIN: Final = 4_096
 _HELD: Final = frozenset(("session.resume", "session.handoff"))
 _CONTEXT_CHANGES: Final = frozenset(
-    ("session.model_change", "session.context_changed", "subagent.selected", "subagent.deselected")
+    ("session.model_change", "session.context_changed", "session.handoff", "subagent.selected", "subagent.deselected")
 )
 
 
@@ -111,7 +98,7 @@ class Traces:
 
     @property
     def open(self) -> bool:
-        """Tell whether any span has begun and not ended."""
+        """Whether any span has begun and not ended."""
         return bool(self.interactions.root or self.tools.open or self.waits.open or self.agents.active_count)
 
     def take(self, event: Event) -> TraceResult:
@@ -119,22 +106,18 @@ class Traces:
         handler = HANDLERS.get(event.type)
         is_duplicate = self._recent_ids.check_and_add(event.id)
         if is_duplicate or handler is None:
-            return TraceResult([], self.context_of(event), is_duplicate, self._path_of(event))
+            return TraceResult([], self.context_of(event), is_duplicate, self.agents.path(event.agent_id))
         # An event without a readable time happened when the last one did.
         now = self._last_ns = event.time_ns or self._last_ns
         context = handler(self, event, now)
         if event.type not in _PASSIVE:
             self.active_ns = now
-        return TraceResult(self.spans.pop_done(), context, False, self._path_of(event))
+        return TraceResult(self.spans.pop_done(), context, False, self.agents.path(event.agent_id))
 
     def process_died(self) -> list[Span]:
         """End all open spans at the last event, because the process died. A second call returns nothing."""
         self.end_all(self.active_ns, crashed=True)
         return self.spans.pop_done()
-
-    def _path_of(self, event: Event) -> tuple[str, ...]:
-        """Return the sub-agents from the outermost to the one whose event this is; empty for the main agent."""
-        return self.agents.path(event.agent_id) if event.agent_id else ()
 
     def agent_of(self, event: Event) -> Invocation | None:
         """Return the agent that an event belongs to, None if it is not known."""
@@ -195,7 +178,7 @@ class Traces:
 
 
 def _user_message(state: Traces, event: Event, now: int) -> Context | None:
-    said = payload(event, UserMessage)
+    said = payload(event, payloads.UserMessage)
     if event.agent_id:
         return state.agents.prompted(event, now, state.interactions.last).span.context
     root = state.interactions.root
@@ -228,7 +211,7 @@ def _notification(state: Traces, event: Event, now: int) -> Context | None:
 def _turn_start(state: Traces, event: Event, now: int) -> Context | None:
     agent = state.ensure_agent(event, now)
     if not agent.ended:
-        state.chats.turn_started(agent, event, payload(event, Turn), now)
+        state.chats.turn_started(agent, event, payload(event, payloads.Turn), now)
     return agent.span.context
 
 
@@ -246,9 +229,9 @@ def _turn_end(state: Traces, event: Event, now: int) -> Context | None:
 
 
 def _assistant_message(state: Traces, event: Event, now: int) -> Context | None:
-    message = payload(event, AssistantMessage)
+    message = payload(event, payloads.AssistantMessage)
     agent = state.ensure_agent(event, now)
-    agent.requested_tools = is_filled(message.tool_requests)
+    agent.requested_tools = payloads.is_filled(message.tool_requests)
     if message.model is None and message.api_call_id is None and message.output_tokens is None:
         # Synthetic: the CLI calls a tool on its own account.
         return agent.span.context
@@ -258,7 +241,7 @@ def _assistant_message(state: Traces, event: Event, now: int) -> Context | None:
 
 
 def _usage_record(state: Traces, event: Event, now: int) -> Context | None:
-    usage = payload(event, UsageRecord).usage
+    usage = payload(event, payloads.UsageRecord).usage
     if not event.agent_id:
         # A sub-agent calls in a session of its own.
         source = usage.accounting.source_session_id if usage.accounting is not None else None
@@ -275,11 +258,11 @@ def _tool_complete(state: Traces, event: Event, now: int) -> Context | None:
     if agent is not None and agent.agent is not None and not agent.has_turns and not agent.ended:
         # A sub-agent of CLI 1.0.48 has no turns: its model answers the results of tools.
         agent.awaiting = (event.id, now)
-    return state.tools.completed(event, payload(event, ToolComplete), now) or state.context_of(event)
+    return state.tools.completed(event, payload(event, payloads.ToolComplete), now) or state.context_of(event)
 
 
 def _tool_requested(state: Traces, event: Event, now: int) -> Context | None:
-    return state.tools.requested(payload(event, AnyAgentEvent).tool_call_id) or state.context_of(event)
+    return state.tools.requested(payload(event, payloads.AnyAgentEvent).tool_call_id) or state.context_of(event)
 
 
 def _external_tool(state: Traces, event: Event, now: int) -> Context | None:
@@ -296,7 +279,7 @@ def _permission_completed(state: Traces, event: Event, now: int) -> Context | No
 
 
 def _hook_start(state: Traces, event: Event, now: int) -> Context | None:
-    hook = payload(event, Hook)
+    hook = payload(event, payloads.Hook)
     state.agents.assign_hook(event, hook)
     agent = state.agent_of(event)
     if agent is not None:
@@ -309,7 +292,7 @@ def _hook_start(state: Traces, event: Event, now: int) -> Context | None:
 
 
 def _hook_end(state: Traces, event: Event, now: int) -> Context | None:
-    hook = payload(event, Hook)
+    hook = payload(event, payloads.Hook)
     state.agents.assign_hook(event, hook)
     agent = state.agent_of(event)
     open_span = (agent.chat or agent.span) if agent is not None and not agent.ended else None
@@ -330,12 +313,12 @@ def _subagent_ended(state: Traces, event: Event, now: int) -> Context | None:
 def _skill(state: Traces, event: Event, now: int) -> Context | None:
     agent = state.agent_of(event)
     if agent is not None and not agent.ended:
-        agent.skill = payload(event, Skill).name
+        agent.skill = payload(event, payloads.Skill).name
     return _span_event(state, event, now)
 
 
 def _compaction_complete(state: Traces, event: Event, now: int) -> Context | None:
-    used = payload(event, Compaction).compaction_tokens_used
+    used = payload(event, payloads.Compaction).compaction_tokens_used
     if used is not None:
         state.chats.compacted(state.agent_of(event), event, used, now)
     return _span_event(state, event, now)
@@ -345,7 +328,7 @@ def _error_or_abort(state: Traces, event: Event, now: int) -> Context | None:
     agent = state.agent_of(event)
     if agent is None or agent.ended:
         return state.context_of(event)
-    said = payload(event, MessagePayload)
+    said = payload(event, payloads.MessagePayload)
     if event.type == "abort":
         agent.aborted = said.reason or "unknown"
         add_event(agent.span, now, names.SESSION_ABORT, fill({}, (names.ABORT_REASON, agent.aborted)))
@@ -377,11 +360,8 @@ def _info(state: Traces, event: Event, now: int) -> Context | None:
 
 
 def _span_event(state: Traces, event: Event, now: int) -> Context | None:
-    if not event.agent_id:
-        if event.type in _CONTEXT_CHANGES:
-            state.interactions.changed(event)
-        elif event.type == "session.handoff":
-            state.interactions.handed_off(event)
+    if event.type in _CONTEXT_CHANGES and not event.agent_id:
+        state.interactions.changed(event)
     agent = state.agent_of(event)
     if agent is not None and not agent.ended:
         add_event(agent.span, now, *span_event(event, content=state.spans.content))

@@ -7,29 +7,16 @@ integer and only when there is one.
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from otel import names
+from otel import names, payloads
 from otel.event import Event, payload
 from otel.machines.traces.spans import T, fill, row
 from otel.model import Attributes
-from otel.name_types import Attribute, EventName
-from otel.payloads import (
-    Began,
-    ChangePayload,
-    Compaction,
-    Custom,
-    MessagePayload,
-    Notification,
-    Skill,
-    Subagent,
-    TextPayload,
-    UserMessage,
-    Where,
-)
+from otel.names import Attribute, EventName
 
 SpanEventData: TypeAlias = "tuple[EventName, Attributes]"
 
 
-def user_message(said: UserMessage, *, legacy: bool) -> SpanEventData:
+def user_message(said: payloads.UserMessage, *, legacy: bool) -> SpanEventData:
     """Return what a message of a person, or of something that speaks in their place, says apart from its text."""
     attributes = fill(
         {},
@@ -42,7 +29,7 @@ def user_message(said: UserMessage, *, legacy: bool) -> SpanEventData:
 
 
 def _error(event: Event) -> SpanEventData:
-    data = payload(event, MessagePayload)
+    data = payload(event, payloads.MessagePayload)
     attributes: Attributes = {names.EXCEPTION_TYPE: "SessionError"}
     fill(
         attributes,
@@ -64,7 +51,7 @@ def _from_row(name: EventName, kind: type[T], *fields: tuple[Attribute, str]) ->
 
 def _message(name: EventName) -> Callable[[Event], SpanEventData]:
     def convert(event: Event) -> SpanEventData:
-        data = payload(event, MessagePayload)
+        data = payload(event, payloads.MessagePayload)
         category = data.warning_type or data.info_type
         return name, fill({}, (names.CATEGORY, category), (names.MESSAGE, data.message), (names.URL, data.url))
 
@@ -74,7 +61,7 @@ def _message(name: EventName) -> Callable[[Event], SpanEventData]:
 def _changed(name: EventName) -> Callable[[Event], SpanEventData]:
     return _from_row(
         name,
-        ChangePayload,
+        payloads.ChangePayload,
         (names.PREVIOUS_MODEL, "previous_model"),
         (names.NEW_MODEL, "new_model"),
         (names.PREVIOUS_MODE, "previous_mode"),
@@ -87,7 +74,7 @@ def _changed(name: EventName) -> Callable[[Event], SpanEventData]:
 
 
 def _custom(event: Event) -> SpanEventData:
-    data = payload(event, Custom)
+    data = payload(event, payloads.Custom)
     return names.CUSTOM_NOTIFICATION, fill(
         {},
         (names.CUSTOM_SOURCE, data.source),
@@ -102,7 +89,7 @@ def _custom(event: Event) -> SpanEventData:
 SPAN_EVENTS: Final[dict[str, Callable[[Event], SpanEventData]]] = {
     "session.truncation": _from_row(
         names.SESSION_TRUNCATION,
-        Compaction,
+        payloads.Compaction,
         (names.TOKEN_LIMIT, "token_limit"),
         (names.PRE_TOKENS, "pre_truncation_tokens_in_messages"),
         (names.POST_TOKENS, "post_truncation_tokens_in_messages"),
@@ -114,7 +101,7 @@ SPAN_EVENTS: Final[dict[str, Callable[[Event], SpanEventData]]] = {
     ),
     "session.compaction_complete": _from_row(
         names.COMPACTION_COMPLETE,
-        Compaction,
+        payloads.Compaction,
         (names.SUCCESS, "success"),
         (names.PRE_TOKENS, "pre_compaction_tokens"),
         (names.POST_TOKENS, "post_compaction_tokens"),
@@ -123,17 +110,20 @@ SPAN_EVENTS: Final[dict[str, Callable[[Event], SpanEventData]]] = {
         (names.TOKENS_REMOVED, "tokens_removed"),
     ),
     "session.compaction_start": _from_row(
-        names.COMPACTION_START, Compaction, (names.TOKEN_LIMIT, "token_limit"), (names.CURRENT_TOKENS, "current_tokens")
+        names.COMPACTION_START,
+        payloads.Compaction,
+        (names.TOKEN_LIMIT, "token_limit"),
+        (names.CURRENT_TOKENS, "current_tokens"),
     ),
     "session.context_changed": _from_row(
         names.CONTEXT_CHANGED,
-        Where,
+        payloads.Where,
         (names.CWD, "cwd"),
         (names.GIT_ROOT, "git_root"),
         (names.REPOSITORY, "repository"),
         (names.BRANCH, "branch"),
     ),
-    "session.resume": _from_row(names.SESSION_RESUME, Began, (names.RESUMED_EVENTS, "event_count")),
+    "session.resume": _from_row(names.SESSION_RESUME, payloads.Began, (names.RESUMED_EVENTS, "event_count")),
     "session.error": _error,
     "session.info": _message(names.SESSION_INFO),
     "session.warning": _message(names.SESSION_WARNING),
@@ -146,7 +136,7 @@ SPAN_EVENTS: Final[dict[str, Callable[[Event], SpanEventData]]] = {
     "session.custom_notification": _custom,
     "skill.invoked": _from_row(
         names.SKILL_INVOKED,
-        Skill,
+        payloads.Skill,
         (names.SKILL_NAME, "name"),
         (names.SKILL_PATH, "path"),
         (names.SKILL_PLUGIN_NAME, "plugin_name"),
@@ -154,11 +144,11 @@ SPAN_EVENTS: Final[dict[str, Callable[[Event], SpanEventData]]] = {
         (names.SKILL_SOURCE, "source"),
         (names.SKILL_TRIGGER, "trigger"),
     ),
-    "subagent.selected": _from_row(names.SUBAGENT_SELECTED, Subagent, (names.AGENT_NAME, "agent_name")),
-    "subagent.deselected": _from_row(names.SUBAGENT_DESELECTED, Subagent, (names.AGENT_NAME, "agent_name")),
+    "subagent.selected": _from_row(names.SUBAGENT_SELECTED, payloads.Subagent, (names.AGENT_NAME, "agent_name")),
+    "subagent.deselected": _from_row(names.SUBAGENT_DESELECTED, payloads.Subagent, (names.AGENT_NAME, "agent_name")),
     "system.notification": _from_row(
         names.SYSTEM_NOTIFICATION,
-        Notification,
+        payloads.Notification,
         (names.NOTIFICATION_TYPE, "kind.type"),
         (names.NOTIFICATION_AGENT_ID, "kind.agent_id"),
         (names.NOTIFICATION_AGENT_TYPE, "kind.agent_type"),
@@ -174,4 +164,4 @@ def span_event(event: Event, *, content: bool) -> SpanEventData:
     """Return the span event that an event adds, with its text if `content` is wanted."""
     name, attributes = SPAN_EVENTS[event.type](event)
     text = _TEXTS.get(event.type) if content else None
-    return name, attributes if text is None else fill(attributes, (text, payload(event, TextPayload).content))
+    return name, attributes if text is None else fill(attributes, (text, payload(event, payloads.TextPayload).content))

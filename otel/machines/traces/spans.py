@@ -16,7 +16,7 @@ import msgspec
 
 from otel import names
 from otel.model import Attributes, Context, Kind, Link, Span, SpanEvent, Status
-from otel.name_types import Attribute, Content, EventName, Value
+from otel.names import Attribute, Content, EventName, Value
 from otel.payloads import Number
 
 _VERSION: Final = b"session-exporter/v1"
@@ -24,6 +24,8 @@ TEXT_BYTES_MAX: Final = 65_536
 EVENTS_PER_SPAN_MAX: Final = 1_000
 _CUT_MARK: Final = "… [cut]"
 _INTEGER_MAX: Final = 2**63
+# Operations whose target, the name of an agent or a model, is not sent at content level `none`.
+_METADATA_TARGETS: Final = frozenset((names.INVOKE_AGENT, names.CHAT))
 # What `Context(…)` does, without the steps in between: it is done for every span.
 _context: Final = partial(tuple.__new__, Context)
 
@@ -69,7 +71,6 @@ class Spans:
         start_ns: int,
         parent: Context | None,
         target: str | None = None,
-        target_content: Content = Content.NONE,
         kind: Kind = Kind.INTERNAL,
     ) -> Span:
         """Return a span that has begun; it begins a trace of its own when it has no parent. Its end is 0 for now."""
@@ -87,7 +88,8 @@ class Spans:
             }
         attributes = base.copy()
         attributes[names.EVENT_ID] = opened_by
-        return Span(context, above, operation, target, target_content, kind, start_ns, 0, opened_by, attributes)
+        content = Content.METADATA if operation in _METADATA_TARGETS else Content.NONE
+        return Span(context, above, operation, target, content, kind, start_ns, 0, opened_by, attributes)
 
     def end(self, span: Span, end_ns: int, error: str | None = None) -> None:
         """Finish a span and append it to `done`."""

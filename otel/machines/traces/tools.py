@@ -6,26 +6,17 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
 
-from otel import names
+from otel import names, payloads
 from otel.event import Event, payload
 from otel.machines.traces.chats import Invocation
 from otel.machines.traces.spans import Spans, add_event, cut, fill, link, parse_traceparent
 from otel.model import Attributes, Context, Span
-from otel.payloads import (
-    Arguments,
-    ExternalTool,
-    Hook,
-    PermissionCompleted,
-    PermissionRequested,
-    RawArguments,
-    ToolArguments,
-    ToolComplete,
-    ToolResult,
-    ToolStart,
-)
 
 OPEN_MAX: Final = 1_024
 REMEMBERED_MAX: Final = 1_024
+_PENDING_MAX: Final = 256
+# Hooks of these types run when the interaction is over; all others that run while nothing does, run for the next one.
+AFTERWARDS: Final = frozenset(("agentStop", "subagentStop", "sessionEnd", "errorOccurred"))
 _SHELL: Final = "bash"
 # How CLI 1.0.48 ends the result of a shell that ended; newer ones say it in a field.
 _EXITED: Final = re.compile(rb'<exited with exit code (-?[0-9]{1,9})>"')
@@ -55,7 +46,7 @@ class Tools:
 
     def started(self, event: Event, agent: Invocation, now: int) -> Context:
         """A tool begins."""
-        start = payload(event, ToolStart)
+        start = payload(event, payloads.ToolStart)
         call_id, name = start.tool_call_id or "", start.tool_name or "unknown"
         target = cut(name)
         span = self.spans.begin(names.EXECUTE_TOOL, event.id, now, agent.span.context, target)
@@ -85,7 +76,7 @@ class Tools:
             self._end(self.open.pop(next(iter(self.open))), now, "never_completed")
         return span.context
 
-    def completed(self, event: Event, complete: ToolComplete, now: int) -> Context | None:
+    def completed(self, event: Event, complete: payloads.ToolComplete, now: int) -> Context | None:
         """A tool ends. A call that is not open (after a crash, its end is made up on resume) has only its place."""
         call_id = complete.tool_call_id or ""
         call = self._find(call_id, event.agent_id)
@@ -98,15 +89,14 @@ class Tools:
         elif call.shell and (exited := _EXITED.search(bytes(event.data))) is not None:
             span.attributes[names.EXIT_CODE] = int(exited[1])
         if self.spans.content:
-            fill(span.attributes, (names.TOOL_RESULT, payload(event, ToolResult).result.content))
+            fill(span.attributes, (names.TOOL_RESULT, payload(event, payloads.ToolResult).result.content))
         error = None
         if complete.success is False:
-            failure = complete.error
-            code = failure.code if failure is not None else None
-            message = failure.message if failure is not None else None
+            failure = complete.error or payloads.ToolFailure()
+            code = failure.code
             error = cut(code) if code and self.spans.legacy else "cancelled" if code == "cancelled" else "ToolError"
             said: Attributes = {names.EXCEPTION_TYPE: "ToolError"}
-            fill(said, (names.EXCEPTION_MESSAGE, message), (names.ERROR_CODE, code))
+            fill(said, (names.EXCEPTION_MESSAGE, failure.message), (names.ERROR_CODE, code))
             add_event(span, now, names.EXCEPTION, said)
         self._end(call, now, error)
         return span.context
@@ -125,7 +115,7 @@ class Tools:
 
     def external_requested(self, event: Event, above: Context, now: int) -> Context:
         """A client is asked to do the work of a tool; the event says where the CLI's own telemetry is by then."""
-        asked = payload(event, ExternalTool)
+        asked = payload(event, payloads.ExternalTool)
         call = self._find(asked.tool_call_id or "", event.agent_id)
         parent = call.span.context if call is not None else above
         name = asked.tool_name or "unknown"
@@ -157,7 +147,7 @@ class Tools:
 
     def context_of_permission(self, event: Event) -> Context | None:
         """Return where the open call is that a permission is requested for."""
-        call_id = payload(event, PermissionRequested).permission_request.tool_call_id
+        call_id = payload(event, payloads.PermissionRequested).permission_request.tool_call_id
         call = self._find(call_id, event.agent_id) if call_id else None
         return call.span.context if call is not None else None
 
@@ -178,7 +168,7 @@ class Tools:
 
     def _shell(self, event: Event, attributes: Attributes) -> str:
         """Return the program that runs a shell's command, as the CLI names it: a detached one has another."""
-        detached = payload(event, ToolArguments).arguments.detach is True
+        detached = payload(event, payloads.ToolArguments).arguments.detach is True
         program = "sh" if detached else _SHELL
         attributes[names.EXECUTABLE_NAME] = program
         if not detached:
@@ -209,8 +199,8 @@ class Tools:
 
 
 def _add_arguments(span: Span, event: Event) -> None:
-    raw = bytes(payload(event, RawArguments).arguments)
-    arguments: Arguments = payload(event, ToolArguments).arguments
+    raw = bytes(payload(event, payloads.RawArguments).arguments)
+    arguments: payloads.Arguments = payload(event, payloads.ToolArguments).arguments
     fill(
         span.attributes,
         (names.TOOL_ARGUMENTS, raw.decode("utf-8", "replace")),
@@ -219,22 +209,17 @@ def _add_arguments(span: Span, event: Event) -> None:
     )
 
 
-_PENDING_MAX: Final = 256
-# Hooks of these types run when the interaction is over; all others that run while nothing does, run for the next one.
-AFTERWARDS: Final = frozenset(("agentStop", "subagentStop", "sessionEnd", "errorOccurred"))
-
-
 @dataclass(slots=True)
 class Waits:
     """The pending permissions and hooks of a session: a request, and later a response with the same id."""
 
     spans: Spans
     open: dict[tuple[str, str], Span] = field(default_factory=dict)
-    _held: list[tuple[Event, Hook, int]] = field(default_factory=list)
+    _held: list[tuple[Event, payloads.Hook, int]] = field(default_factory=list)
 
     def permission_requested(self, event: Event, parent: Context, now: int) -> Context:
         """A permission is asked for."""
-        data = payload(event, PermissionRequested)
+        data = payload(event, payloads.PermissionRequested)
         span = self.spans.begin(names.PERMISSION, event.id, now, parent)
         request = data.permission_request
         fill(
@@ -248,7 +233,7 @@ class Waits:
 
     def permission_completed(self, event: Event, now: int) -> Context | None:
         """A permission is given or denied."""
-        data = payload(event, PermissionCompleted)
+        data = payload(event, payloads.PermissionCompleted)
         span = self.open.pop((names.PERMISSION, data.request_id or ""), None)
         if span is None:
             return None
@@ -256,7 +241,9 @@ class Waits:
         self.spans.end(span, now)
         return span.context
 
-    def hook_started(self, event: Event, hook: Hook, above: Context, open_span: Span | None, now: int) -> Context:
+    def hook_started(
+        self, event: Event, hook: payloads.Hook, above: Context, open_span: Span | None, now: int
+    ) -> Context:
         """A hook begins below a span, which gets a span event if it is still open."""
         if open_span is not None:
             add_event(open_span, now, names.HOOK_START, _identity(hook))
@@ -265,7 +252,7 @@ class Waits:
         self._keep((names.EXECUTE_HOOK, hook.hook_invocation_id or ""), span, now)
         return span.context
 
-    def hook_ended(self, hook: Hook, above: Span | None, now: int) -> Context | None:
+    def hook_ended(self, hook: payloads.Hook, above: Span | None, now: int) -> Context | None:
         """A hook ends; the parent span gets a span event if it is still open."""
         span = self.open.pop((names.EXECUTE_HOOK, hook.hook_invocation_id or ""), None)
         if span is None:
@@ -283,12 +270,12 @@ class Waits:
         self.spans.end(span, now, "HookError" if failed else None)
         return span.context
 
-    def hold_hook(self, event: Event, hook: Hook, now: int) -> None:
+    def hold_hook(self, event: Event, hook: payloads.Hook, now: int) -> None:
         """Hold a hook event that occurs between interactions, for the next interaction."""
         self._held.append((event, hook, now))
         del self._held[:-_PENDING_MAX]
 
-    def pop_held(self) -> list[tuple[Event, Hook, int]]:
+    def pop_held(self) -> list[tuple[Event, payloads.Hook, int]]:
         """Return and clear the held events."""
         held, self._held = self._held, []
         return held
@@ -308,5 +295,5 @@ class Waits:
         self.open[key] = span
 
 
-def _identity(hook: Hook) -> Attributes:
+def _identity(hook: payloads.Hook) -> Attributes:
     return fill({}, (names.HOOK_TYPE, hook.hook_type), (names.HOOK_INVOCATION_ID, hook.hook_invocation_id))

@@ -13,7 +13,10 @@ import sys
 import time
 import uuid
 from base64 import urlsafe_b64encode
+from types import SimpleNamespace
 from typing import Any, Final
+
+import msgspec.toml
 
 NOW: Final = float(os.environ.get("GOLDEN_NOW", "1795089600"))
 
@@ -68,6 +71,8 @@ def _pin() -> None:
     time.localtime = lambda seconds=None: _localtime(NOW if seconds is None else seconds)
     time.gmtime = lambda seconds=None: _gmtime(NOW if seconds is None else seconds)
     time.strftime = lambda form, moment=None: _strftime(form, _localtime(NOW) if moment is None else moment)
+    # msgspec checks for the real classes, which it looks up whenever it decodes TOML.
+    vars(msgspec.toml)["_datetime"] = SimpleNamespace(datetime=_real, date=_real_date, time=datetime.time)
     datetime.datetime = _Pinned  # type: ignore[misc]
     # Always the same one, and not one after the other: then it does not matter who asks first.
     uuid.uuid4 = lambda: uuid.UUID(int=0x601D, version=4)

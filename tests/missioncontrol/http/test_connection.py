@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol.http import connection, login
+from exporter.missioncontrol.http import guard
+from exporter.missioncontrol.http import server as serving
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import ServerHandle, serve_http
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
@@ -104,13 +105,13 @@ async def test_a_second_request_that_is_none_is_refused_too(server: ServerHandle
 async def test_a_request_that_never_comes_is_not_waited_for(
     server: ServerHandle, monkeypatch: Any, sent: bytes
 ) -> None:
-    monkeypatch.setattr(connection, "_HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(serving, "_HEAD_SECONDS", 0.2)
 
     assert await said_to(server, sent) == b""
 
 
 async def test_a_second_request_that_trickles_in_is_not_waited_for(server: ServerHandle, monkeypatch: Any) -> None:
-    monkeypatch.setattr(connection, "_HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(serving, "_HEAD_SECONDS", 0.2)
 
     answer = await said_to(server, HEAD + b"\r\n", b"GET /", b"x")
 
@@ -118,7 +119,7 @@ async def test_a_second_request_that_trickles_in_is_not_waited_for(server: Serve
 
 
 async def test_a_body_that_nobody_reads_is_not_waited_for(server: ServerHandle, monkeypatch: Any) -> None:
-    monkeypatch.setattr(connection, "_REST_SECONDS", 0.2)
+    monkeypatch.setattr(serving, "_REST_SECONDS", 0.2)
 
     answer = await said_to(server, HEAD + b"Content-Length: 9\r\n\r\n", b"x", b"x")
 
@@ -126,8 +127,8 @@ async def test_a_body_that_nobody_reads_is_not_waited_for(server: ServerHandle, 
 
 
 async def test_a_form_that_does_not_arrive_is_not_waited_for(server: ServerHandle, monkeypatch: Any) -> None:
-    monkeypatch.setattr(login, "_FORM_SECONDS", 0.1)
-    monkeypatch.setattr(connection, "_REST_SECONDS", 0.1)
+    monkeypatch.setattr(guard, "_FORM_SECONDS", 0.1)
+    monkeypatch.setattr(serving, "_REST_SECONDS", 0.1)
 
     answer = await said_to(server, b"POST /enter HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\ntoken=", b"x")
 
@@ -136,8 +137,8 @@ async def test_a_form_that_does_not_arrive_is_not_waited_for(server: ServerHandl
 
 @on_linux
 async def test_who_is_served_may_wait_between_requests(server: ServerHandle, monkeypatch: Any) -> None:
-    monkeypatch.setattr(connection, "_HEAD_SECONDS", 0.05)
-    monkeypatch.setattr(connection, "_STRANGER_SECONDS", 0.05)
+    monkeypatch.setattr(serving, "_HEAD_SECONDS", 0.05)
+    monkeypatch.setattr(serving, "_STRANGER_SECONDS", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(HEAD + b"\r\n")
     await reader.readuntil(b'"ok"}')
@@ -154,7 +155,7 @@ async def test_who_is_served_may_wait_between_requests(server: ServerHandle, mon
 async def test_another_user_without_a_token_is_not_waited_for(
     server: ServerHandle, monkeypatch: Any, header: str, ended: str
 ) -> None:
-    monkeypatch.setattr(connection, "_STRANGER_SECONDS", 0.1)
+    monkeypatch.setattr(serving, "_STRANGER_SECONDS", 0.1)
     other = await _as_other_user(server, 1, f"GET / HTTP/1.1\r\nHost: localhost\r\n{header}\r\n", seconds=2)
 
     printed, _ = await other.communicate(b"\n")
@@ -172,7 +173,7 @@ async def test_connections_of_another_user_are_few_so_that_ours_is_served(server
     printed, _ = await other.communicate(b"\n")
 
     assert own.status_code == 200
-    assert int(printed) == 300 - connection._OTHERS_MAX
+    assert int(printed) == 300 - serving._OTHERS_MAX
 
 
 async def _as_other_user(server: ServerHandle, count: int, text: str, *, seconds: float) -> asyncio.subprocess.Process:

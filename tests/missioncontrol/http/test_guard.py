@@ -8,8 +8,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from exporter.missioncontrol.http.guard import PEER, Guard
-from exporter.missioncontrol.http.login import Login
+from exporter.missioncontrol.http.guard import PEER, Guard, Login
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio

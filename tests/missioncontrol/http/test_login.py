@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from exporter.missioncontrol.http.login import COOKIE, Login
+from exporter.missioncontrol.http.guard import COOKIE, Login
 from exporter.missioncontrol.store import tokens
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def browser(store: Store, open_client: Callable[..., Any], monkeypatch: Any) -> AsyncIterator[httpx.AsyncClient]:
-    monkeypatch.setattr("exporter.missioncontrol.http.login._WRONG_TOKEN_SECONDS", 0)
+    monkeypatch.setattr("exporter.missioncontrol.http.guard._WRONG_TOKEN_SECONDS", 0)
     async with open_client(store, token="right", headers={"Accept": "text/html", "Host": "mc.team.example"}) as client:
         yield client
 

@@ -16,8 +16,7 @@ from starlette.applications import Starlette
 
 from exporter.errors import ExporterError, SettingsError
 from exporter.missioncontrol.http.app import create_app
-from exporter.missioncontrol.http.connection import peer_of
-from exporter.missioncontrol.http.server import serve_http
+from exporter.missioncontrol.http.server import peer_of, serve_http
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from exporter.missioncontrol import pages
-from exporter.missioncontrol.pages.timeline import teller
+from exporter.missioncontrol.pages.timeline.wording import table
 from exporter.missioncontrol.store import tokens
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from exporter.sources.event_types import KNOWN
@@ -166,7 +166,7 @@ class Skeleton(HTMLParser):
 def types() -> Iterator[str]:
     """Every type that anything here knows, and one that nobody does."""
     known = {json.loads(line)["type"] for line in DEMO.read_bytes().splitlines()}
-    yield from sorted(known.union(KNOWN, teller.QUIET, *teller.STOP_TYPES.values(), ["nobody.knows"]))
+    yield from sorted(known.union(KNOWN, table().quiet, *table().stops.values(), ["nobody.knows"]))
 
 
 def spoil(value: Any, payload: str) -> Any:

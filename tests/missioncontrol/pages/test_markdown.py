@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.missioncontrol.pages.markdown import entry_markdown
+from exporter.missioncontrol.pages.export import entry_markdown
 from exporter.missioncontrol.pages.timeline.entry import Entry
 
 

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, ScopeMetrics
 
-from otel.encode.metrics import metric_bytes
-from otel.encode.records import request_bytes, resource_bytes, scope_bytes
+from otel.encode.records import metric_bytes, request_bytes, resource_bytes, scope_bytes
 from otel.model import Context, Exemplar, HistogramPoint, Point, Temporality
-from otel.name_types import Attribute, Content, Instrument, Semconv
+from otel.names import Attribute, Content, Instrument, Semconv
 from tests.otel.written import CONTENTS, CONTEXTS, NAMES, SEMCONVS, TIMES, VALUES, expected, read
 
 BOUNDS = (0.5, 1.0, 60.0)

@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from otel.encode.keyvalues import KEPT_ENTRIES_MAX, KeyValues
 from otel.encode.records import request_bytes, resource_bytes, scope_bytes
 from otel.model import Attributes, Context, Kind, Link, LogRecord, Span, SpanEvent
-from otel.name_types import Attribute, Content, EventName, Semconv
+from otel.names import Attribute, Content, EventName, Semconv
 from tests.otel.bodies import log_bytes, span_bytes
 from tests.otel.written import CONTENTS, RECORDS, SEMCONVS, SPANS, TIMES, attributes_of, expected, read, readable
 

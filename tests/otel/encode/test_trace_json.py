@@ -10,7 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from otel.encode.records import request_bytes, resource_bytes, scope_bytes
 from otel.encode.trace_json import spans_of, trace_json
-from otel.name_types import Content
+from otel.names import Content
 from tests.otel.bodies import span_bytes
 
 _DEMO: Final = files("exporter.demo").joinpath("session.jsonl").read_bytes().splitlines()

@@ -36,7 +36,7 @@ def told(lines: list[bytes]) -> tuple[list[tuple[str, ...]], dict[str, Any]]:
         assert event is not None
         taken = traces.take(event)
         spans += taken.spans
-        logged = record(event, taken, one, "s").attributes.get(names.AGENT_PATH, ())
+        logged = record(event, taken, one, "s").details.get(names.AGENT_PATH, ())
         assert isinstance(logged, tuple)
         paths.append(logged)
     spans += traces.process_died()
@@ -124,4 +124,4 @@ def test_the_main_agents_events_say_nothing_of_agents() -> None:
     event = read(STORY[0])
     assert event is not None
 
-    assert names.AGENT_PATH not in record(event, Traces("s").take(event), STORY[0], "s").attributes
+    assert names.AGENT_PATH not in record(event, Traces("s").take(event), STORY[0], "s").details

@@ -15,7 +15,7 @@ from otel.event import read
 from otel.machines.logs import BODY_BYTES_MAX, record
 from otel.machines.traces.machine import Traces
 from otel.model import LogRecord
-from otel.name_types import Attribute, Content, Value
+from otel.names import Attribute, Content, Value
 from otel.projection import TABLE, project
 from tests.otel.bodies import log_bytes
 from tests.otel.captures import captures

@@ -347,7 +347,7 @@ def test_an_endpoint_that_is_no_use_is_refused_with_its_reason(
 
 def test_importing_costs_no_http_no_grpc_and_no_protobuf() -> None:
     code = (
-        "import sys, otel.encode.records, otel.encode.metrics, otel.send.sender, otel.send.grpc, otel.health\n"
+        "import sys, otel.encode.records, otel.send.sender, otel.send.grpc, otel.health\n"
         "print([n for n in ('httpx', 'httpcore', 'grpc', 'google', 'opentelemetry', 'ssl') if n in sys.modules])\n"
         "from otel.send.endpoint import Endpoint\n"
         "from exporter.wiring.otlp_endpoint import http_client\n"

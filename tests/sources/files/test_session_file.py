@@ -13,8 +13,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exporter.core.delivery.position import START, TAIL_BYTES, Position, tail_hash
+from exporter.core.events.envelope import Envelope
 from exporter.core.events.lines import HEAD_BYTES, Oversized
-from exporter.sources.files.session_file import CHUNK_BYTES, OpenFiles, PastChangedError, Reader, SessionFile
+from exporter.sources.files.session_file import (
+    CHUNK_BYTES,
+    OpenFiles,
+    PastChangedError,
+    Reader,
+    SessionFile,
+    durable_events,
+)
+from tests.core.made_events import event
 
 LINE_MAX: Final = 1 << 20
 ROOT: Final = Path(__file__).parents[3]
@@ -408,3 +417,50 @@ def test_a_thousand_files_are_read_through_two_descriptors(tmp_path: Path) -> No
         assert rest(one.reader()) == [b"%d" % number]
         assert open_descriptors() <= before + 2
     files.close_all()
+
+
+def durable(path: Path, line_bytes_max: int = 1 << 20) -> list[tuple[str, bytes]]:
+    return [(envelope.id, raw) for envelope, raw in durable_events(path, line_bytes_max)]
+
+
+def test_durable_events_come_in_order_with_their_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    a, b, c, d = event("a"), event("b", ephemeral=True), event("c", data='"\\ud800"'), event("d")
+    path.write_bytes(a + b"\n" + b + b"\nrubbish\n\n " + c + b"\r\n" + d + b + a[:30] + d + b"\n" + event("torn"))
+
+    assert durable(path) == [("a", a), ("c", c), ("d", d), ("d", d)]
+
+
+def test_a_line_too_long_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(event("a") + b"\n" + event("long", data='"' + "x" * 3_000_000 + '"') + b"\n" + event("b") + b"\n")
+
+    assert [identity for identity, _ in durable(path)] == ["a", "b"]
+
+
+def test_it_can_be_left_before_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"".join(event(str(number)) + b"\n" for number in range(9)))
+
+    events = durable_events(path, 1000)
+    first, _ = next(events)
+    events.close()  # type: ignore[attr-defined]  # it is a generator, which an Iterator need not be
+
+    assert isinstance(first, Envelope)
+    assert first.id == "0"
+
+
+@pytest.mark.parametrize("kind", ["missing", "directory", "loop", "pipe", "below a file"])
+def test_what_is_no_file_has_no_events_and_does_not_block(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "events.jsonl"
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "loop":
+        path.symlink_to(path)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "below a file":
+        path.touch()
+        path = path / "events.jsonl"
+
+    assert durable(path) == []

@@ -11,10 +11,9 @@ from typing import Final
 import pytest
 
 from exporter.core.delivery.position import START
-from exporter.sources.files.polling import PollingWatcher
 from exporter.sources.files.session_file import OpenFiles, Reader, SessionFile
 from exporter.sources.files.source import RESCAN_SECONDS, FileSource
-from exporter.sources.files.watch import Changed, FallbackWatcher, Lost, Report, Watcher, best_watcher
+from exporter.sources.files.watch import Changed, FallbackWatcher, Lost, PollingWatcher, Report, Watcher, best_watcher
 
 PATIENCE_SECONDS: Final = 20.0  # less than a rescan, so that nothing is found by that
 NEVER_SECONDS: Final = 3600.0

@@ -1,4 +1,4 @@
-"""Which watcher gets which directory, and how network file systems are known."""
+"""Which watcher gets which directory, how network file systems are known, and what only polling has."""
 
 import asyncio
 import os
@@ -7,8 +7,17 @@ from pathlib import Path
 import pytest
 
 from exporter.sources.files.native_watch import NativeWatcher
-from exporter.sources.files.polling import PollingWatcher
-from exporter.sources.files.watch import FallbackWatcher, best_watcher, file_system_type, is_remote
+from exporter.sources.files.watch import (
+    FallbackWatcher,
+    PollingWatcher,
+    best_watcher,
+    differing,
+    file_system_type,
+    is_gone,
+    is_remote,
+    look,
+    pause_after,
+)
 from tests.sources.files.watch_contract import append, watching
 
 MOUNTINFO = """\
@@ -84,3 +93,39 @@ def test_the_best_watcher_refuses_nothing_local(tmp_path: Path) -> None:
     assert watcher.add(str(tmp_path))
     assert watcher.refused == frozenset()
     watcher.close()
+
+
+def test_a_round_that_takes_long_is_followed_by_a_longer_pause() -> None:
+    assert pause_after(0.001, 1.0) == 1.0
+    assert pause_after(0.1, 1.0) == pytest.approx(2.0)
+    assert pause_after(100.0, 1.0) == 30.0
+    assert pause_after(100.0, 60.0) == 60.0
+
+
+def test_names_that_came_went_or_changed_differ() -> None:
+    before = {"same": (1, 2, 3), "grown": (2, 2, 3), "gone": (3, 2, 3), "replaced": (4, 2, 3)}
+    now = {"same": (1, 2, 3), "grown": (2, 9, 3), "new": (3, 2, 3), "replaced": (5, 2, 3)}
+
+    assert set(differing(before, now)) == {"grown", "gone", "new", "replaced"}
+    assert set(differing(now, now)) == set()
+
+
+def test_a_look_sees_wanted_files_and_every_directory(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_bytes(b"one\n")
+    (tmp_path / "session.db").write_bytes(b"noise")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+
+    assert set(look(str(tmp_path), frozenset({"events.jsonl"})).entries) == {"events.jsonl", "files"}
+    assert set(look(str(tmp_path), None).entries) == {"events.jsonl", "session.db", "files", "dangling"}
+
+
+def test_only_some_errors_mean_that_a_directory_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "missing", tmp_path / "file", tmp_path / ("x" * 300)):
+        with pytest.raises(OSError) as raised:
+            look(str(path), None)
+
+        assert is_gone(raised.value)
+    for number in (13, 5, 24, 110):  # EACCES, EIO, EMFILE, ETIMEDOUT
+        assert not is_gone(OSError(number, ""))

@@ -9,8 +9,7 @@ from typing import Final, TypeAlias
 
 from exporter.sources.files.inotify import InotifyWatcher
 from exporter.sources.files.native_watch import NativeWatcher
-from exporter.sources.files.polling import PollingWatcher
-from exporter.sources.files.watch import Changed, Lost, Report, Watcher, best_watcher
+from exporter.sources.files.watch import Changed, Lost, PollingWatcher, Report, Watcher, best_watcher
 
 PATIENCE_SECONDS: Final = 30.0
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from exporter.sources.files.inotify import InotifyWatcher, Kernel, Watch
-from exporter.sources.files.polling import PollingWatcher
-from exporter.sources.files.watch import FallbackWatcher
+from exporter.sources.files.watch import FallbackWatcher, PollingWatcher
 from tests.sources.files.watch_contract import append, watching
 
 CLONE_NEWUSER: Final = 0x10000000

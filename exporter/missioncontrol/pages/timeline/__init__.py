@@ -1,4 +1,4 @@
-"""A run of events told as entries of a timeline.
+"""A run of events as entries of a timeline.
 
 windows       what pages read of the store: windows, scopes, places, and the ends of calls behind a window
 teller        events to entries, and the errors and notifications to jump to

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from exporter.core.events.envelope import Envelope, read_object
 from exporter.missioncontrol.pages.formats import parsed, seconds_between, utc
@@ -58,14 +58,6 @@ class Block:
     event: str = ""
 
 
-class Bar(NamedTuple):
-    """How long something took, in milliseconds, and where its bar stands in its interaction, in hundredths."""
-
-    took: str
-    left: str
-    width: str
-
-
 @dataclass(slots=True)
 class Entry:
     """What is shown, independent of how. It grows while further events of the same thing come."""
@@ -88,7 +80,8 @@ class Entry:
     key: str = ""
     stops: tuple[str, ...] = ()
     day: str = ""
-    bar: Bar | None = None
+    bar: tuple[str, str, str] | None = None
+    """How long it took, in milliseconds, and where its bar stands in its interaction, in hundredths: left and width."""
 
     @property
     def seconds(self) -> float | None:
@@ -185,4 +178,4 @@ def _mark_interaction(entries: Sequence[Entry]) -> None:
             took = entry.seconds or 0.0
             left = min(100.0, max(0.0, (start - first).total_seconds() / whole * 100))
             width = min(100 - left, max(0.4, took / whole * 100))
-            entry.bar = Bar(f"{took * 1000:.0f}", f"{left:.2f}", f"{width:.2f}")
+            entry.bar = (f"{took * 1000:.0f}", f"{left:.2f}", f"{width:.2f}")

@@ -31,30 +31,13 @@ from exporter.missioncontrol.pages.timeline.wording import (
     level_of,
     note,
     started,
+    table,
     without_start,
 )
 from exporter.missioncontrol.store.port import Database
 
-QUIET: Final = frozenset(
-    (
-        "assistant.turn_end",
-        "assistant.usage",
-        "hook.end",
-        "hook.start",
-        "session.compaction_start",
-        "session.usage_info",
-        "session.usage_record",
-        "subagent.configured",
-        "subagent.deselected",
-        "subagent.selected",
-        "system.message",
-    )
-)
-"""Events for machines: they are taken in where they belong, and shown by themselves only when everything is wanted."""
-
-
 ENDS: Final = (TOOL_END, "assistant.turn_start", "assistant.turn_end", "session.usage_record")
-"""What ends a call or a turn, or is told with it; an agent's next turn ends the one before."""
+"""What ends a call or a turn, or is shown with it; an agent's next turn ends the one before."""
 
 
 def _rewound(rewind: Rewind) -> Entry:
@@ -81,7 +64,7 @@ class Teller:
     ) -> list[Entry]:
         """Return the entries of these events, in file order, with marks where events were taken back.
 
-        `ends` are those, further on, of calls that began here.
+        `ends` are those of calls, further on; of them are taken as many as there are calls without an end.
         """
         waiting = list(taken_back)
         for row in rows:
@@ -90,15 +73,17 @@ class Teller:
             if (entry := self._entry(row, data_of(row.envelope))) is not None:
                 self.entries.append(entry)
         self.entries += (_rewound(rewind) for rewind in waiting)
-        self.finish(ends)
+        self.finish(ends, calls_only=True)
         return self.entries
 
-    def finish(self, later: Iterable[TimelineRow]) -> set[str]:
-        """Give what is still open its end, if it is among later events; return the ids of the ends of calls."""
+    def finish(self, later: Iterable[TimelineRow], *, calls_only: bool = False) -> set[str]:
+        """Give what is still open its end, if it is among later events; return the ids of the ends of calls.
+
+        With `calls_only` no event is taken once no call is open.
+        """
         joined: set[str] = set()
-        for row in later:
-            if not self._calls and not self._turns:
-                break
+        rows = iter(later)
+        while (self._calls or (self._turns and not calls_only)) and (row := next(rows, None)) is not None:
             envelope = row.envelope
             if envelope.type == TOOL_END:
                 data = data_of(envelope)
@@ -126,7 +111,7 @@ class Teller:
             entry = begin("turn", envelope, row.place, f"Turn {text_of(data, 'turnId')}".strip())
             self._turns[envelope.agentId] = entry
             return entry
-        if envelope.type in QUIET:
+        if envelope.type in table().quiet:
             self._quietly(envelope, data)
             if not self._everything and not (envelope.type == "hook.end" and data.get("success") is False):
                 return None
@@ -204,22 +189,6 @@ def _other(row: TimelineRow, data: Data) -> Entry:
     return entry
 
 
-STOP_TYPES: Final = {
-    "error": (
-        TOOL_END,
-        NOTIFICATION,
-        "session.shutdown",
-        "session.error",
-        "subagent.failed",
-        "model.call_failure",
-        "hook.end",
-        "session.compaction_complete",
-    ),
-    "note": (NOTIFICATION, "session.custom_notification", "session.warning"),
-}
-"""What may be a stop of each kind, for a person who goes from error to error or from notification to notification."""
-
-
 def stops_of(event_type: str, data: Data) -> tuple[str, ...]:
     """Return what a person may look for who wants to see this event; each such event has an entry in the timeline."""
     if event_type == TOOL_END:
@@ -228,7 +197,7 @@ def stops_of(event_type: str, data: Data) -> tuple[str, ...]:
         level = level_of(event_type, data)
         is_error = level == "error" or (level == "warning" and event_type == NOTIFICATION)
     kinds = ("error",) if is_error else ()
-    return (*kinds, "note") if event_type in STOP_TYPES["note"] else kinds
+    return (*kinds, "note") if event_type in table().stops["note"] else kinds
 
 
 def next_stop(database: Database, session_id: str, kind: str, after: str | None, *, is_back: bool) -> str | None:
@@ -248,7 +217,7 @@ def _stops(database: Database, session_id: str, kind: str) -> list[tuple[tuple[i
     A call and its end are one entry, which stands where the call began.
     """
     stops: list[tuple[tuple[int, int], str]] = []
-    for row in windows.all_of_types(database, session_id, STOP_TYPES[kind]):
+    for row in windows.all_of_types(database, session_id, table().stops[kind]):
         if kind in stops_of(row.envelope.type, data_of(row.envelope)):
             is_end = row.envelope.type == TOOL_END
             entry = (windows.beginning_of(database, session_id, row) if is_end else None) or row

@@ -1,7 +1,7 @@
 """What pages read of the store beyond the API's own queries; everything here only reads."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from exporter.core.events.envelope import Envelope, decode
@@ -45,8 +45,6 @@ class Window:
     before: bool
     behind: bool
     until: tuple[int, int] = _END
-    ends: tuple[TimelineRow, ...] = ()
-    """The ends, behind it, of tool calls that began in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,24 +150,11 @@ def further_of_types(
         yield from _rows(database, [row], 1, frozenset())[0]
 
 
-def with_ends(database: Database, session_id: str, window: Window) -> Window:
-    """Return the window with the ends, behind it, of the tool calls that began in it."""
-    open_calls: set[str] = set()
-    for row in window.rows if window.behind else ():
-        if row.envelope.type == TOOL_START:
-            open_calls.add(_call_of(row))
-        elif row.envelope.type == TOOL_END:
-            open_calls.discard(_call_of(row))
-    ends: list[TimelineRow] = []
-    if open_calls:
+def ends_behind(database: Database, session_id: str, window: Window) -> Iterator[TimelineRow]:
+    """Yield the ends of tool calls behind a window; those are read that are asked for."""
+    if window.behind:
         last = EventPlace(number_of(database, session_id), *window.rows[-1].place)
-        for row in further_of_types(database, last, (TOOL_END,), _CALLS_MAX):
-            if (call := _call_of(row)) in open_calls:
-                open_calls.discard(call)
-                ends.append(row)
-                if not open_calls:
-                    break
-    return replace(window, ends=tuple(ends))
+        yield from further_of_types(database, last, (TOOL_END,), _CALLS_MAX)
 
 
 def beginning_of(database: Database, session_id: str, end: TimelineRow) -> TimelineRow | None:

@@ -28,6 +28,7 @@ from exporter.missioncontrol.pages.timeline.entry import (
     one_line,
     text_of,
 )
+from exporter.missioncontrol.store.amounts import amount
 
 NOTIFICATION: Final = "system.notification"
 _ASKED: Final = frozenset(f"{name}.requested" for name in ASKING)
@@ -35,7 +36,7 @@ _WORDS: Final = ("message", "content", "question", "summaryContent", "error", "r
 _VALUE: Final = re.compile(r"\{([\w.]+)(\[\])?(?::([^}]+))?\}")
 
 
-class _Row(msgspec.Struct, frozen=True):
+class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the events of a type are shown."""
 
     kind: Kind
@@ -47,16 +48,21 @@ class _Row(msgspec.Struct, frozen=True):
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     notes: dict[str, _Row]
     notifications: dict[str, str]
+    quiet: frozenset[str]
+    """Types of events for machines: they are shown by themselves only when everything is wanted."""
+    stops: dict[str, tuple[str, ...]]
+    """Types of events that may be a stop of each kind."""
 
 
 @cache
-def _table() -> _Table:
+def table() -> _Table:
+    """Return what `wording.toml` says."""
     return msgspec.toml.decode(files(__package__).joinpath("wording.toml").read_bytes(), type=_Table)
 
 
 def level_of(event_type: str, data: Data) -> Level | None:
     """Return how bad an event is that has an entry of these kinds; None for others."""
-    row = _table().notes.get(event_type)
+    row = table().notes.get(event_type)
     if row is None or (event_type == "hook.end" and data.get("success") is not False):
         return None
     if event_type == NOTIFICATION:
@@ -76,13 +82,13 @@ def note(envelope: Envelope, data: Data, place: tuple[int, int]) -> Entry | None
     level = level_of(envelope.type, data)
     if level is None:
         return None
-    row = _table().notes[envelope.type]
+    row = table().notes[envelope.type]
     entry = begin(row.kind, envelope, place, row.title)
     entry.level = level
     entry.text = _text(envelope.type, data)[:TEXT_MAX]
     entry.facts = [shown for pattern in row.facts if (shown := fact(pattern, data))]
     if envelope.type == NOTIFICATION and (name := text_of(inner(data, "kind"), "type")):
-        entry.title = _table().notifications.get(name) or name
+        entry.title = table().notifications.get(name) or name
     elif envelope.type == "permission.completed" and (decision := _decision(data)):
         entry.facts = [decision]
     elif _has_not_compacted(envelope.type, data):
@@ -92,19 +98,25 @@ def note(envelope: Envelope, data: Data, place: tuple[int, int]) -> Entry | None
 
 def fact(pattern: str, data: Data) -> str:
     """Return a fact, which `wording.toml` describes, with its values; "" when one of them is missing."""
-    values = {value[0]: _shown(data, *value.groups()) for value in _VALUE.finditer(pattern)}
-    return _VALUE.sub(lambda value: values[value[0]], pattern) if all(values.values()) else ""
+    text, wanted = _parsed(pattern)
+    values = [_shown(data, *value) for value in wanted]
+    return text.format(*values) if all(values) else ""
 
 
-def _shown(data: Data, path: str, is_list: str | None, form: str | None) -> str:
-    *outer, name = path.split(".")
+@cache
+def _parsed(pattern: str) -> tuple[str, list[tuple[list[str], str, str]]]:
+    """Return the text of a fact with a {} for each value; and the names, the mark of a list, and the form of each."""
+    return _VALUE.sub("{}", pattern), [(path.split("."), mark, form) for path, mark, form in _VALUE.findall(pattern)]
+
+
+def _shown(data: Data, path: list[str], is_list: str, form: str) -> str:
+    *outer, name = path
     for one in outer:
         data = inner(data, one)
-    if form is None:
+    if not form:
         return text_of(data, name)
-    number = number_of(data, name)
-    if is_list:
-        number = len(data[name]) or None if isinstance(data.get(name), list) else None
+    value = data.get(name)
+    number = (len(value) or None if isinstance(value, list) else None) if is_list else amount(value)
     if number is None:
         return ""
     if form == "ms":

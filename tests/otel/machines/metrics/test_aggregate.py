@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from otel.instruments import CALL_DURATION, COST, NOTIFICATIONS, TOKEN_USAGE, TOOL_CALLS, TOOL_DURATION
 from otel.machines.metrics.aggregate import Aggregate, Metrics, MetricStream
 from otel.model import Context, Exemplar, HistogramPoint, Measurement, Point, Temporality
-from otel.name_types import Content, Instrument, Value
+from otel.names import Content, Instrument, Value
 
 SECOND = 1_000_000_000
 T0 = 1_790_000_000 * SECOND

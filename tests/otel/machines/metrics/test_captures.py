@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from otel import instruments as metric
-from otel.name_types import Semconv, Value
+from otel.names import Semconv, Value
 from tests.otel.captures import captures, objects
 from tests.otel.metered import Total, Totals, measure, totals
 

@@ -12,8 +12,7 @@ from otel.machines.metrics.machine import Metering
 from otel.machines.metrics.measurements import pack, unpack
 from otel.machines.traces.machine import Traces
 from otel.model import Context, Measurement
-from otel.name_types import Instrument, Semconv
-from otel.names import CONVERSATION_ID, GIT_REPOSITORY
+from otel.names import CONVERSATION_ID, GIT_REPOSITORY, Instrument, Semconv
 from otel.projection import TABLE
 from tests.otel.metered import SESSION, Total, labels, lines, measure, of, totals
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from otel.event import read
 from otel.machines.traces.machine import Traces
 from otel.model import Span, Status
-from otel.name_types import Semconv
+from otel.names import Semconv
 from tests.otel.streams import streams
 
 _SEMCONVS = st.sampled_from(["latest", "legacy"])
