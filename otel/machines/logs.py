@@ -32,12 +32,12 @@ def record(event: Event, result: TraceResult, line: bytes, session: str, *, mini
     details = convert(event) if convert is not None else {}
     if result.path:
         details = {names.AGENT_PATH: result.path, **details}
-    severity = _SEVERITIES.get(event.type, UNKNOWN.severity)
-    if not minimal:
-        if event.type in _SEVERITIES_OF_DATA:
-            severity = _severity(event)
-        if event.type == "session.resume" and any(names.ORPHANED in span.attributes for span in result.spans):
-            severity = WARN  # the process before it crashed
+    severity = _SEVERITIES.get(event.type)
+    if severity is None:
+        is_readable = event.type in _SEVERITIES_OF_DATA and not minimal
+        severity = _severity(event) if is_readable else UNKNOWN.severity
+    if event.type == "session.resume" and not minimal and any(names.ORPHANED in one.attributes for one in result.spans):
+        severity = WARN  # the process before it crashed
     return LogRecord(
         event.time_ns,
         event.id,

@@ -16,14 +16,7 @@ MODALITY: Final = "unknown"
 INPUT: Final = "input"
 OUTPUT: Final = "output"
 
-_TOKENS: Final = (
-    metric.INPUT_TOKENS,
-    metric.OUTPUT_TOKENS,
-    metric.CACHE_READ_TOKENS,
-    metric.CACHE_WRITE_TOKENS,
-    metric.REASONING_TOKENS,
-)
-
+_Tokens: TypeAlias = "tuple[float | None, float | None, float | None, float | None, float | None]"
 _Calls: TypeAlias = tuple[int, int]
 """A number of calls, and of the tokens that they wrote."""
 
@@ -69,10 +62,15 @@ def _count(used: _Used, written: _Calls, labels: "_CallLabels", meter: Meter) ->
     meter.add(metric.AIU, used.nano_aiu / NANO, labels.model)
 
 
-def _count_tokens(tokens: "tuple[float | None, ...]", labels: "_CallLabels", meter: Meter) -> None:
+def _count_tokens(tokens: "_Tokens", labels: "_CallLabels", meter: Meter) -> None:
     """Count the tokens that were read, written, read from and written to a cache, and written while reasoning."""
-    for instrument, value in zip(_TOKENS, tokens, strict=True):
-        meter.add(instrument, value, labels.token_labels)
+    add, token_labels = meter.add, labels.token_labels
+    read, written, cache_read, cache_written, reasoning = tokens
+    add(metric.INPUT_TOKENS, read, token_labels)
+    add(metric.OUTPUT_TOKENS, written, token_labels)
+    add(metric.CACHE_READ_TOKENS, cache_read, token_labels)
+    add(metric.CACHE_WRITE_TOKENS, cache_written, token_labels)
+    add(metric.REASONING_TOKENS, reasoning, token_labels)
 
 
 def _used(model: ModelMetrics) -> _Used:
@@ -147,8 +145,9 @@ class Calls:
         labels = self._labels_of(usage.model, meter)
         read, written = amount(usage.input_tokens), amount(usage.output_tokens)
         if self._latest:
-            cached = (amount(usage.cache_read_tokens), amount(usage.cache_write_tokens))
-            _count_tokens((read, written, *cached, amount(usage.reasoning_tokens)), labels, meter)
+            cache_read, cache_written = amount(usage.cache_read_tokens), amount(usage.cache_write_tokens)
+            tokens = (read, written, cache_read, cache_written, amount(usage.reasoning_tokens))
+            _count_tokens(tokens, labels, meter)
             meter.add(metric.CALL_INPUT_TOKENS, read, labels.call)
             meter.add(metric.CALL_OUTPUT_TOKENS, written, labels.call)
             first_ms = amount(usage.time_to_first_token_ms)

@@ -112,7 +112,8 @@ class Traces:
         context = handler(self, event, now)
         if event.type not in _PASSIVE:
             self.active_ns = now
-        return TraceResult(self.spans.pop_done(), context, False, self.agents.path(event.agent_id))
+        done = self.spans.pop_done() if self.spans.done else []
+        return TraceResult(done, context, False, self.agents.path(event.agent_id))
 
     def process_died(self) -> list[Span]:
         """End all open spans at the last event, because the process died. A second call returns nothing."""
