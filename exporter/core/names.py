@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+# The CLI names its sessions by UUIDs; a name with a dot is a lock, a backup or a temporary file.
 SESSION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 """What the id of a session looks like: it becomes a file name."""
 MARKS: Final = "marks.db"

@@ -298,7 +298,8 @@ class Daemon:
             return None
         for run in self.runs:
             lane = run.lanes.get(file.session)
-            if lane is not None and lane.settled and lane.position.offset < file.size:
+            # A session that was deleted there is settled and not read any more.
+            if lane is not None and lane.settled and not lane.stopped and lane.position.offset < file.size:
                 return lane.position.offset
         return None
 

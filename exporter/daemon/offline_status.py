@@ -7,7 +7,7 @@ from typing import Final
 
 from exporter.core.delivery.position import DELETED_THERE, FOLLOWING, Identity, Mark
 from exporter.core.events.envelope import Envelope, decode
-from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE, last_error_name
+from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE, SESSION_NAME, last_error_name
 from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine
 from exporter.status import DaemonStatus, SinkStatus, SourceStatus, StatusReport
@@ -68,7 +68,7 @@ def status_asleep(
 def _files(root: Path, changed_after: float) -> dict[str, _File]:
     found = {}
     for path in root.glob("*/events.jsonl"):
-        if path.is_file():
+        if path.is_file() and SESSION_NAME.fullmatch(path.parent.name):
             facts = path.stat()
             identity = Identity(facts.st_dev, facts.st_ino)
             found[path.parent.name] = _File(path, facts.st_size, identity, facts.st_mtime >= changed_after)

@@ -144,7 +144,7 @@ class OtlpProbe:
             return None
         context = trust(self.certificate_file) or ssl.create_default_context()
         if self.client_certificate_file:
-            context.load_cert_chain(self.client_certificate_file, self.client_key_file)
+            context.load_cert_chain(self.client_certificate_file, self.client_key_file, password="")
         return context
 
 

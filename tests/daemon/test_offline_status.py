@@ -49,6 +49,17 @@ async def test_what_is_delivered_is_not_owed(station: Station, receiver: Receive
     assert {sink["lag_bytes"] for sink in asleep.values()} == {0}
 
 
+async def test_a_directory_that_is_no_session_is_not_owed(station: Station, receiver: Receiver) -> None:
+    demo_session(station)
+    settings = settings_for(station, receiver)
+    await (await delivered(station, settings)).stop()
+    demo_session(station, "s.backup")
+
+    asleep = await _asleep(settings)
+
+    assert {signal: _lag(asleep[signal]) for signal in _SIGNALS} == dict.fromkeys(_SIGNALS, (0, False, False))
+
+
 async def test_what_came_since_is_counted_without_what_is_ephemeral(station: Station, receiver: Receiver) -> None:
     session = demo_session(station)
     settings = settings_for(station, receiver)

@@ -1,11 +1,13 @@
 """Answers about a session as a whole: not there, deleted, or held otherwise than believed."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from config.settings import Limits, MissionControl
 from exporter.errors import Exit
 from exporter.missioncontrol.ingest import write_jobs
 from tests.daemon.exchange import Reply, Request
@@ -165,6 +167,25 @@ async def test_a_deleted_session_stays_left_alone_after_a_restart_and_a_backfill
     assert (await exporter.sink_status())["deleted"] == 1
     described = await exporter.ask("session", session="s")
     assert [sink["state"] for sink in described["sinks"]] == ["deleted there"]
+
+
+async def test_a_session_deleted_there_has_no_incomplete_line(station: Station, full: Peer) -> None:
+    session = station.session()
+    session.add(10)
+    limits = Limits(poll_seconds=0.1, incomplete_line_seconds=1.0)
+    exporter = station.exporter(station.settings({"default": MissionControl(url=full.url)}, limits=limits))
+    await exporter.idle()
+    _delete(full, "s")
+    session.add(2)
+    await until(lambda: any(request.status == 410 for request in full.requests))
+    await exporter.idle()
+    file = exporter.running.daemon.files["s"]
+
+    await until(lambda: time.time() - file.modified > 1.1)
+    assert (await exporter.sink_status())["deleted"] == 1
+    problems = [problem for source in (await exporter.ask("status"))["sources"] for problem in source["problems"]]
+
+    assert problems == []
 
 
 async def test_410_of_a_receiver_that_declared_nothing_ends_no_session(

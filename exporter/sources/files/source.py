@@ -2,19 +2,17 @@
 
 import asyncio
 import os
-import re
 from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Final
 
+from exporter.core.names import SESSION_NAME
 from exporter.sources.files.session_file import EVENTS_NAME, OpenFiles, SessionFile
 from exporter.sources.files.watch import Changed, Lost, Watcher
 
 WORKSPACE_NAME: Final = "workspace.yaml"
 WATCHED_NAMES: Final = frozenset((EVENTS_NAME, WORKSPACE_NAME))
-# The CLI names its sessions by UUIDs; a name with a dot is a lock, a backup or a temporary file.
-_SESSION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 RESCAN_SECONDS: Final = 30.0
 
 
@@ -96,7 +94,7 @@ class FileSource:
 
     def notice(self, name: str) -> None:
         """Check a name in the root now: a new session directory, one that is back, or a file that has changed."""
-        if _SESSION_NAME.fullmatch(name) is None or (self.only and name not in self.only):
+        if SESSION_NAME.fullmatch(name) is None or (self.only and name not in self.only):
             return
         file = self.sessions.get(name)
         if file is None or file.gone or name in self._unwatched:

@@ -198,6 +198,8 @@ class Follower:
             if page.expired:
                 self._counts.expired += 1
                 await self._catch_up(None, expired=True)
+                # A server may let every cursor expire; it is not asked more often than one that ignores waitMs.
+                await asyncio.sleep(max(0.0, requested_at + AGAIN_SECONDS - loop.time()))
                 continue
             await self._deliver(page.events)
             self._cursor = page.cursor

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,27 @@ def test_a_cursor_that_expired_is_made_up_for_from_the_file_in_its_order() -> No
 
             assert taker.durable == ids(1, 2, 99, 3, 4, 5)
             assert source.counts.expired == 1
+
+    play(scenario)
+
+
+def test_a_server_that_lets_every_cursor_expire_is_not_asked_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(server: MadeUpServer, taker: Taker) -> None:
+        monkeypatch.setattr(session_module, "AGAIN_SECONDS", 0.2)
+        server.history = [event(1)]
+        waits: list[float] = []
+
+        def read(params: dict[str, Any]) -> Any:
+            if not params.get("waitMs"):
+                return {"events": [], "cursor": "e1|1", "hasMore": False, "cursorStatus": "ok"}
+            waits.append(time.monotonic())
+            return {"events": [], "cursor": "e1|1", "hasMore": False, "cursorStatus": "expired"}
+
+        server.hooks["session.eventLog.read"] = read
+        async with observed(server, taker):
+            await until(lambda: len(waits) >= 5)
+
+        assert waits[4] - waits[0] >= 4 * 0.2
 
     play(scenario)
 
