@@ -11,9 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-import certifi
 import httpcore
-import idna
 
 from exporter.sinks.threads import CallThreads
 from exporter.sinks.transport import ANSWER_BYTES_MAX, HttpAnswer, NoAnswerError, distrusted, trust
@@ -27,8 +25,8 @@ _GZIP_WINDOW: Final = 31
 
 
 def default_trust() -> ssl.SSLContext:
-    """Return what trusts the usual authorities."""
-    return ssl.create_default_context(cafile=certifi.where())
+    """Return a context that trusts the authorities of the system and of certifi."""
+    return httpcore.default_ssl_context()
 
 
 class HttpClient:
@@ -127,9 +125,9 @@ def _address(url: str) -> tuple[dict[str, Any], tuple[bytes, bytes], bytes]:
     parts = urlsplit(url)
     host = parts.hostname or ""
     try:
-        name = host.encode("ascii") if host.isascii() else idna.encode(host, uts46=True)
-    except idna.IDNAError:
-        name = host.encode()  # no host has this name; every request says so
+        name = host.encode("idna")
+    except UnicodeError:
+        name = host.encode()  # no host has this name; every request fails
     shown = b"[" + name + b"]" if b":" in name else name
     if parts.port is not None:
         shown += f":{parts.port}".encode()

@@ -34,7 +34,7 @@ class HttpResponse(Protocol):
     def body(self) -> bytes: ...
 
 
-class HttpClient(Protocol):
+class OtlpHttpClient(Protocol):
     """Sends requests to one origin. Raises ConnectionError, whose text holds no header, when no response came."""
 
     def request(
@@ -44,7 +44,7 @@ class HttpClient(Protocol):
     def close(self) -> None: ...
 
 
-ClientOf: TypeAlias = Callable[[Endpoint], HttpClient]
+ClientOf: TypeAlias = Callable[[Endpoint], OtlpHttpClient]
 """Makes the HTTP client of an endpoint; raises EndpointError when its address or certificates are no use."""
 
 
@@ -63,7 +63,7 @@ def sender_for(endpoint: Endpoint, client_of: ClientOf) -> Sender:
 class HttpSender:
     """http/protobuf over a client's connections."""
 
-    def __init__(self, endpoint: Endpoint, client: HttpClient) -> None:
+    def __init__(self, endpoint: Endpoint, client: OtlpHttpClient) -> None:
         self._endpoint = endpoint
         self._client = client
 
