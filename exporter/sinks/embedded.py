@@ -60,18 +60,6 @@ class InProcessTransport:
         *,
         answer_bytes_max: int = ANSWER_BYTES_MAX,
     ) -> HttpAnswer:
-        raw, _, query = (self.below + path).partition("?")
-        scope = {
-            **_FIELDS,
-            "method": method,
-            "path": unquote(raw),
-            "raw_path": raw.encode(),
-            "query_string": query.encode(),
-            "headers": [
-                *((name.lower().encode(), value.encode()) for name, value in headers.items()),
-                *((b"host", _HOST.encode()), (b"content-length", str(len(body)).encode())),
-            ],
-        }
         to_read, status, answered, parts = [body], 0, dict[str, str](), list[bytes]()
 
         async def receive() -> "Message":
@@ -89,7 +77,7 @@ class InProcessTransport:
                 parts.append(message.get("body", b""))
 
         try:
-            await self.receiver(scope, receive, send)
+            await self.receiver(_scope(method, self.below + path, headers, len(body)), receive, send)
         except Exception:  # starlette has logged it, and answered if it still could
             status = status or 500
         answer = b"".join(parts)
@@ -97,3 +85,19 @@ class InProcessTransport:
 
     async def close(self) -> None:
         """Do nothing: the application belongs to its owner."""
+
+
+def _scope(method: str, target: str, headers: Mapping[str, str], length: int) -> dict[str, object]:
+    """Return a request's scope of ASGI."""
+    raw, _, query = target.partition("?")
+    return {
+        **_FIELDS,
+        "method": method,
+        "path": unquote(raw),
+        "raw_path": raw.encode(),
+        "query_string": query.encode(),
+        "headers": [
+            *((name.lower().encode(), value.encode()) for name, value in headers.items()),
+            *((b"host", _HOST.encode()), (b"content-length", str(length).encode())),
+        ],
+    }
