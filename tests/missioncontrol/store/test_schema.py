@@ -53,6 +53,8 @@ async def test_a_store_of_the_version_before_answers_as_it_did(before: Path, ope
 
         assert store.notices == []
         assert store.do(tokens.any_in_force)
+    for answer in found.values():
+        answer.get("capabilities", {}).pop("deletes", None)  # newer than the store
     assert found == answers
     assert large.json()["data"]["result"]["content"] == "long " * 5000
     assert gone.status_code == 410
