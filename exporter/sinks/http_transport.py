@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
+import certifi
 import httpcore
 
 from exporter.sinks.threads import CallThreads
@@ -25,8 +26,8 @@ _GZIP_WINDOW: Final = 31
 
 
 def default_trust() -> ssl.SSLContext:
-    """Return a context that trusts the authorities of the system and of certifi."""
-    return httpcore.default_ssl_context()
+    """Return a context that trusts the usual authorities, whatever SSL_CERT_FILE says."""
+    return ssl.create_default_context(cafile=certifi.where())
 
 
 class HttpClient:
