@@ -57,7 +57,9 @@ def read_answer(
     if not 200 <= status < 300:
         message = (_json(body) or {}).get("message") if is_json else _text(body, 2)
         return Answer(status, retry_after, 0, _message(message, secrets))
-    is_response = _json(body) is not None if is_json else is_message(body) and is_message(_part(body, 1))
+    is_response = not is_json and is_message(body) and is_message(_part(body, 1))
+    if not is_response:  # JSON, whatever its type says
+        is_response = is_json = _json(body) is not None
     if status == 206 or not whole or not is_response or (body and kind == "text/html"):
         return Answer(status, retry_after, fault=f"answered {status} with a body that is no response of OTLP")
     rejected, message = _json_success(body) if is_json else _success(body)
