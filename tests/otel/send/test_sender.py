@@ -184,7 +184,9 @@ def test_a_2xx_whose_body_is_no_response_is_no_acceptance(receiver: Receiver, ki
 
 def test_json_of_another_type_is_read_too(receiver: Receiver) -> None:
     body = b'{"partialSuccess":{"rejectedSpans":"2","errorMessage":"old"}}'
-    receiver.plan(*(Reply(body=body, headers={"Content-Type": kind}) for kind in ("text/plain", "application/problem+json")))
+    receiver.plan(
+        *(Reply(body=body, headers={"Content-Type": kind}) for kind in ("text/plain", "application/problem+json"))
+    )
 
     assert [send(receiver), send(receiver)] == [Answer(200, None, 2, "old")] * 2
 
