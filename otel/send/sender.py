@@ -22,7 +22,7 @@ class Sender(Protocol):
 
 
 class HttpResponse(Protocol):
-    """A response over HTTP; header names are in lower case. `whole` is False when `body` is only a part of what came."""
+    """A response over HTTP; header names are in lower case. `whole` is False when `body` is a part of what came."""
 
     @property
     def status(self) -> int: ...
