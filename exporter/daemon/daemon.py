@@ -241,10 +241,13 @@ class Daemon:
         every = [(run, lane) for run in self.runs for lane in run.lanes.values()]
         if any(lane.progress.problem for _, lane in every):
             return Exit.PARTIAL
+        named = self.scope.sessions if chosen is None else frozenset[str]()
         chosen = every if chosen is None else chosen
         streams = (run.sink_state.feed.sums.streams for run in {*runs, *(run for run, _ in chosen)})
         kept_for = {lane.file.session for _, lane in chosen}.union(*streams)
-        return Exit.PARTIAL if any(self.quarantine.count(session=one) for one in kept_for) else Exit.DONE
+        # What was deleted there is no failure, except to who named the session.
+        missed = any(lane.stopped and lane.file.session in named for _, lane in chosen)
+        return Exit.PARTIAL if missed or any(self.quarantine.count(session=one) for one in kept_for) else Exit.DONE
 
     def _all_read(self) -> bool:
         return self.observing is None or not self.observing.catching_up()

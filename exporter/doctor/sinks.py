@@ -112,11 +112,15 @@ class OtlpProbe:
         headers = {**_AGENT, "Content-Type": "application/x-protobuf", **self.headers}
         answer = await _ask(url, headers, b"", self._trust)
         if isinstance(answer, HttpAnswer):
-            return Probe((self._judged(shown_url(url), answer.status), *private), _ahead(answer))
+            return Probe((self._judged(shown_url(url), answer), *private), _ahead(answer))
         remedy = "check certificate_file, client_certificate_file and client_key_file"
         return Probe((_unreachable(self.name, url, answer, remedy), *private))
 
-    def _judged(self, where: str, status: int) -> Check:
+    def _judged(self, where: str, answer: HttpAnswer) -> Check:
+        status, kind = answer.status, answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if 200 <= status < 300 and (not answer.whole or (answer.body and kind == "text/html")):
+            remedy = "check the endpoint, and whether a sign-in page or a proxy is in between"
+            return Check(self.name, "failed", f"{where} answers as no OTLP endpoint does ({status})", remedy)
         if status in (200, 202, 204, 400):
             return Check(self.name, "ok", f"{where} answers ({status})")
         if status in (401, 403):

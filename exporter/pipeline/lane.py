@@ -243,6 +243,7 @@ class Lane:
         if not self.sink_state.reader.check(self.file, walk.position):
             return True
         if walk.reconciliation is None:
+            session.relieved()
             return self._settle()
         if self.file.size == 0 and 0 <= time.time() - self.file.modified < EMPTY_SECONDS:
             session.rest(EMPTY_SECONDS)  # it is being rewritten

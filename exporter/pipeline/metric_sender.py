@@ -152,7 +152,10 @@ class MetricSender(FeedSums):
             if isinstance(step, Send):
                 await _open_gate(sink_state)
                 ids, some = [str(number) for number in range(step.first, step.end)], points[step.first : step.end]
-                sent = await sink_state.sink.send(stream, ids, some)
+                try:
+                    sent = await sink_state.sink.send(stream, ids, some)
+                finally:
+                    sink_state.gate.unused()  # a refusal of these points says nothing of the sink, and more may follow
                 step = delivery.answered(sent.verdict)
             match step:
                 case Done():

@@ -13,6 +13,8 @@ from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 
 TOKEN_POLL_SECONDS: Final = 1.0
 TROUBLE_SECONDS: Final = 5.0
+_PROBE_LOOK_SECONDS: Final = 0.5
+"""How often a worker looks whether a probe has ended: that of the sums, beside the workers, wakes none."""
 
 
 class SinkWorkers:
@@ -164,4 +166,5 @@ class SinkWorkers:
     async def _wait_for_gate(self, seconds: float) -> None:
         self._gate_moved.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._gate_moved.wait(), None if seconds == float("inf") else max(0.0, seconds))
+            wait = _PROBE_LOOK_SECONDS if seconds == float("inf") else max(0.0, seconds)
+            await asyncio.wait_for(self._gate_moved.wait(), wait)

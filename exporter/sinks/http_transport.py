@@ -20,6 +20,7 @@ from exporter.sinks.transport import ANSWER_BYTES_MAX, HttpAnswer, NoAnswerError
 CONNECT_SECONDS_MAX: Final = 10.0
 _KEEP_ALIVE_SECONDS: Final = 5.0
 _REASON_CHARACTERS_MAX: Final = 300
+_SECRET_CHARACTERS_MIN: Final = 6
 _PROGRESS_BYTES: Final = 65_536
 _GZIP: Final = (b"gzip", b"x-gzip")
 _GZIP_WINDOW: Final = 31
@@ -67,11 +68,13 @@ class HttpClient:
                 found = {name.decode("ascii").lower(): value.decode("latin-1") for name, value in response.headers}
                 encoding = found.get("content-encoding", "").strip().lower().encode()
                 content, whole = _read(response.iter_stream(), encoding, answer_bytes_max)
+                if _says_more(response):
+                    response.extensions["network_stream"].close()
                 return HttpAnswer(response.status, found, content, whole)
         except httpcore.LocalProtocolError:
             reason = "the request could not be made: a header cannot be sent"  # the error's text would hold it
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.RemoteProtocolError, OSError) as error:
-            raise NoAnswerError(_described(error)) from error
+            raise NoAnswerError(_described(error, headers)) from error
         except (RuntimeError, ValueError) as error:
             reason = f"the request could not be made: {type(error).__name__}"
         raise NoAnswerError(reason)
@@ -148,9 +151,21 @@ def _sendable(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
         raise httpcore.LocalProtocolError from None
 
 
-def _described(error: BaseException) -> str:
-    text = "".join(one if one.isprintable() else " " for one in str(error)[:_REASON_CHARACTERS_MAX])
+def _described(error: BaseException, headers: Mapping[str, str]) -> str:
+    """Return what failed; an answer that is no HTTP is quoted in it, and may repeat the request."""
+    text = str(error)
+    for word in " ".join(headers.values()).split():
+        if len(word) >= _SECRET_CHARACTERS_MIN:
+            text = text.replace(word, "[hidden]")
+    text = "".join(one if one.isprintable() else " " for one in text[:_REASON_CHARACTERS_MAX])
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _says_more(response: httpcore.Response) -> bool:
+    """Tell whether bytes came behind the answer: they must not be taken for that to the next request."""
+    connection = getattr(getattr(response.stream, "_stream", None), "_connection", None)  # httpcore does not tell
+    state = getattr(connection, "_h11_state", None)
+    return state is not None and bool(state.trailing_data[0])
 
 
 def _read(parts: Iterable[bytes], encoding: bytes, most: int) -> tuple[bytes, bool]:

@@ -38,19 +38,29 @@ class NoAnswer(Exception):
 
 
 def read_answer(
-    status: int, retry_after: str | None, body: bytes, content_type: str, secrets: Iterable[str] = ()
+    status: int,
+    retry_after: str | None,
+    body: bytes,
+    content_type: str,
+    secrets: Iterable[str] = (),
+    *,
+    whole: bool = True,
 ) -> Answer:
     """Read an HTTP answer: the response of OTLP when it was accepted, else its status message; both may be JSON.
 
     A 2xx is an acceptance only when its body is empty or the response of OTLP: a sign-in page takes no spans. The body
-    of any other answer never changes the meaning of the status.
+    of any other answer never changes the meaning of the status. `whole` is False for a body that is too large or cannot
+    be decoded.
     """
-    is_json = content_type.partition(";")[0].strip().lower() == "application/json"
+    kind = content_type.partition(";")[0].strip().lower()
+    is_json = kind == "application/json"
     if not 200 <= status < 300:
         message = (_json(body) or {}).get("message") if is_json else _text(body, 2)
         return Answer(status, retry_after, 0, _message(message, secrets))
-    is_response = _json(body) is not None if is_json else is_message(body) and is_message(_part(body, 1))
-    if status == 206 or not is_response:
+    is_response = not is_json and is_message(body) and is_message(_part(body, 1))
+    if not is_response:  # JSON, whatever its type says
+        is_response = is_json = _json(body) is not None
+    if status == 206 or not whole or not is_response or (body and kind == "text/html"):
         return Answer(status, retry_after, fault=f"answered {status} with a body that is no response of OTLP")
     rejected, message = _json_success(body) if is_json else _success(body)
     return Answer(status, retry_after, rejected, _message(message, secrets))

@@ -22,7 +22,7 @@ class Sender(Protocol):
 
 
 class HttpResponse(Protocol):
-    """A response over HTTP, read up to a limit; header names are in lower case."""
+    """A response over HTTP; header names are in lower case. `whole` is False when `body` is a part of what came."""
 
     @property
     def status(self) -> int: ...
@@ -32,6 +32,9 @@ class HttpResponse(Protocol):
 
     @property
     def body(self) -> bytes: ...
+
+    @property
+    def whole(self) -> bool: ...
 
 
 class OtlpHttpClient(Protocol):
@@ -82,7 +85,7 @@ class HttpSender:
             failure = readable(str(error), secrets)
         else:
             kind, retry_after = found.headers.get("content-type", ""), found.headers.get("retry-after")
-            return read_answer(found.status, retry_after, found.body, kind, secrets)
+            return read_answer(found.status, retry_after, found.body, kind, secrets, whole=found.whole)
         # Out here, so that no cause is attached: its text may hold a header that was refused.
         raise NoAnswer(failure)
 

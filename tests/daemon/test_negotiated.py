@@ -264,7 +264,7 @@ async def test_the_exporter_reports_on_its_sinks(station: Station, full: Peer, f
 
     report = _reported(full, "POST", "/agents/exporters/")[-1]
     assert report["host"] == "laptop"
-    told = {"lag_events": 0, "lag_seconds": 0.0, "last_error": None, "retries": 0}
+    told = {"lag_events": 0, "lag_seconds": 0.0, "last_error": None, "retries": 0, "deleted": 0}
     assert report["sinks"] == [{"name": "mission_control", **told}]
     assert (report["quarantined"], report["quarantine"], report["behind"]) == (0, {}, {})
     times = [one.at for one in full.requests if one.path.startswith("/agents/exporters/")]

@@ -229,6 +229,19 @@ async def test_a_session_deleted_there_is_no_difference(station: Station, full: 
     assert full.ids() == []
 
 
+async def test_a_run_that_names_a_session_that_was_deleted_there_ends_in_part(station: Station, full: Peer) -> None:
+    exporter = await _delivered(station, full)
+    assert isinstance(full.behind, Full)
+    full.behind.store.do(lambda database: write_jobs.forget_session(database, "s", "2026-11-18T10:00:00.000Z"))
+    await _verify(exporter)
+    everything = await exporter.idle()
+    await exporter.stop()
+
+    named = await station.exporter(full, session_ids=("s",)).idle()
+
+    assert (everything, named) == (Exit.DONE, Exit.PARTIAL)
+
+
 async def test_lines_that_no_sink_gets_are_counted_as_in_quarantine(station: Station, full: Peer) -> None:
     session = station.session()
     session.add(5)

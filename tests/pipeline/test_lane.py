@@ -8,6 +8,7 @@ import pytest
 from exporter.core.delivery.position import DELETED_THERE
 from exporter.core.delivery.segment import Unsendable
 from exporter.pipeline.lane import Lane
+from exporter.pipeline.sink_session import DISAGREEMENT
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
@@ -301,3 +302,21 @@ async def test_a_session_can_be_doubted_while_another_wish_cannot_be_written(par
     await settle(lane)
 
     assert not lane.in_doubt
+
+
+async def test_what_kept_a_session_that_is_delivered_is_over_with_it(floor_parts: Parts, floor: Peer) -> None:
+    """A session whose doubt was answered with 410, which the receiver has not declared, until it was well again."""
+    _, file = floor_parts.session(count=2)
+    lane = floor_parts.lane(file)
+    await settle(lane)
+    floor.script = lambda one: Reply(410)
+    assert lane.doubt()
+    for _ in range(2):
+        await lane.turn()
+    assert lane.progress.problem == DISAGREEMENT
+
+    floor.script = lambda one: None
+    lane._session.rest_until = 0.0
+    await settle(lane)
+
+    assert lane.progress.problem is None

@@ -1,9 +1,11 @@
 """What is sent over HTTP, and what every kind of answer becomes."""
 
+import gzip
 import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -158,6 +160,7 @@ def test_partial_success_in_json_is_read_too(receiver: Receiver, body: bytes, re
 
 NO_RESPONSES = [
     ("text/html", b"<html>welcome</html>"),
+    ("text/html; charset=utf-8", b"Hi"),  # which are fields of protobuf, too
     ("application/json", b"[" * 60_000),
     ("application/json", b"[]"),
     ("application/json", b"<html>"),
@@ -177,6 +180,31 @@ def test_a_2xx_whose_body_is_no_response_is_no_acceptance(receiver: Receiver, ki
     assert send(receiver) == Answer(200, fault="answered 200 with a body that is no response of OTLP")
     refused = send(receiver)
     assert (refused.status, refused.rejected, refused.fault) == (400, 0, None)
+
+
+def test_json_of_another_type_is_read_too(receiver: Receiver) -> None:
+    body = b'{"partialSuccess":{"rejectedSpans":"2","errorMessage":"old"}}'
+    receiver.plan(
+        *(Reply(body=body, headers={"Content-Type": kind}) for kind in ("text/plain", "application/problem+json"))
+    )
+
+    assert [send(receiver), send(receiver)] == [Answer(200, None, 2, "old")] * 2
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("br", b"\x0b\x02\x80page\x03"),
+        ("deflate", zlib.compress(b"page")),
+        ("gzip", b"<html>welcome</html>"),
+        ("gzip", gzip.compress(b"page")[:5]),
+        ("identity", b"\x0a\x00" * 40_000),
+    ],
+)
+def test_a_body_that_is_not_read_whole_is_no_acceptance(receiver: Receiver, encoding: str, body: bytes) -> None:
+    receiver.plan(Reply(body=body, headers={"Content-Encoding": encoding}))
+
+    assert send(receiver).fault is not None
 
 
 def test_a_part_of_an_answer_is_no_acceptance(receiver: Receiver) -> None:
