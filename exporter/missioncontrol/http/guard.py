@@ -191,6 +191,7 @@ HOLDER: Final = "token_holder"
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _NETLOC: Final = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?")
 _PORTS: Final = {"http": 80, "https": 443}
+_BEARER: Final = re.compile(r"\Abearer +", re.IGNORECASE)
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
@@ -213,8 +214,7 @@ class Guard:
 
     async def _refusal(self, scope: Scope) -> ApiError | None:
         headers = Headers(scope=scope)
-        bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
-        holder = await self._login.holder(bearer)
+        holder = await self._login.holder(_BEARER.sub("", headers.get("authorization", "")).strip())
         if holder is not None and holder.name:
             scope.setdefault("state", {})[HOLDER] = holder.name
             if holder.scope == "upload" and not scope["path"].startswith("/agents/"):
