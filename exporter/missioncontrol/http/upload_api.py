@@ -19,6 +19,7 @@ from exporter.missioncontrol.receiver import Receiver, receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.amounts import AMOUNT_MAX
 from exporter.missioncontrol.store.session_row import refuse_deleted
+from exporter.missioncontrol.store.tokens import OWNER, Holder
 
 STATES: Final = ("working", "idle", "needs_attention", "ended", "crashed")
 """What a session can be."""
@@ -118,7 +119,7 @@ async def report_exporter(request: Request) -> Response:
     if not _is_bounded(report, _REPORT_LEVELS_MAX):
         hint = f"Numbers are at most {AMOUNT_MAX}, and at most {_REPORT_LEVELS_MAX} values stand in each other."
         raise ApiError(400, "bad_report", "The report holds what cannot be shown.", hint=hint)
-    report["token"] = getattr(request.state, HOLDER, None)
+    report["token"] = _uploader(request).name or None
     now = receiver.now()
     await receiver.write(lambda database: write_jobs.report_exporter(database, exporter_id, report, now))
     receiver.live.publish_exporter(exporter_id)
@@ -156,6 +157,12 @@ def _capabilities(receiver: Receiver) -> dict[str, Any]:
             "deletes": True,
         }
     }
+
+
+def _uploader(request: Request) -> Holder:
+    """Return who uploads; without a token it is the user to whom the receiver belongs."""
+    holder: Holder = getattr(request.state, HOLDER, OWNER)
+    return holder
 
 
 def _needs_declaration(request: Request) -> None:

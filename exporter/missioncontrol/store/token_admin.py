@@ -10,9 +10,9 @@ from exporter.missioncontrol.store.port import Job, Result
 from exporter.missioncontrol.store.sqlite.store import SqliteStore
 
 
-def create_token(store: Path, name: str, *, upload_only: bool) -> dict[str, Any]:
+def create_token(store: Path, name: str, *, upload_only: bool, read_only: bool = False) -> dict[str, Any]:
     """Make a token and return it with its name; this is the only time that it can be seen."""
-    scope: tokens.Scope = "upload" if upload_only else "all"
+    scope: tokens.Scope = "upload" if upload_only else "read" if read_only else "all"
     token = _do(store, lambda database: tokens.create(database, name, _now(), scope=scope))
     return {"name": name, "scope": scope, "token": token}
 
