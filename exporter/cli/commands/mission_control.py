@@ -138,6 +138,26 @@ def token(
     return 0
 
 
+@command()
+@argument("session", metavar="SESSION", help="whole id of a session that was deleted")
+@_store_option
+def restore(context: CommandContext, session: str, store: str | None) -> int:
+    """Allows a session that was deleted in a Mission Control to be uploaded again.
+
+    Its events do not come back by themselves: its exporter sends them again with
+    `exporter backfill --session ID --from-start`. Only uploaders with full access may restore a session without this.
+
+    Examples:
+    exporter mission-control restore 3f2b8c1e  # where the receiver keeps its store
+    """
+    from exporter.missioncontrol.store import token_admin
+
+    restored = token_admin.restore_session(_store(context.load(fallbacks=False).settings, store), session)
+    return context.report(
+        restored, lambda _: f"restored; send it again with: exporter backfill --session {session} --from-start"
+    )
+
+
 def _tokens_text(tokens: list[dict[str, Any]], view: TerminalView) -> str:
     if not tokens:
         return "No tokens. Create one with: exporter mission-control token create NAME"
