@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from exporter.core.delivery.session_state import SessionEvent
 from exporter.core.names import LOCAL
 from exporter.core.notice import Level, Notice
 from exporter.errors import Exit, worst
@@ -242,6 +243,8 @@ class Daemon:
         if any(lane.progress.problem for _, lane in every):
             return Exit.PARTIAL
         chosen = every if chosen is None else chosen
+        if any(lane.stopped_by not in (None, SessionEvent.DELETED) for _, lane in chosen):
+            return Exit.PARTIAL
         streams = (run.sink_state.feed.sums.streams for run in {*runs, *(run for run, _ in chosen)})
         kept_for = {lane.file.session for _, lane in chosen}.union(*streams)
         return Exit.PARTIAL if any(self.quarantine.count(session=one) for one in kept_for) else Exit.DONE
