@@ -7,6 +7,7 @@ from msgspec import Struct
 EQUAL: Final = "equal"
 DIFFERENT: Final = "different"
 DELETED: Final = "deleted there"
+FOREIGN: Final = "of another token"
 UNREACHABLE: Final = "not reachable"
 UNKNOWN: Final = "unknown"
 """The receiver cannot be asked what it holds."""
@@ -44,7 +45,8 @@ class SinkStatus(Struct, frozen=True):
     """One sink. `state` is ok, waiting (it failed and is tried again), or refused (its token).
 
     `is_estimate` says that `lag_events` is no count. `sums_wait` says that metrics are counted and not sent yet.
-    `deleted` counts the sessions that were deleted there, of which nothing is sent any more.
+    `deleted` counts the sessions that were deleted there, `foreign` those that belong to another token there, of which
+    nothing is sent any more.
     """
 
     name: str
@@ -59,6 +61,7 @@ class SinkStatus(Struct, frozen=True):
     is_estimate: bool = False
     sums_wait: bool = False
     deleted: int = 0
+    foreign: int = 0
 
 
 class DaemonStatus(Struct, frozen=True):
@@ -95,8 +98,9 @@ class BackfillRow(Struct, frozen=True):
 class VerifyRow(Struct, frozen=True):
     """What a file, our memory and a receiver hold of one session; `equal` when all of them agree.
 
-    `verdict` is equal, different, "deleted there" (nothing is sent any more, and nothing is amiss), "not reachable" or
-    "refused" (its token): then nothing is known. `duplicates` are lines of the file that repeat an id.
+    `verdict` is equal, different, "deleted there" (nothing is sent any more, and nothing is amiss), "of another token"
+    (nothing is sent), "not reachable" or "refused" (its token): then nothing is known. `duplicates` are lines of the
+    file that repeat an id.
     """
 
     session: str

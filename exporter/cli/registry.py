@@ -35,7 +35,7 @@ COMMANDS: Final = (
     CommandRow("sessions show", "show one session in detail", "commands.sessions:show"),
     CommandRow("sessions tail", "print the events of a session, secrets redacted", "commands.sessions:tail"),
     CommandRow("status", "show whether the daemon runs and what is pending", "commands.status:status"),
-    CommandRow("verify", "compare Mission Controls and archives with the files", "commands.verify:verify"),
+    CommandRow("verify", "compare Mission Controls and archives with files", "commands.verify:verify"),
     CommandRow("archive forget", "delete a session in the archives", "commands.archive:forget"),
     CommandRow("redact test", "redact a file or standard input, or list findings", "redact.test:test"),
     CommandRow("redact preview", "show what would be redacted in a session", "redact.preview:preview"),
@@ -57,6 +57,11 @@ COMMANDS: Final = (
     CommandRow("config schema", "print the JSON Schema of the configuration file", "commands.config:schema"),
     CommandRow(
         "mission-control serve", "run the receiver and its web page alone, for a team", "commands.mission_control:serve"
+    ),
+    CommandRow(
+        "mission-control restore",
+        "allow a deleted session to be uploaded again",
+        "commands.mission_control:restore",
     ),
     CommandRow("mission-control token", "create, list and revoke access tokens", "commands.mission_control:token"),
     CommandRow("dashboards export", "write Grafana dashboards and alert rules", "commands.dashboards:export"),

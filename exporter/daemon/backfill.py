@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from exporter.core.delivery.position import START
+from exporter.core.delivery.session_state import STOPS, SessionEvent
 from exporter.core.names import drops_history
 from exporter.daemon.daemon import Daemon
 from exporter.errors import Exit, worst
@@ -29,7 +30,7 @@ from exporter.pipeline.sink_state import LaneProgress
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sinks.otlp import Otlp
 from exporter.sources.files.session_file import SessionFile
-from exporter.status import BackfillRow
+from exporter.status import DELETED, FOREIGN, BackfillRow
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -134,8 +135,11 @@ class _Way:
     def _state(self, quarantined: int) -> tuple[str, str | None]:
         """Return the state of the session at the sink, and the reason when it is not delivered."""
         run, lane = self.run, self.lane
-        if lane is not None and lane.stopped:
-            return "deleted there; --from-start sends it again", None
+        if lane is not None and (cause := lane.stopped_by) is not None:
+            if cause is SessionEvent.DELETED:
+                return f"{DELETED}; --from-start sends it again", None
+            why = STOPS[cause][1].format(session=self.file.session)
+            return FOREIGN if cause is SessionEvent.FOREIGN else DELETED, why
         if self.over and run.summed_up:
             kept = f"but for {quarantined} in quarantine; `exporter quarantine list` says why"
             return "delivered", kept if quarantined else None

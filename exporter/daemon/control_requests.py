@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from exporter.core.delivery.backfill_plan import Unknown, chosen
-from exporter.core.delivery.position import DELETED_THERE
+from exporter.core.delivery.position import DELETED_THERE, FOREIGN_THERE
 from exporter.core.delivery.segment import Unsendable
 from exporter.core.delivery.verdict import Later, Verdict
 from exporter.core.events.envelope import Envelope, decode, is_utf8
@@ -24,12 +24,13 @@ from exporter.pipeline.sink_session import refusal
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sources.files.session_file import SessionFile
 from exporter.state.quarantine import Quarantined
-from exporter.status import DELETED, DIFFERENT
+from exporter.status import DELETED, DIFFERENT, FOREIGN
 
 if TYPE_CHECKING:
     from exporter.daemon.backfill import Helpers
     from exporter.daemon.running import RunningExporter
 
+_STOPPED: Final = {DELETED_THERE: DELETED, FOREIGN_THERE: FOREIGN}
 _ENTRY_NAMES: Final = ("session", "event", "offset", "size", "sink", "reason", "detail")
 
 
@@ -95,9 +96,9 @@ class ControlRequests:
             lag = max(0, int(session["events"]) - delivered - kept)
             if not run.sink_state.feed.holds_events or file.is_journal:  # whose front may be cut off
                 lag = events_after(file, lane.position.offset if lane else mark.position.offset if mark else 0)
-            deleted = mark is not None and mark.state == DELETED_THERE
-            sink = {"name": run.name, "delivered": delivered, "lag_events": 0 if deleted else lag}
-            sinks.append({**sink, "state": DELETED} if deleted else sink)
+            stopped = _STOPPED.get(mark.state) if mark is not None else None
+            sink = {"name": run.name, "delivered": delivered, "lag_events": 0 if stopped else lag}
+            sinks.append({**sink, "state": stopped} if stopped else sink)
         return {**session, "sinks": sinks}
 
     def _session(self, session: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from exporter.core.delivery.session_state import SessionEvent
 from exporter.core.names import LOCAL
 from exporter.core.notice import Level, Notice
 from exporter.errors import Exit, worst
@@ -243,6 +244,8 @@ class Daemon:
             return Exit.PARTIAL
         named = self.scope.sessions if chosen is None else frozenset[str]()
         chosen = every if chosen is None else chosen
+        if any(lane.stopped_by not in (None, SessionEvent.DELETED) for _, lane in chosen):
+            return Exit.PARTIAL
         streams = (run.sink_state.feed.sums.streams for run in {*runs, *(run for run, _ in chosen)})
         kept_for = {lane.file.session for _, lane in chosen}.union(*streams)
         # What was deleted there is no failure, except to who named the session.

@@ -1,11 +1,12 @@
 """The status of an exporter that does not run, from its state directory; imports no client."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from exporter.core.delivery.position import DELETED_THERE, FOLLOWING, Identity, Mark
+from exporter.core.delivery.position import DELETED_THERE, FOLLOWING, FOREIGN_THERE, Identity, Mark
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE, SESSION_NAME, last_error_name
 from exporter.state.marks import MarkStore
@@ -81,14 +82,15 @@ def _sink(
     sink_id = store.sink_id(name, url)
     marks = store.marks(sink_id)
     events, size, is_estimate = _owed(files, marks)
-    deleted = sum(mark.state == DELETED_THERE for session, mark in marks.items() if session in files)
+    states = Counter(mark.state for session, mark in marks.items() if session in files)
     sums_wait = any(
         one.bodies or (one.state is not None and waits(one.state)) for one in store.pending_metrics(sink_id, 1)
     )
     error, quarantined = store.fact(last_error_name(sink_id)) or None, kept.count(sink=name)
     return SinkStatus(
-        name, "not running", events, size, 0.0, None, error, 0, quarantined, is_estimate, sums_wait, deleted
-    )
+        name, "not running", events, size, 0.0, None, error, 0, quarantined, is_estimate, sums_wait,
+        states[DELETED_THERE], states[FOREIGN_THERE],
+    )  # fmt: skip
 
 
 def _owed(files: Mapping[str, _File], marks: Mapping[str, Mark]) -> tuple[int, int, bool]:

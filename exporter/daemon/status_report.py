@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from exporter.core.delivery.session_state import SessionEvent
 from exporter.core.events.summary import Summary
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.offline_status import COUNT_BYTES_MAX, GUESSED_EVENT_BYTES, durable_between
@@ -108,7 +109,8 @@ def sink_status(run: SinkWorkers) -> SinkStatus:
         quarantined=sink_state.quarantine.count(sink=run.name),
         is_estimate=lag_bytes > COUNT_BYTES_MAX,
         sums_wait=not run.summed_up,
-        deleted=sum(lane.stopped for lane in run.lanes.values()),
+        deleted=sum(lane.stopped and lane.stopped_by is not SessionEvent.FOREIGN for lane in run.lanes.values()),
+        foreign=sum(lane.stopped_by is SessionEvent.FOREIGN for lane in run.lanes.values()),
     )
 
 

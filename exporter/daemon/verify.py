@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from exporter.core.delivery.position import START, Mark
-from exporter.core.delivery.verdict import Deleted, Later, Missing, Unauthorized, Verdict
+from exporter.core.delivery.session_state import STOPS, SessionEvent
+from exporter.core.delivery.verdict import Deleted, Foreign, Later, Missing, Unauthorized, Verdict
 from exporter.core.events.digest import total
 from exporter.daemon.status_report import iso
 from exporter.errors import Exit, worst
 from exporter.pipeline.lane import Lane
 from exporter.sinks.sink import Inspection, Registered, Registration
-from exporter.status import DELETED, DIFFERENT, EQUAL, REFUSED, UNKNOWN, UNREACHABLE, VerifyRow
+from exporter.status import DELETED, DIFFERENT, EQUAL, FOREIGN, REFUSED, UNKNOWN, UNREACHABLE, VerifyRow
 
 LOST: Final = "the receiver has not this session any more; --repair sends it again"
 _ENDS: Final = {
@@ -22,6 +23,7 @@ _ENDS: Final = {
     REFUSED: Exit.REFUSED,
     UNREACHABLE: Exit.UNREACHABLE,
     UNKNOWN: Exit.PARTIAL,
+    FOREIGN: Exit.PARTIAL,
 }
 FLOOR: Final = "this receiver cannot be asked; it accepted {} of {} events"
 
@@ -78,6 +80,9 @@ class _Comparison:
             case Deleted():
                 self.unasked = DELETED
                 self.details.append("only `backfill --from-start` sends it again")
+            case Foreign():
+                self.unasked = FOREIGN
+                self.details.append(STOPS[SessionEvent.FOREIGN][1])
             case Unauthorized(status):
                 self.unasked = REFUSED
                 self.details.append(f"the receiver answered {status}")
@@ -96,7 +101,7 @@ class _Comparison:
         sink_state, session = self.lane.sink_state, self.lane.file.session
         mark = sink_state.store.mark(session, sink_state.sink_id) or Mark()
         if self.lane.stopped:
-            self.cannot(Deleted())
+            self.cannot(Foreign() if self.lane.stopped_by is SessionEvent.FOREIGN else Deleted())
             return None
         if mark.remote_id is None and not self.wanted:
             return None

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Protocol, TypedDict, Unpack
 
 from starlette.requests import Request
@@ -20,11 +21,12 @@ from exporter.missioncontrol.search.search import SearchIndex
 from exporter.missioncontrol.search.search_query import Query, results
 from exporter.missioncontrol.store import tokens
 from exporter.missioncontrol.store.eraser import Eraser
+from exporter.missioncontrol.store.ownership import uploading
 from exporter.missioncontrol.store.port import Database, Job, Result, Store, StoreError
 from exporter.missioncontrol.store.queries import newest_event
 from exporter.missioncontrol.store.retention import Retention, due
 from exporter.missioncontrol.store.session_row import EXPIRED, number_of
-from exporter.missioncontrol.store.tokens import Holder
+from exporter.missioncontrol.store.tokens import OWNER, Holder
 
 _FRESH_SECONDS: Final = 0.15
 _FIRST_CLEANING_SECONDS, _CLEANING_SECONDS = 60.0, 3600.0
@@ -169,10 +171,10 @@ class Receiver:
         batch = await self.intake.sort_out(lines, rewound)
         return await self.store_batch(session_id, batch), batch.rejected
 
-    async def store_batch(self, session_id: str, batch: Batch) -> write_jobs.Stored:
-        """Store a batch; return once it is durable and subscribers have it."""
-        now = self.now()
-        stored = await self.write(lambda database: write_jobs.store_batch(database, session_id, batch, now))
+    async def store_batch(self, session_id: str, batch: Batch, holder: Holder = OWNER) -> write_jobs.Stored:
+        """Store a batch of this uploader; return once it is durable and subscribers have it."""
+        job = partial(write_jobs.store_batch, session_id=session_id, batch=batch, now=self.now())
+        stored = await self.write(uploading(session_id, holder, job))
         self.counters.stored += len(stored.new)
         self.counters.duplicates += stored.duplicates
         self.counters.bytes_stored += sum(len(event.body) for event in stored.new)

@@ -63,6 +63,11 @@ class Lane:
         """See `SessionState.stopped`."""
         return self._state.stopped and SessionEvent.START_OVER not in self._session.requests
 
+    @property
+    def stopped_by(self) -> SessionEvent | None:
+        """What stopped the session at this sink; None while it is not stopped."""
+        return self._state.stopped_by if self.stopped else None
+
     def rest_seconds(self) -> float:
         """Return for how long the session needs no turn, unless one is requested."""
         return max(self._session.rest_until, self._gather.until) - time.monotonic()

@@ -14,10 +14,19 @@ from typing import Final, assert_never
 import xxhash
 
 from exporter.core.delivery.batches import Again, Delivery, Done, Leave, QuarantineEvent, Send, Settled
-from exporter.core.delivery.position import DELETED_THERE, START, Mark
+from exporter.core.delivery.position import START, Mark
 from exporter.core.delivery.reconcile import Reconciliation, Walk
 from exporter.core.delivery.segment import Segment, Unsendable
-from exporter.core.delivery.session_state import SETBACKS, Due, Effect, SessionEvent, SessionState, event_of
+from exporter.core.delivery.session_state import (
+    SETBACKS,
+    STOPS,
+    Agreement,
+    Due,
+    Effect,
+    SessionEvent,
+    SessionState,
+    event_of,
+)
 from exporter.core.delivery.verdict import Accepted, Later, LessCompression, Verdict
 from exporter.core.notice import Level
 from exporter.pipeline.sink_state import UNWRITABLE, LaneProgress, SinkState
@@ -113,8 +122,11 @@ class SinkSession:
             case Effect.SAY_MISSING:
                 self._say_missing()
             case Effect.STOP:
-                self.say(Level.WARNING, "the session was deleted there; it is not sent again")
-                self._store_mark(replace(mark, state=DELETED_THERE))
+                state, why = STOPS[event]
+                level = Level.WARNING if event is SessionEvent.DELETED else Level.ERROR
+                self.say(level, why.format(session=self._session))
+                self._store_mark(replace(mark, state=state))
+                self.state.stopped_by = event
             case Effect.RECORD:
                 self._store_delivered(Mark(remote_id=mark.remote_id), known)
             case Effect.RECORD_NOTHING:
@@ -144,6 +156,8 @@ class SinkSession:
     def _follow(self, verdict: Verdict) -> None:
         """Handle an answer that concerns the session, or the sink."""
         event, verdict = event_of(verdict, self.state.mark.remote_id)
+        if event is SessionEvent.DELETED and self.state.agreement is Agreement.STARTING_OVER:
+            event = SessionEvent.RESTORE  # once: what is deleted in spite of that stops
         self.take(event, verdict=verdict)
 
     def _set_back(self, why: str) -> None:

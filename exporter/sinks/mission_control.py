@@ -16,6 +16,7 @@ from exporter.core.delivery.verdict import (
     Accepted,
     Later,
     LessCompression,
+    Unauthorized,
     Verdict,
     acceptance_fault,
     verdict,
@@ -201,20 +202,22 @@ class MissionControlSink(Sink):
             answer = await self.transport.request(method, path, headers, body, answer_bytes_max=answer_bytes_max)
         except NoAnswerError as error:
             return HttpAnswer(0, {}, b""), Later(str(error))
-        if answer.status in (401, 403):
+        judged = judge(answer, deletes=self.capabilities.deletes)
+        if isinstance(judged, Unauthorized):
             if token != self.token():
                 return answer, Later("the token has changed meanwhile", 0.0)
             self.token_refused = token
         self.store = answer.headers.get(STORE_HEADER, self.store)
-        return answer, judge(answer, deletes=self.capabilities.deletes)
+        return answer, judged
 
 
 def judge(answer: HttpAnswer, *, deletes: bool = False) -> Verdict:
     """Return what an answer means for the batch; `deletes` is a capability of the receiver."""
     status, headers = answer.status, answer.headers
     fault = acceptance_fault(status, headers.get("content-type", ""), answer.body, whole=answer.whole)
-    deletes = deletes or (status == 410 and _error_kind(answer.body) in _DELETED)
-    return verdict(status, headers.get("retry-after"), datetime.now(UTC), fault=fault, deletes=deletes)
+    kind = _error_kind(answer.body) if status in (403, 409, 410) else ""
+    deletes = deletes or kind in _DELETED
+    return verdict(status, headers.get("retry-after"), datetime.now(UTC), fault=fault, deletes=deletes, kind=kind)
 
 
 def _error_kind(body: bytes) -> str:

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from exporter.core.delivery.position import DELETED_THERE, FOLLOWING, Identity, Mark, Position
+from exporter.core.delivery.position import DELETED_THERE, FOLLOWING, FOREIGN_THERE, Identity, Mark, Position
 from exporter.errors import StateError
 from exporter.state.database import DATABASE_ERRORS, Schema, is_damage, open_database, set_aside
 
@@ -278,7 +278,7 @@ def _mark(row: tuple[object, ...]) -> Mark:
     last_id, offset, tail, device, inode, remote_id, state, delivered = row[:8]
     if not isinstance(offset, int) or not isinstance(tail, bytes) or not isinstance(delivered, int):
         raise TypeError
-    if state not in (FOLLOWING, DELETED_THERE):
+    if state not in (FOLLOWING, DELETED_THERE, FOREIGN_THERE):
         raise ValueError
     identity = Identity(device, inode) if isinstance(device, int) and isinstance(inode, int) else None
     return Mark(

@@ -10,6 +10,8 @@ import pytest
 
 from exporter.demo.replay import replay
 from exporter.errors import Exit
+from exporter.missioncontrol.ingest import write_jobs
+from exporter.missioncontrol.store.sqlite.store import SqliteStore
 from tests.cli.program import command, exporter, up
 from tests.cli.test_terminal import on_terminal
 
@@ -210,3 +212,25 @@ def test_an_end_that_is_not_the_whole_thing_is_said_in_words(session_id: str) ->
     assert answer.returncode == Exit.UNREACHABLE
     assert "mission_control" in answer.stdout
     assert "exit 6: a sink cannot be reached; the data is kept" in answer.stderr
+
+
+def test_an_administrator_makes_tokens_and_restores_a_session(tmp_path: Path) -> None:
+    store, now = tmp_path / "mc.db", "2026-11-18T10:00:00.000Z"
+    with SqliteStore(store) as opened:
+        opened.do(lambda database: write_jobs.register(database, "gone", "gone", now))
+        opened.do(lambda database: write_jobs.register(database, "here", "here", now))
+        opened.do(lambda database: write_jobs.forget_session(database, "gone", now))
+    place = ("--store", str(store))
+    token, restore = ("mission-control", "token"), ("mission-control", "restore")
+
+    both = exporter(*token, "create", "anna", "--read-only", "--upload-only", *place)
+    made = answer_of(*token, "create", "anna", "--read-only", *place)
+    listed = exporter(*token, "list", *place)
+    refused = [exporter(*restore, id, *place) for id in ("here", "never")]
+    restored = answer_of(*restore, "gone", *place)
+    again = exporter(*restore, "gone", *place)
+
+    assert (both.returncode, made["scope"], "read only" in listed.stdout) == (Exit.USAGE, "read", True)
+    assert [answer.returncode for answer in refused] == [Exit.USAGE, Exit.USAGE]
+    assert ["not deleted" in answer.stderr for answer in (*refused, again)] == [True, False, True]
+    assert restored == {"restored": "gone"}

@@ -10,6 +10,7 @@ from exporter.cli.output.text import count, number, plain, size, words
 from exporter.cli.session_ids import shown_ids, whole_ids
 from exporter.cli.values import When
 
+_STOPPED: Final = ("deleted there", "of another token")
 _TONES: Final[dict[str, Tone]] = {"delivered": "good", "refused": "bad", "waiting": "warn"}
 
 
@@ -54,6 +55,9 @@ def backfill(
     )
     for note in answer.get("notes", ()):
         context.out.notice(f"The backend may drop old data. {plain(note)}.")
+    for row in answer["sessions"]:
+        if row["state"] in _STOPPED and row.get("why"):  # whole: a table is cut to the terminal
+            context.out.notice(f"{plain(row['session'])} at {plain(row['sink'])}: {plain(row['why'])}")
     return context.report(answer, lambda view: backfill_text(answer["sessions"], view, dry_run=dry_run))
 
 

@@ -14,9 +14,10 @@ from exporter.errors import UsageError
 if TYPE_CHECKING:
     from config.settings import Settings
 
+_SCOPES: Final = {"upload": "upload only", "read": "read only"}
 _TOKENS: Final = (
     Column("NAME", "name"),
-    Column("SCOPE", lambda token: "upload only" if token["scope"] == "upload" else "full access"),
+    Column("SCOPE", lambda token: _SCOPES.get(token["scope"], "full access")),
     Column("CREATED", lambda token: token["created"][:19]),
     Column("LAST USED", lambda token: (token["last_used"] or "never")[:19]),
     Column("STATE", lambda token: "revoked" if token["revoked"] else "active"),
@@ -99,15 +100,19 @@ def _store(settings: "Settings", url: str | None) -> Path:
 @command()
 @argument("action", type=click.Choice(("create", "list", "revoke")), help="what to do")
 @argument("name", required=False, metavar="[NAME]", help="owner of the token: a machine, an exporter or a person")
-@option("--upload-only", is_flag=True, help="the new token can only upload")
+@option("--upload-only", is_flag=True, help="the new token can only upload sessions, and ask about its own")
+@option("--read-only", is_flag=True, help="the new token can only read")
 @_store_option
-def token(context: CommandContext, action: str, name: str | None, upload_only: bool, store: str | None) -> int:
+def token(
+    context: CommandContext, action: str, name: str | None, upload_only: bool, read_only: bool, store: str | None
+) -> int:
     """Manages access tokens, one per machine or person.
 
     A new token is printed once. A revoked token is refused at once, also by a running receiver.
 
     Examples:
     exporter mission-control token create laptop --upload-only  # for the exporter of one machine
+    exporter mission-control token create anna --read-only  # for a person or program that only looks
     exporter mission-control token list  # all tokens and when each was last used
     exporter mission-control token revoke laptop  # revoke at once
     """
@@ -123,10 +128,34 @@ def token(context: CommandContext, action: str, name: str | None, upload_only: b
         )
     if action == "revoke":
         return context.report(token_admin.revoke_token(opened, name), lambda _: f"revoked {name}")
-    made = token_admin.create_token(opened, name, upload_only=upload_only)
+    if upload_only and read_only:
+        raise UsageError(
+            "--upload-only and --read-only exclude each other", hint="create two tokens, or one with neither"
+        )
+    made = token_admin.create_token(opened, name, upload_only=upload_only, read_only=read_only)
     context.report(made, lambda _: str(made["token"]))
     context.out.notice(f"The token of {name} is shown only once; the receiver stores only its hash.")
     return 0
+
+
+@command()
+@argument("session", metavar="SESSION", help="whole id of a session that was deleted")
+@_store_option
+def restore(context: CommandContext, session: str, store: str | None) -> int:
+    """Allows a session that was deleted in a Mission Control to be uploaded again.
+
+    Its events do not come back by themselves: its exporter sends them again with
+    `exporter backfill --session ID --from-start`. Only uploaders with full access may restore a session without this.
+
+    Examples:
+    exporter mission-control restore 3f2b8c1e  # where the receiver keeps its store
+    """
+    from exporter.missioncontrol.store import token_admin
+
+    restored = token_admin.restore_session(_store(context.load(fallbacks=False).settings, store), session)
+    return context.report(
+        restored, lambda _: f"restored; send it again with: exporter backfill --session {session} --from-start"
+    )
 
 
 def _tokens_text(tokens: list[dict[str, Any]], view: TerminalView) -> str:

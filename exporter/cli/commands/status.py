@@ -72,7 +72,8 @@ def _sink_state(sink: Mapping[str, Any]) -> Cell:
 
 def _lag(sink: Mapping[str, Any]) -> Cell:
     sums_wait = bool(sink.get("sums_wait"))
-    deleted = [f"{count(sink['deleted'], 'session')} deleted there"] if sink.get("deleted") else []
+    stopped = {"deleted": "deleted there", "foreign": "of another token there"}
+    deleted = [f"{count(sink[name], 'session')} {words}" for name, words in stopped.items() if sink.get(name)]
     if not sink.get("lag_events") and not sink.get("lag_bytes"):
         if sums_wait:
             return Cell("latest metrics pending", "good" if sink["state"] == "ok" else "warn")

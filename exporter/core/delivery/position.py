@@ -53,7 +53,7 @@ class Position:
 
 START: Final = Position(0, tail_hash(b""))
 
-FOLLOWING, DELETED_THERE = "following", "deleted_there"
+FOLLOWING, DELETED_THERE, FOREIGN_THERE = "following", "deleted_there", "foreign_there"
 
 
 @dataclass(frozen=True, slots=True)

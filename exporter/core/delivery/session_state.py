@@ -15,7 +15,7 @@ Two questions have to be answered before an event is sent. They have a state eac
 - `R` REGISTERED: the sink has exactly what we remember.
 - `N` UNANSWERED: registered, but what was sent last has no answer, and the sink may have it.
 - `A` ASKING: registered; what the sink has is asked before anything else is sent.
-- `S` STOPPED: the session was deleted there. Nothing is sent until a person starts it over.
+- `S` STOPPED: the session was deleted there, or is another token's. Nothing is sent until a person starts it over.
 
 Every event that is sent is sent in `R` or `N`. Whatever contradicts what we remember (another count, an
 acknowledgement of something else, a conflict) leads to `A` or `Q`, and from there only the sink's own list of items
@@ -42,16 +42,18 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final, TypeVar
 
-from exporter.core.delivery.position import DELETED_THERE, Identity, Mark, Position
+from exporter.core.delivery.position import DELETED_THERE, FOREIGN_THERE, Identity, Mark, Position
 from exporter.core.delivery.reconcile import Walk
 from exporter.core.delivery.verdict import (
     ALARM_WAIT_SECONDS,
     Conflict,
     Deleted,
+    Foreign,
     Gone,
     Later,
     Missing,
     Unauthorized,
+    Unrestorable,
     Verdict,
 )
 
@@ -83,7 +85,7 @@ class SessionEvent(Enum):
 
     STORE_LOST = auto()  # our own: the mark was read again from the new one
     START_OVER = auto()  # a person wants everything sent again
-    RESTORE = auto()  # the same, of a session that was deleted there
+    RESTORE = auto()  # the same, of a session that was deleted there, which may come out only when it is registered
     DOUBT = auto()  # the sink may have lost the session
     REPAIR = auto()  # a person wants the sink to hold what the file holds
     COUNT_AGREES = auto()  # registered; the sink says as many events as we, or no number
@@ -101,6 +103,8 @@ class SessionEvent(Enum):
     UNAUTHORIZED = auto()
     MISSING = auto()
     DELETED = auto()
+    FOREIGN = auto()
+    UNRESTORABLE = auto()
     GONE = auto()
     CONFLICT = auto()
 
@@ -112,7 +116,7 @@ class Effect(Enum):
     STEADY = auto()  # forget the setbacks
     SET_BACK = auto()  # beginning again did not help: try this session less often
     SAY_MISSING = auto()
-    STOP = auto()  # remember, durably, that the session was deleted there, and say so
+    STOP = auto()  # remember, durably, that nothing more is sent there, and say why
     RECORD = auto()  # remember, durably, exactly these ids as what the sink has, and no position
     RECORD_NOTHING = auto()  # the same of no ids; the session has no id there any more
     DISBELIEVE = auto()  # remember, durably, that the mark's position holds no more
@@ -137,7 +141,7 @@ TABLE: Final[dict[SessionEvent, tuple[str, str, tuple[Effect, ...]]]] = {
     #                       U D Q O T R N A S    U F C
     _E.STORE_LOST:         ("U D Q O T U U Q U", "U U U", ()),
     _E.START_OVER:         ("O O O O T O O O -", "C C C", _AGAIN),
-    _E.RESTORE:            ("- - - - - - - - T", "C C C", (_F.RECORD_NOTHING, _F.READ_FROM_START)),
+    _E.RESTORE:            ("- - - T - - - - T", "C C C", (_F.RECORD_NOTHING, _F.READ_FROM_START)),
     _E.DOUBT:              ("D D Q O T D D Q S", "",      ()),
     _E.REPAIR:             ("Q Q Q Q T A A A S", "",      ()),
     _E.COUNT_AGREES:       ("R R A R R - - - -", "",      ()),
@@ -156,6 +160,8 @@ TABLE: Final[dict[SessionEvent, tuple[str, str, tuple[Effect, ...]]]] = {
     _E.MISSING:            ("U D U O - U U U -", "C C C",
                             (_F.NOTE, _F.SAY_MISSING, _F.SET_BACK, _F.RECORD_NOTHING, _F.READ_FROM_START)),
     _E.DELETED:            ("S S S S S S S S -", "",      (_F.NOTE, _F.STOP)),
+    _E.FOREIGN:            ("S S S S S S S S -", "",      (_F.NOTE, _F.STOP)),
+    _E.UNRESTORABLE:       ("S S S S S S S S -", "",      (_F.NOTE, _F.STOP)),
     _E.GONE:               ("U D Q O T R N Q -", "",      (_F.NOTE, _F.SET_BACK)),
     _E.CONFLICT:           ("Q Q Q Q T A A Q -", "",      (_F.NOTE, _F.SET_BACK)),
 }
@@ -169,11 +175,25 @@ SETBACKS: Final = {
 }
 """Why a session is set back."""
 
+STOPS: Final = {
+    SessionEvent.DELETED: (DELETED_THERE, "the session was deleted there; it is not sent again"),
+    SessionEvent.FOREIGN: (FOREIGN_THERE, "the session belongs to another token there; it is not sent"),
+    SessionEvent.UNRESTORABLE: (
+        DELETED_THERE,
+        "the session was deleted there; an administrator of the receiver restores it with: exporter mission-control"
+        " restore {session}",
+    ),
+}
+"""How the mark says that a session is stopped, and why it is."""
+_STOPPED_BY: Final = {DELETED_THERE: SessionEvent.DELETED, FOREIGN_THERE: SessionEvent.FOREIGN}
+
 _VERDICTS: Final[dict[type[Verdict], SessionEvent]] = {
     Later: SessionEvent.LATER,
     Unauthorized: SessionEvent.UNAUTHORIZED,
     Missing: SessionEvent.MISSING,
     Deleted: SessionEvent.DELETED,
+    Foreign: SessionEvent.FOREIGN,
+    Unrestorable: SessionEvent.UNRESTORABLE,
     Gone: SessionEvent.GONE,
     Conflict: SessionEvent.CONFLICT,
 }
@@ -206,11 +226,14 @@ class Transition:
 
 
 class SessionState:
-    """The two states and the mark. `mark` is None where the sink never had anything of the session."""
+    """The two states and the mark. `mark` is None where the sink never had anything of the session.
+
+    `stopped_by` is what stopped the session last.
+    """
 
     def __init__(self, mark: Mark | None) -> None:
-        is_deleted = mark is not None and mark.state == DELETED_THERE
-        self.agreement = Agreement.STOPPED if is_deleted else Agreement.UNREGISTERED
+        self.stopped_by = _STOPPED_BY.get(mark.state) if mark is not None else None
+        self.agreement = Agreement.UNREGISTERED if self.stopped_by is None else Agreement.STOPPED
         self.reading = Reading.UNPLACED
         self.is_recorded = mark is not None
         self.mark = mark or Mark()

@@ -74,12 +74,33 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True)
+class Foreign:
+    """409 `session_of_another_token`: the session is another exporter's there; it is not sent, and the sink goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unrestorable:
+    """403 `restore_needs_admin`: the session stays deleted there until an administrator restores it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Conflict:
     """409: the receiver holds something else than we believe; ask it what."""
 
 
 Verdict: TypeAlias = (
-    Accepted | Later | Smaller | Suspect | LessCompression | Unauthorized | Missing | Deleted | Gone | Conflict
+    Accepted
+    | Later
+    | Smaller
+    | Suspect
+    | LessCompression
+    | Unauthorized
+    | Missing
+    | Deleted
+    | Gone
+    | Foreign
+    | Unrestorable
+    | Conflict
 )
 
 _BY_STATUS: Final[dict[int, Verdict]] = {
@@ -93,18 +114,29 @@ _BY_STATUS: Final[dict[int, Verdict]] = {
     413: Smaller(),
     415: LessCompression(),
 }
+_BY_KIND: Final[dict[tuple[int, str], Verdict]] = {
+    (409, "session_of_another_token"): Foreign(),
+    (403, "restore_needs_admin"): Unrestorable(),
+}
 
 
 def verdict(
-    status: int, retry_after: str | None, now: datetime, *, fault: str | None = None, deletes: bool = True
+    status: int,
+    retry_after: str | None,
+    now: datetime,
+    *,
+    fault: str | None = None,
+    deletes: bool = True,
+    kind: str = "",
 ) -> Verdict:
     """Judge an answer by its status and its Retry-After header. `now` is the wall clock, for the header's date form.
 
-    `fault` is what `acceptance_fault` says of the body; `deletes` is whether the receiver declared what its 410 means.
+    `fault` is what `acceptance_fault` says of the body; `deletes` is whether the receiver declared what its 410 means;
+    `kind` is what the receiver calls its error, if it is one of ours.
     """
     if 200 <= status < 300:
         return Accepted() if fault is None else Later(fault, ALARM_WAIT_SECONDS, alarm=True)
-    known = _BY_STATUS.get(status)
+    known = _BY_KIND.get((status, kind), _BY_STATUS.get(status))
     if known is not None:
         return known if deletes or not isinstance(known, Deleted) else Gone()
     after = retry_after_seconds(retry_after, now)

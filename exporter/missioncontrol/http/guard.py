@@ -23,14 +23,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from exporter.missioncontrol.http.responses import ApiError, error_answer
 from exporter.missioncontrol.pages.rendering import render, style_hash
-from exporter.missioncontrol.store.tokens import PREFIX, Holder
+from exporter.missioncontrol.store.tokens import OWNER, PREFIX, Holder
 
 FindHolder: TypeAlias = Callable[[str], Awaitable[Holder | None]]
 IsInForce: TypeAlias = Callable[[bytes], Awaitable[bool]]
 
 PATH: Final = "/enter"
 COOKIE: Final = "exporter_visitor"
-_OWNER: Final = Holder("", "all", b"")
 _COOKIE_SECONDS, _CODE_SECONDS = 12 * 3600, 600
 _KEPT_SECONDS: Final = 30 * 86_400
 """How long a browser keeps the cookie; for how long it is valid is decided here, not by the browser."""
@@ -47,10 +46,10 @@ _HEADERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """Until when a code or a cookie is good, and for which token, by its hash, it was given; None where none ends."""
+    """Until when a code or a cookie is good, and who came in, whose token may be revoked meanwhile."""
 
     end: float
-    token: bytes | None = None
+    holder: Holder = OWNER
 
 
 class Login:
@@ -84,34 +83,34 @@ class Login:
     async def holder(self, token: str) -> Holder | None:
         """Return who has this token, or None; the holder of the receiver's own token has no name."""
         if self.token is not None and compare_digest(token.encode(), self.token.encode()):
-            return _OWNER
+            return OWNER
         return await self._find_holder(token) if token.startswith(PREFIX) else None
 
     async def admit(self, token: str) -> str | None:
         """Return a cookie for a token that may read; None for any other, after a moment."""
         holder = await self.holder(token)
-        if holder is not None and holder.scope == "all":
-            return self._make(self._cookies, _COOKIE_SECONDS, holder.hash or None)
+        if holder is not None and holder.scope != "upload":
+            return self._make(self._cookies, _COOKIE_SECONDS, holder)
         await asyncio.sleep(_WRONG_TOKEN_SECONDS)
         return None
 
-    async def knows(self, cookie: str) -> bool:
-        """Tell whether this cookie was given out and is still good; then it is good for another half a day."""
+    async def visitor(self, cookie: str) -> Holder | None:
+        """Return who has this cookie, None if it is not good any more; then it is good for another half a day."""
         hashed, now = _hash(cookie), self._clock()
         given = self._cookies.get(hashed)
         if given is None or given.end <= now:
-            return False
-        if given.token is not None and not await self._is_in_force(given.token):
+            return None
+        if given.holder.hash and not await self._is_in_force(given.holder.hash):
             self._cookies.pop(hashed, None)
-            return False
-        self._cookies[hashed] = _Pass(now + _COOKIE_SECONDS, given.token)
-        return True
+            return None
+        self._cookies[hashed] = _Pass(now + _COOKIE_SECONDS, given.holder)
+        return given.holder
 
-    def _make(self, given: dict[bytes, _Pass], seconds: float, token: bytes | None = None) -> str:
+    def _make(self, given: dict[bytes, _Pass], seconds: float, holder: Holder = OWNER) -> str:
         secret = secrets.token_urlsafe(32)
         if len(given) >= _ENTRIES_MAX:
             del given[min(given, key=lambda hashed: given[hashed].end)]
-        given[_hash(secret)] = _Pass(self._clock() + seconds, token)
+        given[_hash(secret)] = _Pass(self._clock() + seconds, holder)
         return secret
 
 
@@ -186,11 +185,12 @@ ADMITTED: Final = "admitted"
 """The key in the scope's state of who presented a token or a cookie; absent for others. Read by `server`."""
 
 HOLDER: Final = "token_holder"
-"""The key in the scope's state for the name of the token that was presented; absent without one."""
+"""The key in the scope's state for the `Holder` of the token or cookie that was presented; absent without one."""
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _NETLOC: Final = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?")
 _PORTS: Final = {"http": 80, "https": 443}
+_BEARER: Final = re.compile(r"\Abearer +", re.IGNORECASE)
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
@@ -213,16 +213,14 @@ class Guard:
 
     async def _refusal(self, scope: Scope) -> ApiError | None:
         headers = Headers(scope=scope)
-        bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
-        holder = await self._login.holder(bearer)
-        if holder is not None and holder.name:
-            scope.setdefault("state", {})[HOLDER] = holder.name
-            if holder.scope == "upload" and not scope["path"].startswith("/agents/"):
-                return ApiError(403, "upload_only", "This token is for uploading.", hint="Use one that may read.")
-        has_token = holder is not None or await self._is_visitor(scope)
-        if has_token:
-            scope.setdefault("state", {})[ADMITTED] = True
-        has_token = has_token or scope["path"] == PATH
+        bearer = _BEARER.sub("", headers.get("authorization", "")).strip()
+        holder = await self._login.holder(bearer) or await self._visitor(scope)
+        if holder is not None:
+            scope.setdefault("state", {})[HOLDER] = holder
+            if (forbidden := _forbidden(holder, scope)) is not None:
+                return forbidden
+            scope["state"][ADMITTED] = True
+        has_token = holder is not None or scope["path"] == PATH
         if (foreign := self._foreign(scope, headers, has_token=has_token)) is not None:
             return foreign
         return None if has_token else self._stranger(scope, headers)
@@ -234,10 +232,10 @@ class Guard:
         is_for_a_team = self._login.token is not None or scope.get("state", {}).get(PEER) == "remote"
         return refusal.kind == "no_token" or (refusal.kind == "foreign_host" and is_for_a_team)
 
-    async def _is_visitor(self, scope: Scope) -> bool:
-        """Tell whether a browser has come in; its cookie goes to no other host, nor from one."""
+    async def _visitor(self, scope: Scope) -> Holder | None:
+        """Return who came in with a browser; its cookie goes to no other host, nor from one."""
         cookie = HTTPConnection(scope).cookies.get(COOKIE)
-        return cookie is not None and await self._login.knows(cookie)
+        return None if cookie is None else await self._login.visitor(cookie)
 
     def _foreign(self, scope: Scope, headers: Headers, *, has_token: bool) -> ApiError | None:
         """A page elsewhere cannot send our token, so only who lacks it is bound to the known host names."""
@@ -272,6 +270,15 @@ class Guard:
             hint="Send Authorization: Bearer TOKEN, or open the address that `exporter up` prints.",
             headers={"WWW-Authenticate": "Bearer"},
         )
+
+
+def _forbidden(holder: Holder, scope: Scope) -> ApiError | None:
+    """Return why a token does not permit a request, whatever the session; None when it does."""
+    if holder.scope == "upload" and not scope["path"].startswith("/agents/"):
+        return ApiError(403, "upload_only", "This token is for uploading.", hint="Use one that may read.")
+    if holder.scope == "read" and scope["method"] not in ("GET", "HEAD") and scope["path"] != PATH:
+        return ApiError(403, "read_only", "This token is for reading.", hint="Use one that may do more.")
+    return None
 
 
 def _is_asked_by_us(scope: Scope, headers: Headers) -> bool:

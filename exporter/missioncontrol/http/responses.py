@@ -15,6 +15,8 @@ from exporter.missioncontrol.store.session_row import (
     BadCursorError,
     DeletedSessionError,
     ExpiredSessionError,
+    ForeignSessionError,
+    RestoreNeedsAdminError,
     UnknownSessionError,
 )
 
@@ -55,6 +57,18 @@ _REFUSALS: Final = {
     UnknownSessionError: (404, "unknown_session", "There is no session {}.", "Register it with POST /agents/sessions."),
     ExpiredSessionError: (410, "expired_session", "Session {} is past its time here.", _RESTORE),
     DeletedSessionError: (410, "deleted_session", "Session {} was deleted here.", _RESTORE),
+    ForeignSessionError: (
+        409,
+        "session_of_another_token",
+        "Session {} belongs to another token.",
+        "Only the token that registered it, or one with full access, may change it.",
+    ),
+    RestoreNeedsAdminError: (
+        403,
+        "restore_needs_admin",
+        "Session {} was deleted here, and this token may not restore it.",
+        "An administrator restores it with: exporter mission-control restore {}",
+    ),
     OverflowError: (400, "number_too_large", "A number in it is too large: {}.", "Numbers have at most 64 bits."),
     TextNotErasedError: (
         503,
@@ -80,7 +94,7 @@ def api_errors() -> Iterator[None]:
         status, kind, message, hint = next(row for type, row in _REFUSALS.items() if isinstance(error, type))
         headers = {"Retry-After": str(_RETRY_SECONDS[kind])} if kind in _RETRY_SECONDS else None
         # The text of an `UnknownSessionError` and the like is the session's id.
-        raise ApiError(status, kind, message.format(error), hint=hint, headers=headers) from error
+        raise ApiError(status, kind, message.format(error), hint=hint.format(error), headers=headers) from error
 
 
 def tagged_answer(request: Request, content: bytes, *, media_type: str = "application/json") -> Response:

@@ -1,6 +1,7 @@
 """The API for uploaders, below `/agents`: that of the CLI's own uploader, with capabilities of ours."""
 
 import re
+from functools import partial
 from typing import Annotated, Any, Final
 from uuid import uuid4
 
@@ -18,7 +19,15 @@ from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.receiver import Receiver, receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.amounts import AMOUNT_MAX
-from exporter.missioncontrol.store.session_row import refuse_deleted
+from exporter.missioncontrol.store.ownership import reading, refuse_foreign, uploading
+from exporter.missioncontrol.store.port import Database
+from exporter.missioncontrol.store.session_row import (
+    DeletedSessionError,
+    RestoreNeedsAdminError,
+    SessionAck,
+    refuse_deleted,
+)
+from exporter.missioncontrol.store.tokens import OWNER, Holder
 
 STATES: Final = ("working", "idle", "needs_attention", "ended", "crashed")
 """What a session can be."""
@@ -64,9 +73,16 @@ async def register(request: Request) -> Response:
     session_id = checked_id(wanted.id or wanted.agent_task_id or wanted.task_id or str(uuid4()))
     task_id = checked_id(wanted.agent_task_id or wanted.task_id or session_id)
     now = receiver.now()
-    ack = await receiver.write(
-        lambda database: write_jobs.register(database, session_id, task_id, now, restore=wanted.restore)
-    )
+    holder = _uploader(request)
+
+    def job(database: Database) -> SessionAck:
+        restore = wanted.restore and holder.scope == "all"
+        try:
+            return write_jobs.register(database, session_id, task_id, now, restore=restore)
+        except DeletedSessionError as error:
+            raise RestoreNeedsAdminError(session_id) if wanted.restore else error from None
+
+    ack = await receiver.write(uploading(session_id, holder, job))
     receiver.live.publish_session(session_id)
     return json_answer({"id": session_id, "task_id": task_id, **_capabilities(receiver), "ack": ack})
 
@@ -76,7 +92,8 @@ async def session(request: Request) -> Response:
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     with_items = request.query_params.get("ids", "") not in ("", "0")
-    state = await receiver.read(lambda database: queries.upload_state(database, session_id, with_items=with_items))
+    job = partial(queries.upload_state, session_id=session_id, with_items=with_items)
+    state = await receiver.read(reading(session_id, _uploader(request), job))
     answer: dict[str, Any] = {"id": session_id, "task_id": state.task_id, **_capabilities(receiver), "ack": state.ack}
     if state.items is not None:
         answer["items"] = state.items
@@ -88,7 +105,7 @@ async def store_events(request: Request) -> Response:
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     async with receiver.intake.read_batch(request) as batch:
-        stored = await receiver.store_batch(session_id, batch)
+        stored = await receiver.store_batch(session_id, batch, _uploader(request))
     outcome = {"accepted": len(stored.new), "duplicates": stored.duplicates, "rejected": batch.rejected}
     ack = msgspec.to_builtins(stored.ack)
     return json_answer({**outcome, "last_event_id": stored.ack.last_event_id, "ack": {**ack, **outcome}})
@@ -104,7 +121,8 @@ async def report_session(request: Request) -> Response:
         raise ApiError(400, "bad_state", "The state is not one.", hint=f"States are {', '.join(STATES)}.")
     fields = msgspec.to_builtins(report)
     now = receiver.now()
-    await receiver.write(lambda database: write_jobs.report_session(database, session_id, fields, now))
+    job = partial(write_jobs.report_session, session_id=session_id, report=fields, now=now)
+    await receiver.write(uploading(session_id, _uploader(request), job))
     receiver.live.publish_session(session_id)
     return json_answer({})
 
@@ -118,7 +136,7 @@ async def report_exporter(request: Request) -> Response:
     if not _is_bounded(report, _REPORT_LEVELS_MAX):
         hint = f"Numbers are at most {AMOUNT_MAX}, and at most {_REPORT_LEVELS_MAX} values stand in each other."
         raise ApiError(400, "bad_report", "The report holds what cannot be shown.", hint=hint)
-    report["token"] = getattr(request.state, HOLDER, None)
+    report["token"] = _uploader(request).name or None
     now = receiver.now()
     await receiver.write(lambda database: write_jobs.report_exporter(database, exporter_id, report, now))
     receiver.live.publish_exporter(exporter_id)
@@ -130,15 +148,24 @@ async def live_events(request: Request) -> Response:
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     async with receiver.intake.read_batch(request) as batch:
-        await receiver.read(lambda database: refuse_deleted(database, session_id))
+        await receiver.read(partial(_refuse_live, session_id=session_id, holder=_uploader(request)))
         await receiver.show_live(session_id, batch.ephemeral)
     return json_answer({"accepted": len(batch.ephemeral)})
 
 
 async def commands(request: Request) -> Response:
     """Return no commands: this receiver does not control agents."""
-    checked_id(request.path_params["id"])
-    return json_answer({"commands": []})
+    session_id = checked_id(request.path_params["id"])
+    return json_answer(await receiver_of(request).read(reading(session_id, _uploader(request), _no_commands)))
+
+
+def _no_commands(_: Database) -> dict[str, Any]:
+    return {"commands": []}
+
+
+def _refuse_live(database: Database, session_id: str, holder: Holder) -> None:
+    refuse_foreign(database, session_id, holder)
+    refuse_deleted(database, session_id)
 
 
 def _capabilities(receiver: Receiver) -> dict[str, Any]:
@@ -156,6 +183,12 @@ def _capabilities(receiver: Receiver) -> dict[str, Any]:
             "deletes": True,
         }
     }
+
+
+def _uploader(request: Request) -> Holder:
+    """Return who uploads; without a token it is the user to whom the receiver belongs."""
+    holder: Holder = getattr(request.state, HOLDER, OWNER)
+    return holder
 
 
 def _needs_declaration(request: Request) -> None:

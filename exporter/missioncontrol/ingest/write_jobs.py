@@ -14,6 +14,7 @@ from exporter.missioncontrol.ingest.batch import Batch, UploadedEvent, key_of
 from exporter.missioncontrol.ingest.event_order import known, last_shown, note_hidden_parents, place_new
 from exporter.missioncontrol.live import feed
 from exporter.missioncontrol.store import payloads, redactions
+from exporter.missioncontrol.store.ownership import owner_of
 from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import (
     SessionAck,
@@ -39,8 +40,10 @@ class Stored:
 def register(database: Database, session_id: str, task_id: str, now: str, *, restore: bool = False) -> SessionAck:
     """Make the session known, once; the same call again changes nothing.
 
-    A deleted session raises `DeletedSessionError`, unless `restore` says that it is sent again on purpose.
+    A deleted session raises `DeletedSessionError`, unless `restore` says that it is sent again on purpose; it is its
+    owner's again.
     """
+    owner = owner_of(database, session_id)
     if restore:
         database.execute("DELETE FROM deleted_sessions WHERE id = ?", (session_id,))
     try:
@@ -48,8 +51,8 @@ def register(database: Database, session_id: str, task_id: str, now: str, *, res
     except UnknownSessionError:
         database.execute(
             "INSERT INTO sessions (n, id, task_id, registered, count, digest, summary, masked, revision,"
-            " state, last_activity, haystack) VALUES (?, ?, ?, ?, 0, ?, '{}', 0, 0, 'idle', ?, ?)",
-            (database.allocate("sessions"), session_id, task_id, now, bytes(32), now, session_id.casefold()),
+            " state, last_activity, haystack, owner) VALUES (?, ?, ?, ?, 0, ?, '{}', 0, 0, 'idle', ?, ?, ?)",
+            (database.allocate("sessions"), session_id, task_id, now, bytes(32), now, session_id.casefold(), owner),
         )
         return SessionAck(0, digest.to_hex(digest.EMPTY), None)
 
@@ -112,17 +115,19 @@ def report_exporter(database: Database, exporter_id: str, report: dict[str, Any]
 
 
 def forget_session(database: Database, session_id: str, now: str, *, reason: str = "deleted") -> None:
-    """Delete a session with all that was derived from it; only its id, the time and the reason stay."""
+    """Delete a session with all that was derived from it; only its id, its owner, the time and the reason stay."""
     session = load(database, session_id)
     database.forget_text_of(session.n)
     for table in ("events", "rewinds", "orphans", "notices", "redactions", "families"):
         database.execute(f"DELETE FROM {table} WHERE session = ?", (session.n,))  # noqa: S608  constants
     payloads.forget(database, session.n)
+    owner = owner_of(database, session_id)
     database.execute("DELETE FROM sessions WHERE n = ?", (session.n,))
     database.execute(
-        "INSERT INTO deleted_sessions (id, deleted_at, reason) VALUES (?, ?, ?)"
-        " ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at, reason = excluded.reason",
-        (session_id, now, reason),
+        "INSERT INTO deleted_sessions (id, deleted_at, reason, owner) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at, reason = excluded.reason,"
+        " owner = excluded.owner",
+        (session_id, now, reason, owner),
     )
 
 

@@ -31,6 +31,14 @@ class ExpiredSessionError(DeletedSessionError):
     """The session with this id was older than sessions are kept here."""
 
 
+class ForeignSessionError(Exception):
+    """The session with this id belongs to another token."""
+
+
+class RestoreNeedsAdminError(Exception):
+    """The session with this id was deleted, and an uploader wants it back."""
+
+
 class BadCursorError(ValueError):
     """The cursor or event id to continue from was never given out."""
 

@@ -4,15 +4,17 @@ from pathlib import Path
 from typing import Any
 
 from exporter.errors import UsageError
+from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.receiver import utc_now
 from exporter.missioncontrol.store import tokens
-from exporter.missioncontrol.store.port import Job, Result
+from exporter.missioncontrol.store.port import Database, Job, Result
+from exporter.missioncontrol.store.session_row import DeletedSessionError, UnknownSessionError, number_of
 from exporter.missioncontrol.store.sqlite.store import SqliteStore
 
 
-def create_token(store: Path, name: str, *, upload_only: bool) -> dict[str, Any]:
+def create_token(store: Path, name: str, *, upload_only: bool, read_only: bool = False) -> dict[str, Any]:
     """Make a token and return it with its name; this is the only time that it can be seen."""
-    scope: tokens.Scope = "upload" if upload_only else "all"
+    scope: tokens.Scope = "upload" if upload_only else "read" if read_only else "all"
     token = _do(store, lambda database: tokens.create(database, name, _now(), scope=scope))
     return {"name": name, "scope": scope, "token": token}
 
@@ -27,6 +29,23 @@ def revoke_token(store: Path, name: str) -> dict[str, Any]:
 def list_tokens(store: Path) -> dict[str, Any]:
     """Return every token that was made, without its secret."""
     return {"tokens": _do(store, tokens.listed), "next": None}
+
+
+def restore_session(store: Path, session_id: str) -> dict[str, Any]:
+    """Make a deleted session known again, for its owner, without its events."""
+
+    def restore(database: Database) -> None:
+        try:
+            number_of(database, session_id)
+        except DeletedSessionError:
+            write_jobs.register(database, session_id, session_id, _now(), restore=True)
+        except UnknownSessionError:
+            raise UsageError(f"There is no session {session_id} in the store.", hint="give the whole id") from None
+        else:
+            raise UsageError(f"The session {session_id} is not deleted.", hint="nothing is to be restored")
+
+    _do(store, restore)
+    return {"restored": session_id}
 
 
 def _do(store: Path, job: Job[Result]) -> Result:

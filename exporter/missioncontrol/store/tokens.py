@@ -14,7 +14,7 @@ from exporter.missioncontrol.store.port import Database
 
 PREFIX: Final = "xmc_"
 NAME_LENGTH_MAX: Final = 100
-Scope = Literal["all", "upload"]
+Scope = Literal["all", "read", "upload"]
 
 
 class TokenError(Exception):
@@ -23,7 +23,7 @@ class TokenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who has a token, and what it permits: everything, or only `/agents` for uploading.
+    """Who has a token, and what it permits: everything, only reading, or only uploading sessions of its own.
 
     `hash` is the token's own: a later token of the same name has another.
     """
@@ -31,6 +31,10 @@ class Holder:
     name: str
     scope: Scope
     hash: bytes
+
+
+OWNER: Final = Holder("", "all", b"")
+"""Who needs no token of the store: the same user, this process, and who has the receiver's own token."""
 
 
 def create(database: Database, name: str, now: str, *, scope: Scope = "all") -> str:

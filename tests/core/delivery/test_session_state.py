@@ -9,11 +9,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from exporter.core.delivery.position import DELETED_THERE, START, Identity, Mark, Position
+from exporter.core.delivery.position import DELETED_THERE, FOREIGN_THERE, START, Identity, Mark, Position
 from exporter.core.delivery.reconcile import Reconciliation, Walk
 from exporter.core.delivery.segment import Segment
 from exporter.core.delivery.session_state import (
     SETBACKS,
+    STOPS,
     TABLE,
     Agreement,
     Due,
@@ -28,6 +29,7 @@ from exporter.core.delivery.verdict import (
     Accepted,
     Conflict,
     Deleted,
+    Foreign,
     Gone,
     Later,
     LessCompression,
@@ -35,6 +37,7 @@ from exporter.core.delivery.verdict import (
     Smaller,
     Suspect,
     Unauthorized,
+    Unrestorable,
     Verdict,
 )
 from tests.core.scenario import COMMAND, check, scenarios
@@ -54,6 +57,7 @@ class Script:
         match words:
             case ["new", *how]:
                 marks = {"": None, "marked": Mark("e1", Position(9, b""), FILE), "deleted": Mark(state=DELETED_THERE)}
+                marks["foreign"] = Mark(state=FOREIGN_THERE)
                 self.state = SessionState(marks["".join(how)])
                 return [told(self.state)]
             case ["given", *names, reading]:
@@ -150,6 +154,7 @@ def test_the_table_is_whole() -> None:
     }
     assert {state for state, _ in left} == set(Agreement)
     assert {event for event, row in TABLE.items() if Effect.SET_BACK in row[2]} == set(SETBACKS)
+    assert {event for event, row in TABLE.items() if Effect.STOP in row[2]} == set(STOPS)
 
 
 @pytest.mark.parametrize("event", [SessionEvent.RESTORE, SessionEvent.ITEMS, SessionEvent.ACKNOWLEDGED])
@@ -170,6 +175,8 @@ def test_what_cannot_happen_is_refused_and_changes_nothing(event: SessionEvent) 
         (Missing(), "r", SessionEvent.MISSING),
         (Missing(), None, SessionEvent.LATER),
         (Deleted(), None, SessionEvent.DELETED),
+        (Foreign(), None, SessionEvent.FOREIGN),
+        (Unrestorable(), None, SessionEvent.UNRESTORABLE),
         (Gone(), "r", SessionEvent.GONE),
         (Gone(), None, SessionEvent.GONE),
         (Conflict(), "r", SessionEvent.CONFLICT),

@@ -14,6 +14,7 @@ from exporter.core.delivery.verdict import (
     Accepted,
     Conflict,
     Deleted,
+    Foreign,
     Gone,
     Later,
     LessCompression,
@@ -21,6 +22,7 @@ from exporter.core.delivery.verdict import (
     Smaller,
     Suspect,
     Unauthorized,
+    Unrestorable,
     Verdict,
     acceptance_fault,
     retry_after_seconds,
@@ -179,3 +181,17 @@ def test_a_body_that_does_not_end_is_no_acceptance() -> None:
 @given(st.binary(max_size=200), st.sampled_from(["", "text/html", "application/json", "text/plain"]))
 def test_no_body_makes_it_raise(body: bytes, content_type: str) -> None:
     acceptance_fault(200, content_type, body)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "meant"),
+    [
+        (409, "session_of_another_token", Foreign()),
+        (409, "something_else", Conflict()),
+        (403, "restore_needs_admin", Unrestorable()),
+        (403, "read_only", Unauthorized(403)),
+        (400, "restore_needs_admin", Suspect(400)),
+    ],
+)
+def test_the_name_of_an_error_says_that_it_concerns_the_session_alone(status: int, kind: str, meant: Verdict) -> None:
+    assert verdict(status, None, NOW, kind=kind) == meant

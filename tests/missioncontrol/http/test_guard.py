@@ -29,6 +29,8 @@ def ask(open_client: Callable[..., Any]) -> Callable[..., Any]:
     ("headers", "status"),
     [
         ({"Authorization": "Bearer right"}, 200),
+        ({"Authorization": "bearer right"}, 200),
+        ({"Authorization": "BEARER  right"}, 200),
         ({"Authorization": "Bearer wrong"}, 401),
         ({"Authorization": "Bearer righ"}, 401),
         ({"Authorization": "Bearer "}, 401),

@@ -9,6 +9,7 @@ import pytest
 from exporter.missioncontrol.http.guard import COOKIE, Login
 from exporter.missioncontrol.store import tokens
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
+from exporter.missioncontrol.store.tokens import OWNER
 
 pytestmark = pytest.mark.anyio
 
@@ -116,16 +117,16 @@ async def test_codes_and_cookies_end() -> None:
     code, late = entrance.one_time_code(), entrance.one_time_code()
     cookie = entrance.use(code)
     assert cookie is not None
-    before = await entrance.knows(cookie)
+    before = await entrance.visitor(cookie)
     now[0] = 11 * 3600.0
-    used = await entrance.knows(cookie)
+    used = await entrance.visitor(cookie)
     now[0] = 22 * 3600.0
-    used_again = await entrance.knows(cookie)
+    used_again = await entrance.visitor(cookie)
     now[0] = 35 * 3600.0
 
-    assert (before, used, used_again) == (True, True, True)
-    assert (await entrance.knows(cookie), entrance.use(late)) == (False, None)
-    assert not await Login(None, nobody, never).knows("")
+    assert (before, used, used_again) == (OWNER, OWNER, OWNER)
+    assert (await entrance.visitor(cookie), entrance.use(late)) == (None, None)
+    assert await Login(None, nobody, never).visitor("") is None
 
 
 async def test_a_form_of_many_megabytes_is_refused(browser: httpx.AsyncClient) -> None:

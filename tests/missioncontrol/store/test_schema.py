@@ -18,6 +18,9 @@ from exporter.errors import StateError
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import read_elements, sort_out
 from exporter.missioncontrol.store import tokens
+from exporter.missioncontrol.store.ownership import owner_of, uploading
+from exporter.missioncontrol.store.port import Database
+from exporter.missioncontrol.store.session_row import ForeignSessionError
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from tests.missioncontrol.conftest import Opener
 
@@ -74,22 +77,39 @@ def test_a_store_of_the_version_before_goes_on(before: Path) -> None:
     assert rows == [(14, "b1"), (10, "b2"), (11, "b3")]
 
 
-def test_a_new_store_has_the_tables_of_the_version_before(before: Path, tmp_path: Path) -> None:
+def test_the_sessions_of_the_version_before_are_nobodys_until_somebody_uploads(before: Path) -> None:
+    laptop, desktop = (tokens.Holder(name, "upload", name.encode()) for name in ("laptop", "desktop"))
+    batch = sort_out(read_elements(b'{"events":[]}'), event_bytes_max=1 << 20)
+
+    def upload(database: Database) -> int:
+        return write_jobs.store_batch(database, "second", batch, NOW).ack.count
+
+    with Store(before) as store:
+        owner = store.do(lambda database: owner_of(database, "second"))
+        count = store.do(uploading("second", laptop, upload))
+    with Store(before) as store, pytest.raises(ForeignSessionError):
+        store.do(uploading("second", desktop, upload))
+
+    assert (owner, count) == (None, 2)
+
+
+def test_a_new_store_has_the_tables_of_one_that_was_taken_over(before: Path, tmp_path: Path) -> None:
     new = tmp_path / "new.db"
-    with Store(new):
-        pass
+    for path in (new, before):
+        with Store(path):
+            pass
 
     assert schema_of(new) == schema_of(before)
 
 
-@pytest.mark.parametrize(("version", "age"), [(1, "an earlier"), (9, "an earlier"), (11, "a newer")])
+@pytest.mark.parametrize(("version", "age"), [(1, "an earlier"), (9, "an earlier"), (12, "a newer")])
 def test_a_store_of_another_version_is_refused_by_name_and_kept(before: Path, version: int, age: str) -> None:
     with closing(sqlite3.connect(before)) as database:
         database.execute(f"PRAGMA user_version = {version}")
         database.commit()
     bytes_before = before.read_bytes()
 
-    with pytest.raises(StateError, match=f"{age} version of this program: schema {version}, not 10") as raised:
+    with pytest.raises(StateError, match=f"{age} version of this program: schema {version}, not 11") as raised:
         Store(before)
 
     assert raised.value.hint

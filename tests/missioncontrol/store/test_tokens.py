@@ -76,6 +76,30 @@ async def test_an_upload_token_reads_nothing(store_path: Path) -> None:
     assert answers == [404, 403, 403]
 
 
+async def test_a_read_token_reads_everything_and_changes_nothing(store_path: Path) -> None:
+    with Store(store_path) as store:
+        made = create_token(store_path, "anna", upload_only=False, read_only=True)["token"]
+        server = await serve_http(create_app(store, token="shared"), "127.0.0.1", 0, explicit_port=True)
+        async with httpx.AsyncClient(base_url=server.url, headers={"X-Forwarded-For": "203.0.113.5"}) as client:
+            shared, reader = {"Authorization": "Bearer shared"}, {"Authorization": f"Bearer {made}"}
+            await client.post("/agents/sessions", json={"id": "s"}, headers=shared)
+            read = [
+                await client.get(path, headers=reader) for path in ("/", "/api/v1/sessions/s", "/agents/sessions/s")
+            ]
+            refused = [
+                await client.delete("/api/v1/sessions/s", headers=reader),
+                await client.post("/agents/sessions", json={"id": "t"}, headers=reader),
+            ]
+            entered = await client.post("/enter", data={"token": made})
+            client.cookies = entered.cookies
+            page, forgotten = await client.get("/"), await client.post("/sessions/s/forget")
+        await server.stop()
+
+    assert [answer.status_code for answer in read] == [200, 200, 200]
+    assert [(answer.status_code, answer.json()["error"]["kind"]) for answer in refused] == [(403, "read_only")] * 2
+    assert (entered.status_code, page.status_code, forgotten.status_code) == (303, 200, 403)
+
+
 def test_the_store_keeps_no_token(store_path: Path) -> None:
     made = create_token(store_path, "laptop", upload_only=False)["token"]
 

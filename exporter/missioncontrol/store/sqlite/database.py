@@ -36,8 +36,10 @@ _SETTINGS: Final = {
 }
 _CHECKED_BYTES_MAX: Final = 32 << 20
 _SCHEMA: Final = Path(__file__).with_name("schema.sql")
-_VERSION: Final = 10
+_VERSION: Final = 11
 """The `PRAGMA user_version` of a file with the tables of `schema.sql`."""
+_TAKEN_OVER: Final = tuple(f"ALTER TABLE {table} ADD COLUMN owner TEXT" for table in ("sessions", "deleted_sessions"))
+"""What makes a file of the version before one of this version."""
 
 
 @contextmanager
@@ -227,17 +229,18 @@ def prepare(
 
 
 def _create_tables(database: SqliteDatabase) -> None:
-    """Create the tables of an empty file, or raise `StateError` for a file of another version."""
+    """Create the tables of an empty file, take over one of the version before, or raise `StateError` for another."""
     with database.transaction():
         version = database.pragma("user_version")
-        if version not in (0, _VERSION):
+        if version not in (0, _VERSION - 1, _VERSION):
             age = "a newer" if version > _VERSION else "an earlier"
             raise StateError(
                 f"The store was written by {age} version of this program: schema {version}, not {_VERSION}.",
                 hint="Install that version again, or choose another store; the file is unchanged.",
             )
-        if version == 0:
-            for statement in _SCHEMA.read_text(encoding="utf-8").split(";\n")[:-1]:
+        if version != _VERSION:
+            new = _SCHEMA.read_text(encoding="utf-8").split(";\n")[:-1]
+            for statement in new if version == 0 else _TAKEN_OVER:
                 database.execute(statement)
             database.execute(f"PRAGMA user_version = {_VERSION}")
         for table in get_args(Table):  # a file of before has counters of deleted rows only

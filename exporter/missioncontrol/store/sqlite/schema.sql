@@ -6,7 +6,7 @@ CREATE TABLE sessions (
     stored_at TEXT, count INTEGER NOT NULL, digest BLOB NOT NULL, last_event_id TEXT, summary TEXT NOT NULL,
     report TEXT, reported_at TEXT, masked INTEGER NOT NULL,
     revision INTEGER NOT NULL, state TEXT NOT NULL, last_activity TEXT NOT NULL, haystack TEXT NOT NULL,
-    chained INTEGER NOT NULL DEFAULT 1);
+    chained INTEGER NOT NULL DEFAULT 1, owner TEXT);
 CREATE INDEX sessions_by_activity ON sessions (last_activity, id);
 -- `place` is the order of the file; between equals `n` decides, the order of arrival.
 CREATE TABLE events (
@@ -22,7 +22,7 @@ CREATE TABLE rewinds (
 CREATE INDEX rewinds_by_session ON rewinds (session);
 CREATE TABLE exporters (id TEXT PRIMARY KEY, report TEXT NOT NULL, reported_at TEXT NOT NULL);
 CREATE TABLE deleted_sessions (
-    id TEXT PRIMARY KEY, deleted_at TEXT NOT NULL, reason TEXT NOT NULL DEFAULT 'deleted');
+    id TEXT PRIMARY KEY, deleted_at TEXT NOT NULL, reason TEXT NOT NULL DEFAULT 'deleted', owner TEXT);
 CREATE TABLE notices (
     event INTEGER PRIMARY KEY, session INTEGER NOT NULL, category TEXT NOT NULL, type TEXT NOT NULL, status TEXT,
     timestamp TEXT NOT NULL, id TEXT NOT NULL, agent TEXT, text TEXT NOT NULL, request TEXT);
