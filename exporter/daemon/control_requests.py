@@ -160,7 +160,8 @@ class ControlRequests:
             silent.clear()
             again = {(run.name, lane.file.session): await verify(lane, silent, repair=False) for run, lane in repaired}
             rows = [again.get((row.sink, row.session), row) for row in rows]
-        end = ended(rows) if asked or not self._chosen(request) else Exit.PARTIAL
+        named = bool(request.get("sessions"))
+        end = ended(rows, named=named) if asked or not self._chosen(request) else Exit.PARTIAL
         return {"sessions": msgspec.to_builtins(rows), "exit": int(end)}
 
     async def _forget(self, session: str, sinks: Iterable[str] | None) -> dict[str, Any]:

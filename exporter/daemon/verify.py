@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from exporter.core.delivery.position import START, Mark
-from exporter.core.delivery.session_state import STOPS, SessionEvent
-from exporter.core.delivery.verdict import Deleted, Foreign, Later, Missing, Unauthorized, Verdict
+from exporter.core.delivery.session_state import SETBACKS, STOPS, SessionEvent
+from exporter.core.delivery.verdict import Deleted, Foreign, Gone, Later, Missing, Unauthorized, Verdict
 from exporter.core.events.digest import total
 from exporter.daemon.status_report import iso
 from exporter.errors import Exit, worst
@@ -83,6 +83,9 @@ class _Comparison:
             case Foreign():
                 self.unasked = FOREIGN
                 self.details.append(STOPS[SessionEvent.FOREIGN][1])
+            case Gone():
+                self.unasked = UNKNOWN
+                self.details.append(SETBACKS[SessionEvent.GONE])
             case Unauthorized(status):
                 self.unasked = REFUSED
                 self.details.append(f"the receiver answered {status}")
@@ -142,9 +145,13 @@ class _Comparison:
             self.details.append("same ids, other bytes")
 
 
-def ended(rows: Iterable[VerifyRow]) -> Exit:
-    """Return the exit code of a comparison: a known difference weighs more than an unknown state."""
-    return worst(Exit.DONE, *(_ENDS[row.verdict] for row in rows if row.verdict in _ENDS))
+def ended(rows: Iterable[VerifyRow], *, named: bool) -> Exit:
+    """Return the exit code of a comparison: a known difference weighs more than an unknown state.
+
+    A session that was deleted there counts only where a person `named` it.
+    """
+    ends = _ENDS | ({DELETED: Exit.PARTIAL} if named else {})
+    return worst(Exit.DONE, *(ends[row.verdict] for row in rows if row.verdict in ends))
 
 
 async def verify(lane: Lane, silent: dict[str, Verdict], *, repair: bool) -> VerifyRow:

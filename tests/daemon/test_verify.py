@@ -212,6 +212,16 @@ async def test_a_receiver_that_refuses_the_token_says_nothing_of_what_it_holds(s
     assert (ended, row["verdict"], row["missing"]) == (Exit.REFUSED, "refused", [])
 
 
+async def test_410_that_nobody_declared_says_nothing_of_what_is_held(station: Station, floor: Peer) -> None:
+    exporter = await _delivered(station, floor)
+    floor.script = lambda request: Reply(410)
+
+    ended, row = await _verify(exporter)
+
+    assert (ended, row["verdict"], row["missing"]) == (Exit.PARTIAL, "unknown", [])
+    assert "410" in row["detail"]
+
+
 async def test_a_session_deleted_there_is_no_difference(station: Station, full: Peer) -> None:
     exporter = await _delivered(station, full)
     assert isinstance(full.behind, Full)
@@ -227,6 +237,7 @@ async def test_a_session_deleted_there_is_no_difference(station: Station, full: 
     assert (backfilled["exit"], backfilled["sessions"][0]["state"].split(";")[0]) == (Exit.DONE, "deleted there")
     assert listed["sinks"] == [{"name": "mission_control", "delivered": 20, "lag_events": 0, "state": "deleted there"}]
     assert full.ids() == []
+    assert (await exporter.ask("verify", sessions=["s"]))["exit"] == Exit.PARTIAL
 
 
 async def test_a_run_that_names_a_session_that_was_deleted_there_ends_in_part(station: Station, full: Peer) -> None:
