@@ -1,9 +1,13 @@
-"""The control socket of a daemon: one JSON line in, JSON lines out, for this user only."""
+"""The control socket of a daemon: one JSON line in, JSON lines out, for this user only.
+
+One descriptor is kept for it, so that a process that has no other left still answers.
+"""
 
 import asyncio
+import os
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +18,7 @@ from exporter.sources.local_socket import is_same_user, listen, socket_path
 
 NAME: Final = "control.sock"
 _REQUEST_BYTES_MAX: Final = 1 << 20
+_FULL_SECONDS: Final = 0.2
 
 Answer = Callable[[dict[str, Any], Callable[[dict[str, Any]], None]], Awaitable[dict[str, Any]]]
 
@@ -22,21 +27,65 @@ Answer = Callable[[dict[str, Any], Callable[[dict[str, Any]], None]], Awaitable[
 async def control_socket(state_dir: Path, answer: Answer) -> AsyncIterator[None]:
     """Answer requests while in the block. A socket that a killed daemon left is replaced: the state lock allows it."""
     path = socket_path(state_dir, NAME)
-    server = await asyncio.start_unix_server(partial(_serve, answer), sock=listen(path), limit=_REQUEST_BYTES_MAX)
-    try:
-        yield
-    finally:
-        server.close()
-        path.unlink(missing_ok=True)
+    with listen(path) as listener:
+        acceptor = _Acceptor(answer)
+        accepting = asyncio.create_task(acceptor.accept(listener))
+        try:
+            yield
+        finally:
+            accepting.cancel()
+            await asyncio.wait([accepting])
+            acceptor.use_spare()
+            path.unlink(missing_ok=True)
 
 
-async def _serve(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    # A request that is under way when the daemon ends is cancelled; the client sees the closed connection.
-    with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-        if is_same_user(writer.get_extra_info("socket")):
-            await _answer_one(answer, reader, writer)
-    with suppress(ConnectionError, OSError):
-        writer.close()
+class _Acceptor:
+    """Answers each connection in a task. The spare descriptor becomes a connection when there is no other left."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._spare: int | None = None
+
+    async def accept(self, listener: socket.socket) -> None:
+        """Accept connections until cancelled."""
+        loop = asyncio.get_running_loop()
+        self._keep_spare()
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                loop.call_exception_handler({"message": "a command cannot be answered", "exception": error})
+                if not self.use_spare():
+                    await asyncio.sleep(_FULL_SECONDS)
+                continue
+            self._keep_spare()
+            task = loop.create_task(self._serve(connection))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def use_spare(self) -> bool:
+        """Close the spare descriptor; return whether there was one."""
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            os.close(spare)
+        return spare is not None
+
+    def _keep_spare(self) -> None:
+        with suppress(OSError):
+            self._spare = os.open(os.devnull, os.O_RDONLY) if self._spare is None else self._spare
+
+    async def _serve(self, connection: socket.socket) -> None:
+        # A request that is under way when the daemon ends is cancelled; the client sees the closed connection.
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            reader, writer = await asyncio.open_unix_connection(sock=connection, limit=_REQUEST_BYTES_MAX)
+            try:
+                if is_same_user(connection):
+                    await _answer_one(self._answer, reader, writer)
+            finally:
+                writer.close()
+                await writer.wait_closed()
+        self._keep_spare()
 
 
 async def _answer_one(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
