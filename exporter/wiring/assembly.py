@@ -74,8 +74,8 @@ def join(
 def _open_files(wanted: int, notice: Callable[[Notice], None]) -> OpenFiles:
     possible, limit = files_possible(wanted)
     if possible < wanted:
-        fields = {"limit": limit, "session_files": possible, "limits.open_files": wanted}
-        notice(Notice(Level.WARNING, "the limit of open files is low (ulimit -n), reading is slower", fields=fields))
+        message = "the limit of open files is low (ulimit -n), reading is slower"
+        notice(Notice(Level.WARNING, message, fields={"limit": limit, "session_files": possible, "wanted": wanted}))
     return OpenFiles(possible)
 
 

@@ -26,11 +26,10 @@ _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _STATE_FIELD, _UID_FIELD, _INODE_FIELD = 3, 7, 9
 _ESTABLISHED: Final = 1
 _WAITING_MAX: Final = 256
-_SOCK_DIAG, _ERROR, _REQUEST = 20, 2, 1
+_NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, _ERROR, _REQUEST = 4, 20, 2, 1
 _ALL: Final = 0xFFFFFFFF
 _HEADER: Final = struct.Struct("=IHHII")  # struct nlmsghdr
 _QUESTION: Final = struct.Struct("=BBBBI4s16s16sIII")  # struct inet_diag_req_v2
-_PORTS: Final = struct.Struct("!HH")
 _OWNER: Final = struct.Struct("=xB62xII")  # of struct inet_diag_msg: state, user, inode
 _ANSWER_BYTES_MAX: Final = 8192
 _ANSWER_SECONDS: Final = 1.0
@@ -71,7 +70,7 @@ class PeerLookup:
     """Finds out, in a thread of its own, which user has a connection; few questions wait at the same time."""
 
     def __init__(self) -> None:
-        self._kernel = _kernel()
+        self._netlink = open_netlink()
         self._thread = ThreadPoolExecutor(1, "peers")
         self._waiting: list[tuple[Ends, Callable[[Peer], None]]] = []
         self._answering: asyncio.Task[None] | None = None
@@ -97,73 +96,64 @@ class PeerLookup:
                 tell("same" if user == os.getuid() else "other")
 
     def _users_of(self, connections: Sequence[Ends]) -> list[int | None]:
-        if self._kernel is not None:
-            with suppress(OSError):
-                return [self._kernel.user_of(*ends) for ends in connections]
+        if self._netlink is not None:
+            try:
+                return [user_by_netlink(self._netlink, ends) for ends in connections]
+            except OSError:
+                self._close_netlink()
         return users_in_tables(connections)
 
     def close(self) -> None:
         """Answer no more."""
         if self._answering is not None:
             self._answering.cancel()
-        self._thread.shutdown(wait=False)
-        if self._kernel is not None:
-            self._kernel.close()
+        self._thread.shutdown(cancel_futures=True)
+        self._close_netlink()
+
+    def _close_netlink(self) -> None:
+        if self._netlink is not None:
+            self._netlink.close()
+            self._netlink = None
 
 
-def _kernel() -> "KernelSockets | None":
-    """Return what asks the kernel; None where it does not answer about a socket that exists."""
+def open_netlink() -> socket.socket | None:
+    """Return a socket for questions to the kernel; None where it does not answer about a socket that exists."""
     try:
-        kernel = KernelSockets()
+        netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
     except (AttributeError, OSError):  # this system has no netlink, or forbids it
         return None
+    netlink.settimeout(_ANSWER_SECONDS)
     with suppress(OSError), socket.create_server(("127.0.0.1", 0)) as probe:
-        if kernel.knows(probe.getsockname(), ("127.0.0.1", 1)):
-            return kernel
-    kernel.close()
+        if _facts(netlink, (probe.getsockname(), ("127.0.0.1", 1))) is not None:
+            return netlink
+    netlink.close()
     return None
 
 
-class KernelSockets:
-    """Asks the kernel about single TCP sockets. For one thread at a time; raises `OSError` where it does not answer."""
+def user_by_netlink(netlink: socket.socket, ends: Ends) -> int | None:
+    """Return which user holds the client's end of a connection, None when no process does.
 
-    def __init__(self) -> None:
-        self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4)  # NETLINK_SOCK_DIAG
-        self._netlink.settimeout(_ANSWER_SECONDS)
-        self._sequence = 0
+    Raises `OSError` when the kernel does not answer; then nothing more may be asked there.
+    """
+    state, user, inode = _facts(netlink, ends) or (0, 0, 0)
+    return user if state == _ESTABLISHED and inode else None
 
-    def user_of(self, client: Address, server: Address) -> int | None:
-        """Return which user holds the client's end of a connection, None when no process does."""
-        found = self._ask(client, server)
-        return found[1] if found is not None and found[0] == _ESTABLISHED and found[2] else None
 
-    def knows(self, own: Address, other: Address) -> bool:
-        """Tell whether there is a socket with these addresses."""
-        return self._ask(own, other) is not None
-
-    def close(self) -> None:
-        """Close the socket of the questions."""
-        self._netlink.close()
-
-    def _ask(self, own: Address, other: Address) -> tuple[int, int, int] | None:
-        """Return the state, the user and the inode of a socket; None when there is none."""
-        ips, self._sequence = [ipaddress.ip_address(own[0]), ipaddress.ip_address(other[0])], self._sequence + 1
-        family = socket.AF_INET if ips[0].version == 4 else socket.AF_INET6
-        ports, places = _PORTS.pack(own[1], other[1]), [ip.packed for ip in ips]
-        question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0, _ALL, ports, *places, 0, _ALL, _ALL)
-        size = _HEADER.size + len(question)
-        self._netlink.sendto(_HEADER.pack(size, _SOCK_DIAG, _REQUEST, self._sequence, 0) + question, (0, 0))
-        sequence = None
-        while sequence != self._sequence:  # an answer that came too late may still be there
-            answer = self._netlink.recv(_ANSWER_BYTES_MAX)
-            _, kind, _, sequence, _ = _HEADER.unpack_from(answer)
-        if kind != _ERROR:
-            state, user, inode = _OWNER.unpack_from(answer, _HEADER.size)
-            return state, user, inode
-        number = -struct.unpack_from("=i", answer, _HEADER.size)[0]
-        if number != errno.ENOENT:
-            raise OSError(number, os.strerror(number))
+def _facts(netlink: socket.socket, ends: Ends) -> tuple[int, int, int] | None:
+    """Return the state, the user and the inode of the socket with these two ends; None when there is none."""
+    own, other = (ipaddress.ip_address(host) for host, _ in ends)
+    family = socket.AF_INET if own.version == 4 else socket.AF_INET6
+    ports = struct.pack("!HH", ends[0][1], ends[1][1])
+    question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0, _ALL, ports, own.packed, other.packed, 0, _ALL, _ALL)
+    netlink.sendto(_HEADER.pack(_HEADER.size + len(question), _SOCK_DIAG_BY_FAMILY, _REQUEST, 0, 0) + question, (0, 0))
+    answer = netlink.recv(_ANSWER_BYTES_MAX)
+    if _HEADER.unpack_from(answer)[1] != _ERROR:
+        state, user, inode = _OWNER.unpack_from(answer, _HEADER.size)
+        return state, user, inode
+    number = -struct.unpack_from("=i", answer, _HEADER.size)[0]
+    if number == errno.ENOENT:
         return None
+    raise OSError(number, os.strerror(number))
 
 
 def users_in_tables(connections: Sequence[Ends]) -> list[int | None]:

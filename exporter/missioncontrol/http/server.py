@@ -7,10 +7,12 @@ slow the owner down: the user is found out beside the event loop, and nothing is
 
 import asyncio
 import errno
+import logging
 import socket
 import ssl
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +29,8 @@ from exporter.missioncontrol.http.guard import ADMITTED, PATH, PEER
 from exporter.missioncontrol.http.peers import Peer, PeerLookup, is_any, is_loopback, peer_or_ends, tells_users
 from exporter.missioncontrol.http.responses import ApiError, error_answer
 
+_log: Final = logging.getLogger("uvicorn.error")
+_SAY_SECONDS: Final = 60.0
 _HEAD_SECONDS: Final = 10.0
 _REST_SECONDS: Final = 30.0
 """How long the rest of a body may take whose request has been answered; who is cut off does not read the answer."""
@@ -224,6 +228,8 @@ async def serve_http(
     server = _QuietServer(_config(app, certificate, lookup))
     serving = asyncio.get_running_loop().create_task(server.serve(sockets=[listener]), name="receiver-http")
     serving.add_done_callback(lambda _: lookup.close())
+    _log.addFilter(once := _once_a_minute())
+    serving.add_done_callback(lambda _: _log.removeFilter(once))
     while not server.started:
         if serving.done():
             listener.close()
@@ -248,6 +254,20 @@ def _config(app: Starlette, certificate: Certificate | None, lookup: PeerLookup)
         ssl_certfile=certificate.certificate if certificate is not None else None,
         ssl_keyfile=certificate.key if certificate is not None else None,
     )
+
+
+def _once_a_minute() -> Callable[[logging.LogRecord], bool]:
+    """Return a filter that passes one line of each kind a minute: anyone can make any number of bad requests."""
+    quiet_until: dict[str, float] = {}
+
+    def passes(record: logging.LogRecord) -> bool:
+        now = time.monotonic()
+        if now < quiet_until.get(record.msg, now):
+            return False
+        quiet_until[record.msg] = now + _SAY_SECONDS
+        return True
+
+    return passes
 
 
 class _QuietServer(uvicorn.Server):

@@ -11,7 +11,15 @@ from typing import Final, TypeAlias
 
 import pytest
 
-from exporter.missioncontrol.http.peers import Ends, KernelSockets, Peer, PeerLookup, peer_or_ends, users_in_tables
+from exporter.missioncontrol.http.peers import (
+    Ends,
+    Peer,
+    PeerLookup,
+    open_netlink,
+    peer_or_ends,
+    user_by_netlink,
+    users_in_tables,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose a connection is")
 UserOf: TypeAlias = Callable[[Ends], int | None]
@@ -23,9 +31,10 @@ def user_of(request: pytest.FixtureRequest) -> Iterator[UserOf]:
     if request.param == "tables":
         yield lambda ends: users_in_tables([ends])[0]
         return
-    kernel = KernelSockets()
-    yield lambda ends: kernel.user_of(*ends)
-    kernel.close()
+    netlink = open_netlink()
+    assert netlink is not None
+    with netlink:
+        yield lambda ends: user_by_netlink(netlink, ends)
 
 
 @contextlib.contextmanager

@@ -200,6 +200,23 @@ async def test_many_connections_of_another_user_slow_nobody_down(app: Starlette)
     assert worst_seconds < 0.5
 
 
+async def test_bad_requests_are_logged_once_a_minute_and_kind(app: Starlette, caplog: pytest.LogCaptureFixture) -> None:
+    server = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
+    upgrade = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n"
+    for _ in range(20):
+        for request in (b"no HTTP\r\n\r\n", upgrade):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(request)
+            assert await reader.read()
+            writer.close()
+    await server.stop()
+
+    said = [record.getMessage() for record in caplog.records if record.name.startswith("uvicorn")]
+    assert "Invalid HTTP request received." in said
+    assert "Unsupported upgrade request." in said
+    assert len(said) == len(set(said))
+
+
 @on_linux
 async def test_a_connection_costs_no_reading_of_the_tables_of_all(app: Starlette) -> None:
     opened: list[str] = []
