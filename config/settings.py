@@ -177,7 +177,7 @@ class Limits(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Upper limits of what the exporter uses.
 
     max_line_bytes: Longer lines of a session file are quarantined.
-    open_files: Number of session files that are open at the same time.
+    open_files: Number of session files that are open at the same time; fewer where `ulimit -n` is low.
     quarantine_bytes: Size of the quarantine. When it is full, the session stops.
     quarantine_days: Days after which quarantined events are deleted.
     keep_days: Days after its last event when the embedded Mission Control deletes a session; 0: never.

@@ -1,63 +1,91 @@
-"""The control socket of a daemon: one JSON line in, JSON lines out, for this user only."""
+"""The control socket of a daemon: one JSON line in, JSON lines out, for this user only.
+
+One descriptor is kept for it, so that a process that has no other left still answers.
+"""
 
 import asyncio
 import os
 import socket
-import struct
-import sys
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from exporter.errors import Exit, ExporterError, LockedError
+from exporter.errors import Exit, ExporterError, LockedError, StateError
+from exporter.sources.local_socket import is_same_user, listen, socket_path
 
 NAME: Final = "control.sock"
-_PATH_LENGTH_MAX: Final = 100
 _REQUEST_BYTES_MAX: Final = 1 << 20
-_PEER: Final = struct.Struct("iII")
+_FULL_SECONDS: Final = 0.2
 
 Answer = Callable[[dict[str, Any], Callable[[dict[str, Any]], None]], Awaitable[dict[str, Any]]]
-
-
-def socket_path(state_dir: Path) -> Path:
-    """Return where the socket of a state directory is; a path too long for a socket moves to the runtime directory."""
-    path = state_dir / NAME
-    if len(os.fsencode(path)) <= _PATH_LENGTH_MAX:
-        return path
-    facts = state_dir.stat()
-    runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
-    return runtime / f"exporter-{facts.st_dev:x}-{facts.st_ino:x}.sock"
 
 
 @asynccontextmanager
 async def control_socket(state_dir: Path, answer: Answer) -> AsyncIterator[None]:
     """Answer requests while in the block. A socket that a killed daemon left is replaced: the state lock allows it."""
-    path = socket_path(state_dir)
-    path.unlink(missing_ok=True)
-    before = os.umask(0o177)
-    try:
-        server = await asyncio.start_unix_server(partial(_serve, answer), str(path), limit=_REQUEST_BYTES_MAX)
-    finally:
-        os.umask(before)
-    try:
-        yield
-    finally:
-        server.close()
-        path.unlink(missing_ok=True)
+    path = socket_path(state_dir, NAME)
+    with listen(path) as listener:
+        acceptor = _Acceptor(answer)
+        accepting = asyncio.create_task(acceptor.accept(listener))
+        try:
+            yield
+        finally:
+            accepting.cancel()
+            await asyncio.wait([accepting])
+            acceptor.use_spare()
+            path.unlink(missing_ok=True)
 
 
-async def _serve(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    # A request that is under way when the daemon ends is cancelled; the client sees the closed connection.
-    with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-        if _is_same_user(writer.get_extra_info("socket")):
-            await _answer_one(answer, reader, writer)
-    with suppress(ConnectionError, OSError):
-        writer.close()
+class _Acceptor:
+    """Answers each connection in a task. The spare descriptor becomes a connection when there is no other left."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._spare: int | None = None
+
+    async def accept(self, listener: socket.socket) -> None:
+        """Accept connections until cancelled."""
+        loop = asyncio.get_running_loop()
+        self._keep_spare()
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                loop.call_exception_handler({"message": "a command cannot be answered", "exception": error})
+                if not self.use_spare():
+                    await asyncio.sleep(_FULL_SECONDS)
+                continue
+            self._keep_spare()
+            task = loop.create_task(self._serve(connection))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def use_spare(self) -> bool:
+        """Close the spare descriptor; return whether there was one."""
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            os.close(spare)
+        return spare is not None
+
+    def _keep_spare(self) -> None:
+        with suppress(OSError):
+            self._spare = os.open(os.devnull, os.O_RDONLY) if self._spare is None else self._spare
+
+    async def _serve(self, connection: socket.socket) -> None:
+        # A request that is under way when the daemon ends is cancelled; the client sees the closed connection.
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            reader, writer = await asyncio.open_unix_connection(sock=connection, limit=_REQUEST_BYTES_MAX)
+            try:
+                if is_same_user(connection):
+                    await _answer_one(self._answer, reader, writer)
+            finally:
+                writer.close()
+                await writer.wait_closed()
+        self._keep_spare()
 
 
 async def _answer_one(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -76,13 +104,6 @@ async def _answer_one(answer: Answer, reader: asyncio.StreamReader, writer: asyn
     await writer.drain()
 
 
-def _is_same_user(connection: socket.socket) -> bool:
-    if sys.platform != "linux":
-        return True  # the socket's mode 0600 is what keeps others out
-    peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
-    return int(_PEER.unpack(peer)[1]) in (os.getuid(), 0)
-
-
 class _OtherError(ExporterError):
     """An error that the daemon answered."""
 
@@ -95,12 +116,18 @@ class _OtherError(ExporterError):
 async def ask_daemon(
     state_dir: Path, request: dict[str, Any], progress: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any] | None:
-    """Ask the daemon of a state directory; return None when none runs there."""
+    """Ask the daemon of a state directory; return None when none runs there.
+
+    Raises `StateError` when another user answers there.
+    """
     try:
-        reader, writer = await asyncio.open_unix_connection(str(socket_path(state_dir)), limit=1 << 30)
+        path = str(socket_path(state_dir, NAME))
+        reader, writer = await asyncio.open_unix_connection(path, limit=1 << 30)
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
         return None
     try:
+        if not is_same_user(writer.get_extra_info("socket")):
+            raise StateError(f"another user answers at {path}", hint="run as that user, or set another state_dir")
         writer.write(msgspec.json.encode(request) + b"\n")
         await writer.drain()
         while line := await reader.readline():

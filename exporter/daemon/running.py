@@ -12,6 +12,7 @@ from exporter.core.events.redaction import RedactEvent
 from exporter.daemon.control_requests import ControlRequests
 from exporter.daemon.control_socket import control_socket
 from exporter.daemon.daemon import Daemon
+from exporter.daemon.serving import tell_when_full
 from exporter.daemon.status_report import Reports
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class RunningExporter:
         self, state_dir: Path, open_page: "Callable[[Any], Awaitable[ServerHandle]]"
     ) -> AsyncIterator[None]:
         """While in the block: the page is there, the control socket answers, and what runs beside the daemon runs."""
+        tell_when_full(self.daemon.notice)
         reports = Reports(self.daemon, self.redaction.text, self.host)
         if self.receiver is not None:
             self.page = await open_page(self.receiver)

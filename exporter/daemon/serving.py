@@ -6,11 +6,16 @@ import signal
 import sys
 import threading
 import webbrowser
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from exporter.core.notice import Level, Notice
+from exporter.sources.files.session_file import NO_DESCRIPTOR
 
 if sys.platform != "win32":
     import resource
+
+_SAY_SECONDS: Final = 60.0
 
 
 def leave_no_core() -> None:
@@ -37,6 +42,22 @@ def stop_on_signals() -> asyncio.Event:
         except NotImplementedError:  # Windows
             signal.signal(number, lambda number, _: loop.call_soon_threadsafe(asked, number))
     return stop
+
+
+def tell_when_full(notice: Callable[[Notice], None]) -> None:
+    """Have the running loop say, once a minute, that the process cannot open what it needs."""
+    said_at = -_SAY_SECONDS
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        nonlocal said_at
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in NO_DESCRIPTOR:
+            loop.default_exception_handler(context)
+        elif loop.time() >= said_at + _SAY_SECONDS:
+            said_at = loop.time()
+            notice(Notice(Level.ERROR, "too many open files (ulimit -n)", fields={"what": str(context["message"])}))
+
+    asyncio.get_running_loop().set_exception_handler(handle)
 
 
 async def first_of(stop: asyncio.Event, work: Coroutine[Any, Any, int]) -> int | None:

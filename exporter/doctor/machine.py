@@ -12,7 +12,6 @@ from exporter.doctor.facts import Facts
 from exporter.version import VERSION
 
 _INOTIFY: Final = Path("/proc/sys/fs/inotify")
-_OTHER_FILES: Final = 64  # sockets, databases, libraries
 
 
 def versions() -> Iterator[Check]:
@@ -73,12 +72,12 @@ def open_files(wanted: int) -> Iterator[Check]:
     """Compare the limit of this process with the files it is set to hold open; says nothing on Windows."""
     if sys.platform == "win32":
         return
-    import resource
+    from exporter.sources.files.session_file import files_possible
 
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    detail = f"limit {'none' if soft == resource.RLIM_INFINITY else f'{soft:,}'}, up to {wanted:,} session files"
-    if soft != resource.RLIM_INFINITY and soft < wanted + _OTHER_FILES:
-        remedy = f"lower limits.open_files to {max(1, soft - _OTHER_FILES)}, or raise the limit (ulimit -n)"
+    possible, limit = files_possible(wanted)
+    detail = f"limit {'none' if limit is None else f'{limit:,}'}, up to {possible:,} session files"
+    if possible < wanted:
+        remedy = f"lower limits.open_files from {wanted} to {possible}, or raise the limit (ulimit -n)"
         yield Check("open files", "warning", detail, remedy)
     else:
         yield Check("open files", "ok", detail)

@@ -15,7 +15,7 @@ from exporter.daemon.running import Redactors, RunningExporter
 from exporter.errors import StateError
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.pipeline.sink_state import SinkState
-from exporter.sources.files.session_file import OpenFiles
+from exporter.sources.files.session_file import OpenFiles, files_possible
 from exporter.sources.files.watch import file_system_type, is_remote
 from exporter.state.marks import MarkStore, exporter_id
 from exporter.state.quarantine import Quarantine
@@ -43,7 +43,7 @@ def join(
     store, quarantine = _stores(settings, notice)
     embedded = local or not any(configured(settings))
     receiver_store, receiver = _open_receiver(settings, redaction, notice) if embedded else (None, None)
-    files, limits = OpenFiles(settings.limits.open_files), settings.limits
+    files, limits = _open_files(settings.limits.open_files, notice), settings.limits
     follow = file_source(settings, Path(settings.copilot_home) / "session-state", files, session_ids)
     reader = SegmentReader(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
     side = None
@@ -69,6 +69,14 @@ def join(
     beside = side.tasks(daemon) if side is not None else []
     host = settings.host_name or socket.gethostname()
     return RunningExporter(daemon, redaction, host, limits.max_line_bytes, receiver, receiver_store, beside=beside)
+
+
+def _open_files(wanted: int, notice: Callable[[Notice], None]) -> OpenFiles:
+    possible, limit = files_possible(wanted)
+    if possible < wanted:
+        message = "the limit of open files is low (ulimit -n), reading is slower"
+        notice(Notice(Level.WARNING, message, fields={"limit": limit, "session_files": possible, "wanted": wanted}))
+    return OpenFiles(possible)
 
 
 def _open_receiver(

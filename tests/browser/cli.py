@@ -7,7 +7,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from exporter.sources.tap.source import socket_path
+from exporter.sources.local_socket import socket_path
+from exporter.sources.tap.source import SOCKET_NAME
 from tests.browser.receiver import event
 
 SESSION = "5f0c1f2e-6a53-4c0b-9a52-0d3c7a1b9e44"
@@ -19,7 +20,7 @@ class Cli:
     def __init__(self, home: Path) -> None:
         self._file = home / "copilot/session-state" / SESSION / "events.jsonl"
         self._file.parent.mkdir(parents=True)
-        self._socket = socket_path(home / "state")
+        self._socket = socket_path(home / "state", SOCKET_NAME)
         self._tap: socket.socket | None = None
         self._number = 0
 

@@ -88,6 +88,19 @@ def test_sessions_are_listed_shown_and_tailed(own_home: Path, session_id: str) -
     assert answer_of("sessions", "list", "--state", "crashed")["sessions"] == []
 
 
+def test_no_session_can_steer_the_terminal_through_json(own_home: Path, session_id: str) -> None:
+    content = "\x9b2J \u202e\u2066 \x7f é"
+    line = {"type": "user.message", "id": "steers", "parentId": None, "data": {"content": content}}
+    with events_file(own_home, session_id).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({**line, "timestamp": "2026-11-19T12:00:00Z"}, ensure_ascii=False) + "\n")
+
+    shown = exporter("sessions", "tail", session_id, "--json").stdout.splitlines()[-1]
+
+    assert json.loads(shown)["data"]["content"] == content
+    assert not set(content) & set(shown) - set(" 2Jé")
+    assert "é" in shown
+
+
 def test_tail_masks_secrets_for_people_and_for_programs(session_id: str) -> None:
     shown = exporter("sessions", "tail", session_id).stdout + exporter("sessions", "tail", session_id, "--json").stdout
 

@@ -1,11 +1,14 @@
 """Numbers, times and texts read as people write them."""
 
+import json
+import unicodedata
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporter.cli.output.output import to_json
 from exporter.cli.output.text import ago, columns, count, duration, listing, plain, shorten, size, words
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
@@ -68,6 +71,16 @@ def test_words_agree_with_their_number() -> None:
 
 def test_text_of_a_session_cannot_steer_the_terminal() -> None:
     assert plain("a\x1b[2Jb\x9bc\u202ed\r\nrm -rf") == "a�[2Jb�c�d rm -rf"
+
+
+def test_json_cannot_steer_the_terminal_either() -> None:
+    document = {"a\x7f": ["\x1b[2J", "\x9b2J", "\u202e\u2066\u200f\u061c", "\ud800", "é灯"]}
+
+    shown = to_json(document)
+
+    assert json.loads(shown) == document
+    assert not any(unicodedata.category(char) in ("Cc", "Cf", "Cs") for char in shown)
+    assert "é灯" in to_json({"title": "é灯"})
 
 
 @given(st.text())

@@ -15,7 +15,8 @@ from config.settings import MissionControl, Source
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
-from exporter.sources.tap.source import socket_path
+from exporter.sources.local_socket import socket_path
+from exporter.sources.tap.source import SOCKET_NAME
 from tests.daemon.station import Station, until
 from tests.sources.rpc.server import SESSION, MadeUpServer
 
@@ -125,8 +126,8 @@ async def test_of_a_tap(station: Station, tmp_path: Path) -> None:
         await exporter.idle()
         seen: list[bytes] = []
         watching = asyncio.create_task(watched(url, seen))
-        await until(lambda: seen and socket_path(station.state).exists())
-        _, writer = await asyncio.open_unix_connection(str(socket_path(station.state)))
+        await until(lambda: seen and socket_path(station.state, SOCKET_NAME).exists())
+        _, writer = await asyncio.open_unix_connection(str(socket_path(station.state, SOCKET_NAME)))
 
         for event in typed(TEXT, 3):
             writer.write(json.dumps({"session": SESSION, "dropped": 0, "event": event}).encode() + b"\n")
@@ -147,8 +148,8 @@ async def test_after_a_tap_has_dropped_events_no_rest_of_a_secret_is_shown(stati
         await exporter.idle()
         seen: list[bytes] = []
         watching = asyncio.create_task(watched(url, seen))
-        await until(lambda: seen and socket_path(station.state).exists())
-        _, writer = await asyncio.open_unix_connection(str(socket_path(station.state)))
+        await until(lambda: seen and socket_path(station.state, SOCKET_NAME).exists())
+        _, writer = await asyncio.open_unix_connection(str(socket_path(station.state, SOCKET_NAME)))
         half = TEXT.index(TOKEN) + 12
         pieces = [(TEXT[:half], 0), (TEXT[half + 8 :], 3), ("and on\n", 3), ("and on\n\n", 3)]
 

@@ -9,7 +9,8 @@ from config.settings import MissionControl, Source
 from exporter.core.events.redaction import Masked, Redacted
 from exporter.daemon.running import Redactors
 from exporter.errors import Exit
-from exporter.sources.tap.source import socket_path
+from exporter.sources.local_socket import socket_path
+from exporter.sources.tap.source import SOCKET_NAME
 from tests.daemon.exchange import Request
 from tests.daemon.peer import Peer
 from tests.daemon.sessions import event
@@ -38,8 +39,8 @@ async def test_live_events_of_a_tap_are_shown_and_never_delivered(station: Stati
     await until(lambda: full.ids() == ["e0", "e1", "e2"])
     await exporter.idle()
     before = exporter.running.daemon.runs[0].lanes["s"].mark
-    await until(socket_path(station.state).exists)
-    _, writer = await asyncio.open_unix_connection(str(socket_path(station.state)))
+    await until(socket_path(station.state, SOCKET_NAME).exists)
+    _, writer = await asyncio.open_unix_connection(str(socket_path(station.state, SOCKET_NAME)))
     passing = told(event("p1", ephemeral=True, text="hunter2"))
 
     writer.write(passing + passing + told(event("durable")))
@@ -55,5 +56,5 @@ async def test_live_events_of_a_tap_are_shown_and_never_delivered(station: Stati
     assert await exporter.idle() is Exit.DONE
     writer.close()
     await exporter.stop()
-    assert not socket_path(station.state).exists()
+    assert not socket_path(station.state, SOCKET_NAME).exists()
     assert list((station.state / "journals").iterdir()) == []

@@ -1,7 +1,9 @@
 """Many sessions, few descriptors, a large backlog, little memory (F50, F51, F53)."""
 
+import contextlib
 import resource
 import shutil
+import socket
 import tempfile
 import threading
 import time
@@ -111,6 +113,47 @@ def test_1000_sessions_are_followed_with_256_descriptors(machine: Machine) -> No
     assert running.alive
     assert machine.floor.repeated() == 0
     machine.verify()
+
+
+@pytest.mark.parametrize("descriptors", [64, 48])
+def test_with_few_descriptors_everything_is_delivered_and_the_limit_is_said(machine: Machine, descriptors: int) -> None:
+    machine.with_floor()
+    sessions = [machine.session().write(2) for _ in range(150)]
+    running = machine.start(prepare=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors)))
+    for session in sessions:
+        machine.assert_delivered_to_floor(session)
+
+    for session in sessions:
+        session.write(1)
+
+    for session in sessions:
+        machine.assert_delivered_to_floor(session)
+    assert machine.exporter("status").returncode == 0
+    assert "limit of open files is low" in running.text()
+    machine.assert_sent_once()
+
+
+@pytest.mark.parametrize("descriptors", [64, 48])
+def test_status_answers_when_no_descriptor_is_left(machine: Machine, descriptors: int) -> None:
+    machine.with_floor()
+    session = machine.session().write(2)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    running = machine.start(
+        *("up", "--no-open", "--port", str(port)),
+        prepare=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors)),
+    )
+    machine.assert_delivered_to_floor(session)
+
+    with contextlib.ExitStack() as connections:
+        for _ in range(descriptors):
+            connections.enter_context(socket.create_connection(("127.0.0.1", port)))
+        running.wait_for_word("too many open files")
+        answers = [machine.exporter("status", timeout=20).returncode for _ in range(3)]
+
+    assert answers == [0, 0, 0]
+    assert running.text().count("too many open files") == 1
+    machine.assert_delivered_to_floor(session.write(3))
 
 
 def test_a_small_live_session_does_not_wait_for_a_huge_backfill(machine: Machine) -> None:

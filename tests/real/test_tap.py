@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 
+from exporter.sources.local_socket import socket_path
 from exporter.sources.remote import Callbacks, SourceEvent, Want
 from exporter.sources.tap.extension import install, project_directory, user_directory
-from exporter.sources.tap.source import TapSource, socket_path
+from exporter.sources.tap.source import SOCKET_NAME, TapSource
 from tests.real import install as cli
 from tests.real.cage import kill
 from tests.real.cli import Copilot, wait_until
@@ -43,7 +44,7 @@ class Listener:
         self.source = TapSource(state, callbacks)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        wait_until(socket_path(state).exists, "the socket", 10)
+        wait_until(socket_path(state, SOCKET_NAME).exists, "the socket", 10)
 
     def close(self) -> None:
         asyncio.run_coroutine_threadsafe(self.source.close(), self._loop).result(10)
@@ -174,7 +175,7 @@ def nobody_reads(path: Path) -> Iterator[None]:
 
 def test_the_session_ends_well_when_the_listener_is_slow(copilot: Copilot, own_home: Path) -> None:
     started = time.monotonic()
-    with nobody_reads(socket_path(own_home / "state")):
+    with nobody_reads(socket_path(own_home / "state", SOCKET_NAME)):
         code, directory = play(copilot, "big")
         many_code, _ = play(copilot, "many")
 
@@ -241,7 +242,7 @@ def test_the_queue_drops_the_oldest_counts_them_and_never_waits(tmp_path: Path, 
     (own_home / "state").mkdir()
     install(tmp_path / "tap", state_dir=own_home / "state")
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(socket_path(own_home / "state")))
+        server.bind(str(socket_path(own_home / "state", SOCKET_NAME)))
         server.listen(1)
         program = subprocess.Popen(
             [node, str(tmp_path / "tap/extension.mjs")], stdout=subprocess.PIPE, stderr=subprocess.PIPE

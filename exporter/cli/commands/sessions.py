@@ -10,7 +10,7 @@ import click
 from exporter.cli.command import CommandContext, command, option, session_argument
 from exporter.cli.output.events import EventLines
 from exporter.cli.output.table import Cell, Column, TerminalView, Tone, pairs, table
-from exporter.cli.output.text import ago, count, moment, number, plain, words
+from exporter.cli.output.text import ago, count, moment, number, plain, safe_json, words
 from exporter.cli.session_ids import shown_ids, whole_ids
 from exporter.cli.values import When
 
@@ -71,7 +71,8 @@ async def _tail(context: CommandContext, session_id: str, *, follow: bool) -> No
     lines = EventLines(out.view)
     async for event in app.tail(settings, session_id, follow=follow):
         if out.as_json:
-            out.write_bytes(event.rstrip(b"\n") + b"\n")
+            text = safe_json(event.rstrip(b"\n").decode("utf-8", "surrogateescape"))
+            out.write_bytes(text.encode("utf-8", "surrogateescape") + b"\n")
         else:
             out.write(lines.text(event))
 

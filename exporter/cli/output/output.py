@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import IO
 
 from exporter.cli.output.table import Palette, TerminalView
-from exporter.cli.output.text import plain
+from exporter.cli.output.text import plain, safe_json
 
 
 class ReaderGone(Exception):
@@ -88,9 +88,9 @@ def let_go_of_stdout() -> None:
 
 
 def to_json(document: object, *, indent: int | None = None) -> str:
-    """One JSON document, compact unless indented; what UTF-8 cannot hold (a lone surrogate) is escaped."""
+    """One JSON document, compact unless indented; what UTF-8 cannot hold, or a terminal might obey, is escaped."""
     separators = None if indent else (",", ":")
-    text = json.dumps(document, indent=indent, separators=separators, ensure_ascii=False)
+    text = safe_json(json.dumps(document, indent=indent, separators=separators, ensure_ascii=False))
     try:
         text.encode()
     except UnicodeEncodeError:

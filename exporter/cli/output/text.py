@@ -8,12 +8,19 @@ from datetime import UTC, datetime
 ELLIPSIS = "…"
 _SPACE = re.compile(r"\s+")
 # Control characters (a terminal obeys them) and the marks that reorder text on screen.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_ORDERS = "\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_UNSAFE = re.compile(f"[\x00-\x1f{_ORDERS}\ud800-\udfff]")
+_UNSAFE_IN_JSON = re.compile(f"[{_ORDERS}]")
 
 
 def plain(text: object) -> str:
     """One line that is safe to show on a terminal, whatever a session put into it."""
     return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", _SPACE.sub(" ", str(text)).strip())
+
+
+def safe_json(text: str) -> str:
+    """The same JSON, with what a terminal might obey as an escape."""
+    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def columns(text: str) -> int:

@@ -1,6 +1,7 @@
 """Everything that speaks HTTP: who may enter, how much is read, and the two APIs.
 
 app             the ASGI application, its routes and pages; server puts it on a port
+peers           which user is at the other end of a loopback connection, as the kernel says
 guard           who may speak to the receiver: tokens, the login of a browser, the user at the other end on loopback
 request_intake  bodies within limits, batches decoded and redacted off the event loop
 upload_api      what exporters and the CLI call, below /agents

@@ -1,23 +1,23 @@
 """The receiver on a port: uvicorn inside the running event loop, and the rules that only a network needs.
 
-A connection knows which user has it (Linux says so in `/proc/net/tcp` and `/proc/net/tcp6`), and how long it may be
-idle. Other users must not be able to lock out the owner with open connections: their number is limited, and each one
-without a token is closed after some time.
+A connection knows which user has it, and how long it may be idle. Other users must not be able to lock out the owner
+with open connections: their number is limited, and each one without a token is closed after some time. Nor may they
+slow the owner down: the user is found out beside the event loop, and nothing is read before.
 """
 
 import asyncio
 import errno
-import ipaddress
-import os
+import logging
 import socket
 import ssl
-import struct
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import uvicorn
 from starlette.applications import Starlette
@@ -26,91 +26,11 @@ from uvicorn.server import ServerState
 
 from exporter.errors import ExporterError, SettingsError
 from exporter.missioncontrol.http.guard import ADMITTED, PATH, PEER
+from exporter.missioncontrol.http.peers import Peer, PeerLookup, is_any, is_loopback, peer_or_ends, tells_users
 from exporter.missioncontrol.http.responses import ApiError, error_answer
 
-Peer: TypeAlias = Literal["same", "other", "unknown", "remote"]
-Address: TypeAlias = tuple[str, int | None]
-
-_TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-_STATE_FIELD, _UID_FIELD, _INODE_FIELD = 3, 7, 9
-_ESTABLISHED: Final = b"01"
-
-
-def peer_of(client: Address | None, server: Address | None, *, own_uid: int | None = None) -> Peer:
-    """Return whose connection it is: this user's, another one's, unknown, or from another machine.
-
-    A loopback connection that the tables do not show, or that its client has closed, counts as another user's.
-    """
-    if client is None or server is None or client[1] is None or server[1] is None:
-        return "remote"
-    if not is_loopback(client[0]):
-        return "remote"
-    if not tells_users():
-        return "unknown"
-    return "same" if _user_of(client, server) == (os.getuid() if own_uid is None else own_uid) else "other"
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach the address."""
-    ip = _ip(host)
-    return host == "localhost" or (ip is not None and ip.is_loopback)
-
-
-def is_any(host: str) -> bool:
-    """Tell whether it stands for all addresses of this machine, as 0.0.0.0 does."""
-    ip = _ip(host)
-    return ip is not None and ip.is_unspecified
-
-
-def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        return None
-
-
-def tells_users() -> bool:
-    """Tell whether this system says whose a loopback connection is."""
-    return sys.platform == "linux" and any(os.access(table, os.R_OK) for table in _TABLES)
-
-
-def _user_of(client: Address, server: Address) -> int | None:
-    # A table read in several pieces may miss a row that moves meanwhile, so a miss is looked up once more.
-    for _ in range(2):
-        for table, needle in zip(_TABLES, _needles(client, server), strict=True):
-            try:
-                rows = table.read_bytes()
-            except OSError:
-                continue
-            position = rows.find(needle)
-            if position >= 0:
-                return _owner(rows[rows.rfind(b"\n", 0, position) + 1 : rows.find(b"\n", position)].split())
-    return None
-
-
-def _owner(fields: list[bytes]) -> int | None:
-    """Return the user that a row names; None when no process holds that end any more, for then it says root."""
-    # The kernel reads the state, the user and the inode one after the other: a close in between leaves no inode.
-    is_held = fields[_STATE_FIELD] == _ESTABLISHED and fields[_INODE_FIELD] != b"0"
-    return int(fields[_UID_FIELD]) if is_held else None
-
-
-def _needles(client: Address, server: Address) -> tuple[bytes, bytes]:
-    """Return how the client's end of the connection begins in each table; an impossible one is never found."""
-    both = [ipaddress.ip_address(client[0]), ipaddress.ip_address(server[0])]
-    ports = (client[1], server[1])
-    four = " ".join(f"{_words(ip.packed)}:{port:04X}" for ip, port in zip(both, ports, strict=True))
-    mapped = [ip.packed if ip.version == 6 else bytes(10) + b"\xff\xff" + ip.packed for ip in both]
-    six = " ".join(f"{_words(packed)}:{port:04X}" for packed, port in zip(mapped, ports, strict=True))
-    return f" {four} ".encode(), f" {six} ".encode()
-
-
-def _words(packed: bytes) -> str:
-    """Return an address as the kernel prints it: 32-bit words in the machine's own byte order."""
-    count = len(packed) // 4
-    return "".join(f"{word:08X}" for word in struct.unpack(f"={count}I", packed))
-
-
+_log: Final = logging.getLogger("uvicorn.error")
+_SAY_SECONDS: Final = 60.0
 _HEAD_SECONDS: Final = 10.0
 _REST_SECONDS: Final = 30.0
 """How long the rest of a body may take whose request has been answered; who is cut off does not read the answer."""
@@ -146,10 +66,11 @@ class _Parser(h11.Connection):
 
 
 class ClientConnection(H11Protocol):
-    """Finds out once per connection which user has it, because the kernel takes milliseconds to say."""
+    """Finds out once per connection which user has it, and reads nothing from its client until that is known."""
 
     def __init__(
         self,
+        lookup: PeerLookup,
         config: uvicorn.Config,
         server_state: ServerState,
         app_state: dict[str, Any],
@@ -157,17 +78,28 @@ class ClientConnection(H11Protocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.conn = _Parser(h11.SERVER)
-        self.peer: Peer = "remote"
+        self.peer: Peer | None = None
+        self._lookup = lookup
         self._end: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         super().connection_made(transport)
-        self.peer = peer_of(self.client, self.server)
-        self.app_state = {**self.app_state, PEER: self.peer}
-        if self._is_one_too_many():
+        self._watch()
+        found = peer_or_ends(self.client, self.server)
+        if isinstance(found, str):
+            self._meet(found)
+            return
+        self.flow.pause_reading()
+        if not self._lookup.ask(found, self._meet):
             transport.abort()
-        else:
-            self._watch()
+
+    def _meet(self, peer: Peer) -> None:
+        self.peer = peer
+        self.app_state = {**self.app_state, PEER: peer}
+        if self._is_one_too_many():
+            self.transport.abort()
+        elif not self.transport.is_closing():
+            self.flow.resume_reading()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -292,8 +224,12 @@ async def serve_http(
         certificate.check()
     listener = _listen(host, port, explicit_port=explicit_port)
     bound: int = listener.getsockname()[1]
-    server = _QuietServer(_config(app, certificate))
+    lookup = PeerLookup()
+    server = _QuietServer(_config(app, certificate, lookup))
     serving = asyncio.get_running_loop().create_task(server.serve(sockets=[listener]), name="receiver-http")
+    serving.add_done_callback(lambda _: lookup.close())
+    _log.addFilter(once := _once_a_minute())
+    serving.add_done_callback(lambda _: _log.removeFilter(once))
     while not server.started:
         if serving.done():
             listener.close()
@@ -303,10 +239,10 @@ async def serve_http(
     return ServerHandle(host, bound, "http" if certificate is None else "https", app, server, serving)
 
 
-def _config(app: Starlette, certificate: Certificate | None) -> uvicorn.Config:
+def _config(app: Starlette, certificate: Certificate | None, lookup: PeerLookup) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=ClientConnection,
+        http=partial(ClientConnection, lookup),  # type: ignore[arg-type]  # it is called, like a class
         log_config=None,
         access_log=False,
         proxy_headers=False,
@@ -318,6 +254,20 @@ def _config(app: Starlette, certificate: Certificate | None) -> uvicorn.Config:
         ssl_certfile=certificate.certificate if certificate is not None else None,
         ssl_keyfile=certificate.key if certificate is not None else None,
     )
+
+
+def _once_a_minute() -> Callable[[logging.LogRecord], bool]:
+    """Return a filter that passes one line of each kind a minute: anyone can make any number of bad requests."""
+    quiet_until: dict[str, float] = {}
+
+    def passes(record: logging.LogRecord) -> bool:
+        now = time.monotonic()
+        if now < quiet_until.get(record.msg, now):
+            return False
+        quiet_until[record.msg] = now + _SAY_SECONDS
+        return True
+
+    return passes
 
 
 class _QuietServer(uvicorn.Server):

@@ -1,7 +1,9 @@
 """One session's event file: which file the path names now, reading whole lines from it, and reading it once."""
 
+import errno
 import os
 import stat
+import sys
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +15,32 @@ from exporter.core.events.lines import LineSplitter, Oversized
 
 CHUNK_BYTES: Final = 1 << 19
 EVENTS_NAME: Final = "events.jsonl"
+NO_DESCRIPTOR: Final = (errno.EMFILE, errno.ENFILE)
 _NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
 """Opening a pipe must not block."""
 
 
+if sys.platform != "win32":
+    import resource
+
+_OTHER_FILES: Final = 64  # sockets, databases, libraries
+
+
+def files_possible(wanted: int) -> tuple[int, int | None]:
+    """Return how many of `wanted` session files this process can hold open, and its limit of all open files if any."""
+    if sys.platform == "win32":
+        return wanted, None
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return wanted, None
+    return min(wanted, max(1, soft - _OTHER_FILES, soft // 8)), soft
+
+
 class OpenFiles:
-    """The open descriptors, at most `limit`; the least recently used one is closed first."""
+    """The open descriptors, at most `limit`; the least recently used one is closed first.
+
+    The limit falls when the process has no descriptor left, so that what else needs one finds it.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -35,6 +57,9 @@ class OpenFiles:
         try:
             descriptor = os.open(file.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | _NONBLOCK)
         except OSError as error:
+            if error.errno in NO_DESCRIPTOR and self._open:
+                self._limit = max(1, len(self._open) - 1)
+                return self.descriptor(file)
             if not isinstance(error, FileNotFoundError):
                 file.unopened = f"unreadable_file: {error.strerror}"
             return None

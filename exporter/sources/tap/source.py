@@ -5,11 +5,7 @@ delivered are dropped and counted.
 """
 
 import asyncio
-import os
-import socket
-import struct
 import sys
-import tempfile
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,6 +18,7 @@ from exporter.core.events.envelope import REFUSALS, Envelope, decode
 from exporter.core.events.lines import LineSplitter, Oversized
 from exporter.core.names import SESSION_NAME
 from exporter.errors import StateError
+from exporter.sources.local_socket import is_same_user, listen, socket_path
 from exporter.sources.remote import Callbacks, Counts, SourceEvent, Want
 
 SOCKET_NAME: Final = "tap.sock"
@@ -31,8 +28,6 @@ TAPS_MAX: Final = 256
 RECENT_MAX: Final = 16_384
 SESSIONS_SHOWN_MAX: Final = 1000
 _CHUNK_BYTES: Final = 1 << 18
-_PATH_LENGTH_MAX: Final = 100
-_PEER: Final = struct.Struct("iII")
 
 
 class _Line(msgspec.Struct, frozen=True, gc=False):
@@ -74,15 +69,11 @@ class TapSource:
         """Begin to listen. Raises `StateError` where that is not possible."""
         if sys.platform == "win32":
             raise StateError("the tap does not work on Windows yet", hint="remove the source `tap`")
-        path = socket_path(self._state_dir)
-        path.unlink(missing_ok=True)
-        before = os.umask(0o177)
+        path = socket_path(self._state_dir, SOCKET_NAME)
         try:
-            self._server = await asyncio.start_unix_server(self._serve, str(path))
+            self._server = await asyncio.start_unix_server(self._serve, sock=listen(path))
         except OSError as error:
             raise StateError(f"cannot create a socket at {path}: {error.strerror}") from error
-        finally:
-            os.umask(before)
         if path.parent != self._state_dir:
             (self._state_dir / PATH_NAME).write_text(f"{path}\n", encoding="utf-8")
 
@@ -90,13 +81,13 @@ class TapSource:
         """Stop listening and close all connections; taps stay silent until the socket is back."""
         if self._server is not None:
             self._server.close()
-            socket_path(self._state_dir).unlink(missing_ok=True)
+            socket_path(self._state_dir, SOCKET_NAME).unlink(missing_ok=True)
             (self._state_dir / PATH_NAME).unlink(missing_ok=True)
         for writer in list(self._writers):
             writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if not _is_same_user(writer.get_extra_info("socket")) or len(self._writers) >= TAPS_MAX:
+        if not is_same_user(writer.get_extra_info("socket")) or len(self._writers) >= TAPS_MAX:
             self.status.refused_taps += 1
             writer.close()
             return
@@ -163,16 +154,6 @@ class TapSource:
         return True
 
 
-def socket_path(state_dir: Path) -> Path:
-    """Return where taps connect to; a path too long for a socket moves to the runtime directory."""
-    path = state_dir / SOCKET_NAME
-    if len(os.fsencode(path)) <= _PATH_LENGTH_MAX:
-        return path
-    facts = state_dir.stat()
-    runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
-    return runtime / f"exporter-tap-{facts.st_dev:x}-{facts.st_ino:x}.sock"
-
-
 def _read(line: bytes | Oversized) -> _Line | None:
     if isinstance(line, Oversized):
         return None
@@ -181,10 +162,3 @@ def _read(line: bytes | Oversized) -> _Line | None:
     except REFUSALS:
         return None
     return parsed if SESSION_NAME.fullmatch(parsed.session) else None
-
-
-def _is_same_user(connection: socket.socket) -> bool:
-    if sys.platform != "linux":
-        return True  # the socket's mode 0600 is what keeps others out
-    peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
-    return int(_PEER.unpack(peer)[1]) in (os.getuid(), 0)

@@ -1,12 +1,12 @@
 """The receiver on a real port."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 
 from exporter.errors import ExporterError, SettingsError
 from exporter.missioncontrol.http.app import create_app
-from exporter.missioncontrol.http.server import peer_of, serve_http
+from exporter.missioncontrol.http.server import serve_http
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 
 pytestmark = pytest.mark.anyio
@@ -155,36 +155,6 @@ async def _get_as_other_user(port: int, header: str, path: str = "/api/v1/sessio
 
 
 @on_linux
-@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
-async def test_a_connection_is_known_by_its_user(family: socket.AddressFamily, host: str) -> None:
-    with socket.socket(family) as listener, socket.socket(family) as client:
-        listener.bind((host, 0))
-        listener.listen()
-        client.connect(listener.getsockname())
-
-        ends = client.getsockname()[:2], listener.getsockname()[:2]
-        assert peer_of(*ends) == "same"
-        assert peer_of(*ends, own_uid=os.getuid() + 1) == "other"
-
-
-@on_linux
-@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
-@pytest.mark.parametrize("accepts", [True, False])
-async def test_a_connection_that_its_client_closed_is_nobodys(
-    family: socket.AddressFamily, host: str, accepts: bool
-) -> None:
-    with socket.socket(family) as listener, socket.socket(family) as client:
-        listener.bind((host, 0))
-        listener.listen()
-        client.connect(listener.getsockname())
-        ends = client.getsockname()[:2], listener.getsockname()[:2]
-        with listener.accept()[0] if accepts else contextlib.nullcontext():
-            client.close()
-
-            assert peer_of(*ends, own_uid=0) == "other"
-
-
-@on_linux
 @as_root
 async def test_another_user_who_closes_at_once_is_not_taken_for_root(app: Starlette) -> None:
     server = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
@@ -207,9 +177,55 @@ async def test_another_user_who_closes_at_once_is_not_taken_for_root(app: Starle
 
 
 @on_linux
-@pytest.mark.parametrize(
-    ("client", "peer"),
-    [(("127.0.0.1", 1), "other"), (("203.0.113.5", 1), "remote"), (None, "remote"), (("unix", 1), "remote")],
-)
-async def test_a_connection_that_is_not_ours_is_not_taken_for_ours(client: tuple[str, int] | None, peer: str) -> None:
-    assert peer_of(client, ("127.0.0.1", 2)) == peer
+@as_root
+@pytest.mark.alone
+async def test_many_connections_of_another_user_slow_nobody_down(app: Starlette) -> None:
+    server = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
+    script = (
+        "import os, socket, sys, time; os.setuid(65534); kept = []\n"
+        "for number in range(600):\n"
+        " time.sleep(0.005); kept = kept[-100:] + [socket.socket()]\n"
+        " kept[-1].connect(('127.0.0.1', int(sys.argv[1])))"
+    )
+    flood = await asyncio.create_subprocess_exec(sys.executable, "-c", script, str(server.port), cwd=Path("/"))
+    worst_seconds = 0.0
+    async with httpx.AsyncClient() as client:
+        while flood.returncode is None:
+            start = time.monotonic()
+            assert (await client.get(f"{server.url}/healthz", headers={"Connection": "close"})).status_code == 200
+            worst_seconds = max(worst_seconds, time.monotonic() - start)
+            await asyncio.sleep(0.02)
+    await server.stop()
+
+    assert worst_seconds < 0.5
+
+
+async def test_bad_requests_are_logged_once_a_minute_and_kind(app: Starlette, caplog: pytest.LogCaptureFixture) -> None:
+    server = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
+    upgrade = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n"
+    for _ in range(20):
+        for request in (b"no HTTP\r\n\r\n", upgrade):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(request)
+            assert await reader.read()
+            writer.close()
+    await server.stop()
+
+    said = [record.getMessage() for record in caplog.records if record.name.startswith("uvicorn")]
+    assert "Invalid HTTP request received." in said
+    assert "Unsupported upgrade request." in said
+    assert len(said) == len(set(said))
+
+
+@on_linux
+async def test_a_connection_costs_no_reading_of_the_tables_of_all(app: Starlette) -> None:
+    opened: list[str] = []
+    is_on = [True]
+    sys.addaudithook(lambda event, found: opened.append(str(found[0])) if event == "open" and is_on else None)
+    server = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
+
+    assert await get(server.url) == 200
+
+    is_on.clear()
+    assert not [path for path in opened if path.startswith("/proc/net")]
+    await server.stop()

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import exporter.sources.tap.source as module
 from exporter.errors import UsageError
+from exporter.sources.local_socket import socket_path
 from exporter.sources.remote import Callbacks, SourceEvent, Want
 from exporter.sources.tap.extension import (
     EXPERIMENTAL,
@@ -35,7 +36,7 @@ from exporter.sources.tap.extension import (
     uninstall,
     user_directory,
 )
-from exporter.sources.tap.source import TapSource, socket_path
+from exporter.sources.tap.source import SOCKET_NAME, TapSource
 
 SESSION = "the-session"
 
@@ -193,7 +194,7 @@ async def listening(state: Path, taker: Taker) -> AsyncIterator[tuple[TapSource,
     state.mkdir(exist_ok=True)  # noqa: ASYNC240  nothing else runs on this loop
     source = TapSource(state, taker.callbacks())
     await source.start()
-    _, writer = await asyncio.open_unix_connection(str(socket_path(state)))
+    _, writer = await asyncio.open_unix_connection(str(socket_path(state, SOCKET_NAME)))
     try:
         yield source, writer
     finally:
@@ -222,8 +223,8 @@ def test_live_events_are_passed_on_and_durable_ones_left_to_the_file(own_home: P
             assert [(session, event["id"]) for session, event in taker.taken] == [(SESSION, "e1"), (SESSION, "e3")]
             assert source.status.durable_ignored == 1
             assert (source.status.taps, source.status.sessions) == (1, {SESSION})
-            assert stat.S_IMODE(socket_path(own_home / "state").stat().st_mode) == 0o600
-        assert not socket_path(own_home / "state").exists()
+            assert stat.S_IMODE(socket_path(own_home / "state", SOCKET_NAME).stat().st_mode) == 0o600
+        assert not socket_path(own_home / "state", SOCKET_NAME).exists()
 
     asyncio.run(scenario())
 
@@ -234,7 +235,7 @@ def test_an_event_that_two_taps_show_is_passed_on_once(own_home: Path, monkeypat
     async def scenario() -> None:
         taker = Taker()
         async with listening(own_home / "state", taker) as (source, writer):
-            _, other = await asyncio.open_unix_connection(str(socket_path(own_home / "state")))
+            _, other = await asyncio.open_unix_connection(str(socket_path(own_home / "state", SOCKET_NAME)))
             for n in range(10):
                 writer.write(line(n))
                 other.write(line(n))
@@ -309,7 +310,7 @@ def test_there_is_a_limit_to_taps(own_home: Path, monkeypatch: pytest.MonkeyPatc
     async def scenario() -> None:
         async with listening(own_home / "state", Taker()) as (source, _):
             await until(lambda: source.status.taps == 1)
-            reader, writer = await asyncio.open_unix_connection(str(socket_path(own_home / "state")))
+            reader, writer = await asyncio.open_unix_connection(str(socket_path(own_home / "state", SOCKET_NAME)))
             assert await reader.read() == b""
             assert source.status.refused_taps == 1
             writer.close()
@@ -321,8 +322,8 @@ def test_a_path_too_long_for_a_socket_is_told_in_a_file(own_home: Path) -> None:
     async def scenario() -> None:
         state = own_home / ("deep-" * 30)
         async with listening(state, Taker()):
-            assert (state / "tap.path").read_text() == f"{socket_path(state)}\n"
-            assert socket_path(state).parent == own_home / "run"
+            assert (state / "tap.path").read_text() == f"{socket_path(state, SOCKET_NAME)}\n"
+            assert socket_path(state, SOCKET_NAME).parent == own_home / "run"
         assert not (state / "tap.path").exists()
 
     asyncio.run(scenario())
@@ -332,7 +333,7 @@ def test_a_socket_that_a_killed_exporter_left_is_replaced(own_home: Path) -> Non
     async def scenario() -> None:
         taker = Taker()
         (own_home / "state").mkdir()
-        socket_path(own_home / "state").write_bytes(b"")
+        socket_path(own_home / "state", SOCKET_NAME).write_bytes(b"")
         async with listening(own_home / "state", taker) as (_, writer):
             writer.write(line(1))
             await until(lambda: len(taker.taken) == 1)
@@ -349,7 +350,7 @@ def test_whatever_is_written_the_next_tap_is_heard(chunks: list[bytes]) -> None:
             for chunk in chunks:
                 writer.write(chunk)
             writer.close()
-            _, other = await asyncio.open_unix_connection(str(socket_path(state)))
+            _, other = await asyncio.open_unix_connection(str(socket_path(state, SOCKET_NAME)))
             other.write(line(1))
             await until(lambda: any(event["id"] == "e1" for _, event in taker.taken))
             other.close()
