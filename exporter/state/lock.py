@@ -117,3 +117,16 @@ def owned(state_dir: Path) -> Iterator[None]:
     prepare_state_dir(state_dir)
     with StateLock(state_dir):
         yield
+
+
+@contextmanager
+def one_at_a_time(directory: Path) -> Iterator[None]:
+    """Wait until no other process is in such a block for this directory; on Windows there is no wait."""
+    descriptor = os.open(directory, os.O_RDONLY) if sys.platform != "win32" else None
+    try:
+        if sys.platform != "win32" and descriptor is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)

@@ -4,6 +4,7 @@ The engine is wrapped only if the settings ask for it: for values that change wh
 files. Known values are never sent whatever they look like: the exporter's own tokens, and those the settings name.
 """
 
+import logging
 import os
 import re
 import time
@@ -18,6 +19,7 @@ from config.settings import Settings
 from config.token import read_token
 from exporter.core.events.exempt_files import ExemptFiles, span_at
 from exporter.core.events.redaction import Masked, Redacted, Refused
+from exporter.core.notice import Level, Notice
 from exporter.daemon.running import Redactors
 from exporter.errors import SettingsError
 from exporter.sources.files.cli_process import environment_of, lock_holders
@@ -34,11 +36,25 @@ _LOOK_SECONDS: Final = 2.0
 _LOOK_SHARE: Final = 100
 _FIRST_EVENTS: Final = (b'{"type":"session.start"', b'{"type":"session.resume"')
 _KNOWN: Final = "known-value"
+_DAMAGED_KEY: Final = (
+    "the key of the markers was damaged and was set aside; with the new one the same secret gets another tag"
+)
+_log: Final = logging.getLogger(__name__)
 
 
-def make_redaction(settings: Settings, *, with_key: bool = True) -> Redactors:
+def _log_notice(notice: Notice) -> None:
+    _log.error("%s: %s", notice.message, notice.fields["as"])
+
+
+def make_redaction(
+    settings: Settings, *, with_key: bool = True, say: Callable[[Notice], None] = _log_notice
+) -> Redactors:
     """Compile the redactor with this installation's key; without it, its markers are valid for this run only."""
-    engine = make_engine(settings, redaction_key(Path(settings.state_dir)) if with_key else None)
+
+    def tell(aside: Path) -> None:
+        say(Notice(Level.ERROR, _DAMAGED_KEY, fields={"as": str(aside)}))
+
+    engine = make_engine(settings, redaction_key(Path(settings.state_dir), tell) if with_key else None)
     budget_ms = settings.redaction.budget_ms
     clean, masked = results.CLEAN, results.Masked
 

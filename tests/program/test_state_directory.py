@@ -57,6 +57,23 @@ def test_marks_restored_from_a_backup_repeat_nothing(machine: Machine) -> None:
     assert team.duplicates() <= 300
 
 
+def test_a_zeroed_key_of_the_markers_is_replaced_loudly_and_everything_is_delivered(machine: Machine) -> None:
+    counting = machine.with_floor().floor
+    assert counting is not None
+    session = machine.session().write(20)
+    machine.state.mkdir(parents=True, mode=0o700)
+    key = machine.state / "redaction.key"
+    key.write_bytes(bytes(32))
+
+    ended = machine.exporter("run", "--until-idle")
+
+    assert ended.returncode == 0, ended.stderr
+    assert "the key of the markers was damaged" in ended.stderr
+    assert key.read_bytes()[:32] != bytes(32)
+    assert [one.read_bytes() for one in machine.state.glob("redaction.key.corrupt-*")] == [bytes(32)]
+    assert counting.lines(session.id) == session.durable()
+
+
 # ── a state directory that cannot be written ──────────────────────────────────────────────────────────────────────
 
 
