@@ -39,7 +39,7 @@ def read_token(of: MissionControl | Source) -> str | None:
     if file is None:
         return of.token if isinstance(of, MissionControl) else None
     token = _content(file, "token_file").strip()
-    fault = token_fault(token)
+    fault = token_fault(token) if token else "given nothing: the file is empty"
     if fault:
         raise ConfigError(f"expected token_file to hold a token, {fault}", where=file, key="token_file")
     return token
