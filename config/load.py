@@ -32,12 +32,7 @@ class Loaded:
 
 
 def load(
-    *,
-    file: Path | None,
-    environ: Mapping[str, str],
-    flags: Mapping[str, object],
-    fallbacks: bool,
-    secrets: bool = True,
+    *, file: Path | None, environ: Mapping[str, str], flags: Mapping[str, object], fallbacks: bool, secrets: bool = True
 ) -> Loaded:
     """The settings, or a ConfigError about the first that is wrong.
 

@@ -12,7 +12,7 @@ import stat
 import struct
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Final
 
@@ -24,8 +24,6 @@ else:
     import msvcrt
 
 _HELD: Final = frozenset({errno.EACCES, errno.EAGAIN, errno.EDEADLK})
-_BACKLOG: Final = 4096
-"""How many may ask who holds a name: nobody answers them, so each stays in the queue."""
 _PEER: Final = struct.Struct("iII")
 
 
@@ -142,22 +140,19 @@ def _claimed(state_dir: Path) -> socket.socket | None:
     """
     if sys.platform != "linux":
         return None
+    held = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        name, held = kernel_name(state_dir), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    except OSError:
-        return None
-    try:
-        held.bind(name)
-        held.listen(_BACKLOG)
+        held.bind(kernel_name(state_dir))
+        held.listen(4096)  # whoever asks who holds the name stays in the queue, because nobody answers
+        return held
     except OSError as error:
         held.close()
-        if error.errno == errno.EADDRINUSE and (process := _our_process(name)):
+        if error.errno == errno.EADDRINUSE and (process := _our_process(kernel_name(state_dir))):
             raise LockedError(
                 f"another exporter (process {process}) uses {state_dir}, which was deleted or moved while it ran",
                 hint=f"stop it (kill {process}), move the directory back if there still is one, and start again",
             ) from None
-        return None
-    return held
+    return None
 
 
 def _our_process(name: str) -> int:
@@ -183,11 +178,9 @@ def owned(state_dir: Path) -> Iterator[None]:
 @contextmanager
 def one_at_a_time(directory: Path) -> Iterator[None]:
     """Wait until no other process is in such a block for this directory; on Windows there is no wait."""
-    descriptor = os.open(directory, os.O_RDONLY) if sys.platform != "win32" else None
-    try:
-        if sys.platform != "win32" and descriptor is not None:
+    with ExitStack() as ending:
+        if sys.platform != "win32":
+            descriptor = os.open(directory, os.O_RDONLY)
+            ending.callback(os.close, descriptor)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)

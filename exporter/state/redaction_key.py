@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from exporter.core.notice import Level, Notice
 from exporter.state.database import set_aside
 from exporter.state.lock import one_at_a_time
 
@@ -20,14 +21,15 @@ REMEDY: Final = (
     "put it back from a backup, or start the exporter, which sets it aside and makes a new one: then the same secret "
     "gets another tag than before"
 )
+_SAID: Final = "the key of the markers was damaged and was set aside; with the new one the same secret gets another tag"
 _RANDOM_BYTES: Final = 32
 _ZEROS: Final = bytes(8)
 
 
-def redaction_key(state_dir: Path, on_set_aside: Callable[[Path], None]) -> bytes | None:
+def redaction_key(state_dir: Path, say: Callable[[Notice], None]) -> bytes | None:
     """Return the key, created at its first use; None if it cannot be written, so that markers are valid for one run.
 
-    A damaged key is never returned: `on_set_aside` is told its new name, and there is a new key.
+    A damaged key is never returned: it is set aside, which is said, and there is a new key.
     """
     path = state_dir / NAME
     if (key := _read(path)) is None:
@@ -35,7 +37,7 @@ def redaction_key(state_dir: Path, on_set_aside: Callable[[Path], None]) -> byte
             with one_at_a_time(state_dir):  # so that nobody sets aside the key that another process has just made
                 if (key := _read(path)) is None:
                     if aside := set_aside(path):
-                        on_set_aside(aside)
+                        say(Notice(Level.ERROR, _SAID, fields={"as": aside.name}))
                     key = _make(path)
         except OSError:
             return None
@@ -48,14 +50,6 @@ def existing_key(state_dir: Path) -> bytes | None:
         return _read(state_dir / NAME)
     except OSError:
         return None
-
-
-def has_key(state_dir: Path) -> bool:
-    """Tell whether there is a key, valid or not."""
-    try:
-        return (state_dir / NAME).stat().st_size > 0
-    except OSError:
-        return False
 
 
 def is_undamaged(key: bytes) -> bool:

@@ -19,11 +19,11 @@ from config.settings import Settings
 from config.token import read_token
 from exporter.core.events.exempt_files import ExemptFiles, span_at
 from exporter.core.events.redaction import Masked, Redacted, Refused
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Notice
 from exporter.daemon.running import Redactors
 from exporter.errors import SettingsError
 from exporter.sources.files.cli_process import environment_of, lock_holders
-from exporter.state.redaction_key import existing_key, has_key, redaction_key
+from exporter.state.redaction_key import existing_key, redaction_key
 from exporter.wiring.sinks.registry import configured
 from redaction import engine as results
 from redaction.allowlist import Allowed
@@ -36,25 +36,14 @@ _LOOK_SECONDS: Final = 2.0
 _LOOK_SHARE: Final = 100
 _FIRST_EVENTS: Final = (b'{"type":"session.start"', b'{"type":"session.resume"')
 _KNOWN: Final = "known-value"
-_DAMAGED_KEY: Final = (
-    "the key of the markers was damaged and was set aside; with the new one the same secret gets another tag"
-)
 _log: Final = logging.getLogger(__name__)
 
 
-def _log_notice(notice: Notice) -> None:
-    _log.error("%s: %s", notice.message, notice.fields["as"])
-
-
 def make_redaction(
-    settings: Settings, *, with_key: bool = True, say: Callable[[Notice], None] = _log_notice
+    settings: Settings, *, with_key: bool = True, say: Callable[[Notice], None] = lambda one: _log.error(one.message)
 ) -> Redactors:
     """Compile the redactor with this installation's key; without it, its markers are valid for this run only."""
-
-    def tell(aside: Path) -> None:
-        say(Notice(Level.ERROR, _DAMAGED_KEY, fields={"as": str(aside)}))
-
-    engine = make_engine(settings, redaction_key(Path(settings.state_dir), tell) if with_key else None)
+    engine = make_engine(settings, redaction_key(Path(settings.state_dir), say) if with_key else None)
     budget_ms = settings.redaction.budget_ms
     clean, masked = results.CLEAN, results.Masked
 
@@ -107,7 +96,7 @@ def make_engine(settings: Settings, key: bytes | None) -> results.Engine:
             key,
             allowed=allowed,
             rule_files=[Path(name) for name in rules.extra_rules],
-            cache_dir=Path(settings.cache_dir) if has_key(Path(settings.state_dir)) else None,
+            cache_dir=Path(settings.cache_dir) if existing_key(Path(settings.state_dir)) else None,
             marker=rules.marker,
             opaque=rules.opaque,
             plugins=[Path(name) for name in rules.plugins],

@@ -7,11 +7,12 @@ from typing import Final
 
 import pytest
 
+from exporter.core.notice import Level, Notice
 from exporter.state.redaction_key import BYTES, NAME, existing_key, redaction_key
 
 
-def nothing_aside(path: Path) -> None:
-    pytest.fail(f"set aside as {path}")
+def nothing_aside(notice: Notice) -> None:
+    pytest.fail(notice.message)
 
 
 def test_it_is_made_once_for_this_user_only(tmp_path: Path) -> None:
@@ -49,7 +50,7 @@ DAMAGED: Final = {
 
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_a_damaged_one_is_set_aside_and_made_anew(tmp_path: Path, damage: str) -> None:
-    told: list[Path] = []
+    told: list[Notice] = []
     (tmp_path / NAME).write_bytes(DAMAGED[damage])
 
     read_only = existing_key(tmp_path)
@@ -58,7 +59,9 @@ def test_a_damaged_one_is_set_aside_and_made_anew(tmp_path: Path, damage: str) -
     assert read_only is None
     assert key is not None and len(key) == BYTES and key not in (DAMAGED[damage], WHOLE)
     assert key == existing_key(tmp_path) == redaction_key(tmp_path, told.append)
-    assert [aside.read_bytes() for aside in told] == [DAMAGED[damage]]
+    [notice] = told
+    assert notice.level == Level.ERROR
+    assert (tmp_path / str(notice.fields["as"])).read_bytes() == DAMAGED[damage]
 
 
 def test_one_of_an_earlier_version_is_taken_as_it_is(tmp_path: Path) -> None:
