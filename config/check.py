@@ -5,6 +5,7 @@ Then each sink as a whole: settings that exclude each other, and whether a secre
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,7 @@ def _source(
     def value(name: str, held: object) -> Any:
         return _value(known[name], given.element(index, held, name), places)
 
-    url, token_file = given.element(index, None, "url"), given.element(index, None, "token_file")
+    url = given.element(index, None, "url")
     if "url" not in table:
         raise url.error(f"expected each {given.key} to have a url")
     source = Source(**{name: value(name, held) for name, held in table.items()})
@@ -155,7 +156,6 @@ def _source(
     if isinstance(address, RpcAddress | AhpAddress):
         file = value("token_file", address.token_file) if address.token_file else None
         source = Source(url=address.name, token_file=file, push=source.push)
-        check_secret_file(lambda: read_token(source), token_file)
     return source
 
 
@@ -232,8 +232,6 @@ def _check_token(sink: MissionControl, found: Mapping[str, Given]) -> None:
         fault, given = token_fault(sink.token), found["token"]
         if fault:
             raise given.error(f"expected {given.key} to be a token, {fault}")
-    if sink.token_file is not None:
-        check_secret_file(lambda: read_token(sink), found["token_file"])
 
 
 def _check_certificate(sink: MissionControl, found: Mapping[str, Given]) -> None:
@@ -262,8 +260,6 @@ def _check_headers(sink: Otel, found: Mapping[str, Given]) -> None:
         fault, given = headers_fault(sink.headers), found["headers"]
         if fault:
             raise given.error(f"expected {given.key} to be headers, {fault}")
-    if sink.headers_file is not None:
-        check_secret_file(lambda: read_headers(sink), found["headers_file"])
 
 
 def _check_transport(address: str, given: Given, allow_http: bool, *, secret: Given | None) -> None:
@@ -287,11 +283,21 @@ def _check_otel(sink: Otel, found: Mapping[str, Given]) -> None:
         raise one.error("expected client_certificate_file and client_key_file together, given one of them")
 
 
-def check_secret_file(read: Callable[[], object], given: Given) -> None:
-    """Read a file of secrets once, so that an unusable one is reported at start, with the place that names it."""
+def check_secret_files(settings: Settings, given: Layer) -> None:
+    """Read every file of secrets once, so that an unusable one is reported at start, with the place that names it."""
+    for name, sink in settings.mission_control.items():
+        _check_secret_file(partial(read_token, sink), given.get(("mission_control", name, "token_file")))
+    for name, otel in settings.otel.items():
+        _check_secret_file(partial(read_headers, otel), given.get(("otel", name, "headers_file")))
+    for index, source in enumerate(settings.source):
+        _check_secret_file(partial(read_token, source), given["source",].element(index, None, "token_file"))
+
+
+def _check_secret_file(read: Callable[[], object], given: Given | None) -> None:
     try:
         read()
     except ConfigError as error:
+        assert given is not None, "a file that is read was named"
         raise given.error(f"{error.message} ({error.where})", error.hint) from None
 
 

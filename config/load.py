@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from config.check import checked
+from config.check import check_secret_files, checked
 from config.fields import Field, Sinks, fields, members
 from config.given.environment import found_in, from_text, read_environment, read_fallbacks
 from config.given.file import read_file
@@ -31,12 +31,15 @@ class Loaded:
     file: Path | None = None
 
 
-def load(*, file: Path | None, environ: Mapping[str, str], flags: Mapping[str, object], fallbacks: bool) -> Loaded:
+def load(
+    *, file: Path | None, environ: Mapping[str, str], flags: Mapping[str, object], fallbacks: bool, secrets: bool = True
+) -> Loaded:
     """The settings, or a ConfigError about the first that is wrong.
 
     `file` is the one that the person named, which must exist; without it the one in the XDG directory is read if there
     is one. `flags` are dotted paths with their values; None is a flag that was not given. `fallbacks` says whether the
-    variables of the CLI and of OpenTelemetry may name sinks; COPILOT_HOME is obeyed in any case.
+    variables of the CLI and of OpenTelemetry may name sinks; COPILOT_HOME is obeyed in any case. Without `secrets`
+    files of tokens and headers need not be there yet: the command sends nothing.
     """
     places = Places(environ)
     path = _file(file, places)
@@ -48,8 +51,11 @@ def load(*, file: Path | None, environ: Mapping[str, str], flags: Mapping[str, o
         from_fallbacks, used = read_fallbacks(environ, given)
         given |= from_fallbacks
     given |= _directories(given, places)
+    settings = checked(given, places)
+    if secrets:
+        check_secret_files(settings, given)
     return Loaded(
-        settings=checked(given, places),
+        settings=settings,
         origins=_origins(given),
         notes=file_notes + environment_notes,
         found_not_used=[name for name in found_in(environ) if name not in used],

@@ -1,6 +1,9 @@
 """Tokens and headers that are sent with requests; they are read when they are needed, so that a file may change."""
 
+import errno
+import os
 import re
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +14,7 @@ from config.given.environment import pairs
 from config.settings import MissionControl, Otel, Source
 
 _SIZE_BYTES_MAX = 64 * 1024
+_CAREFUL: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
@@ -39,7 +43,7 @@ def read_token(of: MissionControl | Source) -> str | None:
     if file is None:
         return of.token if isinstance(of, MissionControl) else None
     token = _content(file, "token_file").strip()
-    fault = token_fault(token)
+    fault = token_fault(token) if token else "given nothing: the file is empty"
     if fault:
         raise ConfigError(f"expected token_file to hold a token, {fault}", where=file, key="token_file")
     return token
@@ -77,10 +81,20 @@ def headers_fault(headers: dict[str, str]) -> str:
     return ""
 
 
+def _read(file: str) -> bytes:
+    """Read a regular file; waits at no pipe, and follows no link out of the file's directory."""
+    real = Path(os.path.realpath(file))
+    if Path(os.path.realpath(Path(file).parent)) not in real.parents:
+        raise OSError(errno.ELOOP, f"it is a link out of its directory, to {real}")
+    with open(real, "rb", opener=lambda name, flags: os.open(name, flags | _CAREFUL)) as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        return opened.read(_SIZE_BYTES_MAX + 1)
+
+
 def _content(file: str, key: str) -> str:
     try:
-        with Path(file).open("rb") as opened:
-            content = opened.read(_SIZE_BYTES_MAX + 1)
+        content = _read(file)
     except OSError as error:
         raise ConfigError(
             f"{key} cannot be read: {error.strerror}",

@@ -29,11 +29,11 @@ _DAEMON_START_SECONDS: Final = 2.0
 Say: TypeAlias = Callable[[Any], None]
 
 
-def make_redaction(settings: "Settings") -> "Redactors":
-    """Compile the redactor that the settings ask for."""
+def make_redaction(settings: "Settings", **more: Any) -> "Redactors":
+    """Compile the redactor that the settings ask for; see the function of that name in `wiring`."""
     from exporter.wiring.redactor import make_redaction
 
-    return make_redaction(settings)
+    return make_redaction(settings, **more)
 
 
 def build(
@@ -51,7 +51,7 @@ def build(
     """
     from exporter.wiring.assembly import join
 
-    return join(settings, say, redaction or make_redaction(settings), local=local, session_ids=session_ids)
+    return join(settings, say, redaction or make_redaction(settings, say=say), local=local, session_ids=session_ids)
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ spans           spans of secrets, and the strings of a line that they lie in
 protected       strings that are never changed; `linkage.txt` lists the ids that link events
 known           known values; `allowlist` holds what is not masked
 stream          text that arrives in pieces
+given           reads the files that users name
 errors          everything that the package raises
 
 `tests/redaction` mirrors these packages. Its suites of behaviour: `contract.py` (what every redactor promises), run by

@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 
 from redaction.errors import RuleError
+from redaction.given import read_given
 from redaction.known import KNOWN_RULE
 from redaction.rules.rule import Rule
 
@@ -51,7 +52,7 @@ def audited_digests(files: Iterable[Path]) -> frozenset[str]:
     verdicts: dict[bool, set[str]] = {True: set(), False: set()}
     for file in files:
         try:
-            baseline = msgspec.json.decode(file.read_bytes(), type=_Baseline)
+            baseline = msgspec.json.decode(read_given(file), type=_Baseline)
         except OSError as error:
             raise RuleError(file.name, "", f"cannot be read: {error.strerror}") from None
         except (ValueError, RecursionError) as error:

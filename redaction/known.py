@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from redaction.given import read_given
 from redaction.prefilter.gate import EngineName, Hit, PatternGate, make_gate
 from redaction.rules.rule import Rule
 
@@ -47,7 +48,8 @@ def from_files(paths: Iterable[Path]) -> list[str]:
     for path in paths:
         try:
             if path.stat().st_size <= FILE_SIZE_MAX:
-                values.extend(line.strip() for line in path.read_text("utf-8", "surrogateescape").splitlines())
+                text = read_given(path, follow=True).decode("utf-8", "surrogateescape")
+                values.extend(line.strip() for line in text.splitlines())
         except OSError:
             continue
     return [value for value in values if value]

@@ -86,7 +86,7 @@ def installed(own_home: Path, compiled: None) -> None:
     """The same for programs that make no key and without one would compile the rules: here is one."""
     state = own_home / "state" / "exporter"
     state.mkdir(mode=0o700, parents=True)
-    (state / "redaction.key").write_bytes(bytes(32))
+    (state / "redaction.key").write_bytes(bytes(range(32)))
 
 
 @pytest.fixture(autouse=True)

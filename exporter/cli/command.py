@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from config.load import Loaded
 
 EXAMPLE_WIDTH_MAX: Final = 50
+_SEND_NOTHING: Final = frozenset({"status", "quarantine_list", "quarantine_show", "quarantine_drop"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +32,22 @@ class CommandContext:
     verbose: bool = False
     options: dict[str, str] = field(default_factory=dict)
 
-    def load(self, *, fallbacks: bool = True, file: str | None = None) -> "Loaded":
-        """The settings in force; raises ConfigError that names the place, the key and what was expected."""
+    def load(self, *, fallbacks: bool = True, file: str | None = None, secrets: bool = True) -> "Loaded":
+        """The settings in force; raises ConfigError that names the place, the key and what was expected.
+
+        Without `secrets`, files of tokens and headers may be empty or missing: for commands that send nothing.
+        """
         from config.load import load
 
         flags: dict[str, object] = dict(self.options)
         given = flags.pop("config", None)
         chosen = file or given
-        return load(file=Path(str(chosen)) if chosen else None, environ=os.environ, flags=flags, fallbacks=fallbacks)
+        path = Path(str(chosen)) if chosen else None
+        return load(file=path, environ=os.environ, flags=flags, fallbacks=fallbacks, secrets=secrets)
 
     def ask(self, request: dict[str, object]) -> dict[str, Any]:
         """The answer of the daemon if one runs, else of this process; progress is shown meanwhile."""
-        settings = self.load().settings
+        settings = self.load(secrets=request["do"] not in _SEND_NOTHING).settings
         import asyncio
 
         from exporter import app

@@ -22,7 +22,7 @@ from exporter.errors import Exit, UsageError
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_session import refusal
 from exporter.pipeline.sink_workers import SinkWorkers
-from exporter.sources.files.session_file import SessionFile
+from exporter.sources.files.session_file import SessionFile, open_inside
 from exporter.state.quarantine import Quarantined
 from exporter.status import DELETED, DIFFERENT, FOREIGN
 
@@ -297,7 +297,7 @@ async def _replay_records(run: SinkWorkers, lane: Lane | None, entry: Quarantine
 def _holds(path: Path, *forms: bytes) -> bool:
     """Tell whether a file holds an event in one of these forms: a journal has it as it was redacted."""
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:
+        with open(path, "rb", opener=open_inside) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:
             return any(held.find(form) >= 0 for form in forms)
     except (OSError, ValueError):  # ValueError: it is empty
         return False

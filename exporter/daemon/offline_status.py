@@ -9,6 +9,7 @@ from typing import Final
 from exporter.core.delivery.position import DELETED_THERE, FOLLOWING, FOREIGN_THERE, Identity, Mark
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE, SESSION_NAME, last_error_name
+from exporter.sources.files.session_file import leads_out, open_inside
 from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine
 from exporter.status import DaemonStatus, SinkStatus, SourceStatus, StatusReport
@@ -69,7 +70,7 @@ def status_asleep(
 def _files(root: Path, changed_after: float) -> dict[str, _File]:
     found = {}
     for path in root.glob("*/events.jsonl"):
-        if path.is_file() and SESSION_NAME.fullmatch(path.parent.name):
+        if path.is_file() and SESSION_NAME.fullmatch(path.parent.name) and not leads_out(path):
             facts = path.stat()
             identity = Identity(facts.st_dev, facts.st_ino)
             found[path.parent.name] = _File(path, facts.st_size, identity, facts.st_mtime >= changed_after)
@@ -123,7 +124,7 @@ def _owed(files: Mapping[str, _File], marks: Mapping[str, Mark]) -> tuple[int, i
 def durable_between(path: Path, offset: int, end: int) -> int:
     """Count the durable events of a file between two offsets; nothing in a file that cannot be read."""
     try:
-        with path.open("rb") as opened:
+        with open(path, "rb", opener=open_inside) as opened:
             opened.seek(offset)
             lines = opened.read(end - offset).split(b"\n")[:-1]
     except OSError:

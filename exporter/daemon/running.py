@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from exporter.core.events.live_text import TextStream
 from exporter.core.events.redaction import RedactEvent
+from exporter.core.notice import Level
 from exporter.daemon.control_requests import ControlRequests
 from exporter.daemon.control_socket import control_socket
 from exporter.daemon.daemon import Daemon
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from exporter.daemon.backfill import Helpers
     from exporter.missioncontrol.http.server import ServerHandle
     from exporter.missioncontrol.store.port import Store as ReceiverStore
+
+_LOOK_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ class RunningExporter:
             self.page = await open_page(self.receiver)
         try:
             async with control_socket(state_dir, self.answers().answer):
-                tasks = [asyncio.create_task(work()) for work in (reports.run, *self.beside)]
+                works = [reports.run(), self._watch_state(state_dir), *(work() for work in self.beside)]
+                tasks = [asyncio.create_task(work) for work in works]
                 try:
                     yield
                 finally:
@@ -84,8 +88,29 @@ class RunningExporter:
             if self.page is not None:
                 await self.page.stop()
 
+    async def _watch_state(self, state_dir: Path) -> None:
+        """Warn once when the directory is no longer the one that was opened; its open files can still be used."""
+        opened = _identity(state_dir)
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            if _identity(state_dir) != opened:
+                break
+        self.daemon.say(
+            Level.ERROR,
+            "the state directory was deleted or moved: delivery goes on, but no command finds this exporter, and what "
+            "it delivers from now on may be forgotten when it ends; stop it and start it again",
+            path=str(state_dir),
+        )
+
     async def close(self) -> None:
         """Stop the daemon, then the embedded receiver."""
         await self.daemon.stop()
         if self.receiver_store is not None:
             self.receiver_store.close()
+
+
+def _identity(directory: Path) -> tuple[int, int] | None:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        facts = directory.stat()
+        return facts.st_dev, facts.st_ino
+    return None

@@ -44,6 +44,7 @@ def _local(facts: Facts, *, schema: bool) -> Iterator[Check]:
     yield from attempt("versions", machine.versions)
     yield from attempt("configuration", lambda: machine.configuration(facts))
     yield from attempt("sessions", lambda: sources.copilot_home(facts, found))
+    yield from attempt("links", lambda: sources.links(found))
     yield from attempt("sources", lambda: sources.sources(facts))
     yield from attempt("Copilot CLI", lambda: sources.cli_versions(found))
     if schema:

@@ -18,7 +18,7 @@ from exporter.core.names import JOURNALS
 from exporter.doctor.check import Check, counted, described
 from exporter.doctor.facts import Facts, SourceFacts
 from exporter.sources.event_types import KNOWN, type_name
-from exporter.sources.files.session_file import EVENTS_NAME, durable_events
+from exporter.sources.files.session_file import EVENTS_NAME, durable_events, leads_out, open_inside
 from exporter.sources.journals import begins_of
 
 FIRST_VERSION: Final = (1, 0, 48)
@@ -34,22 +34,26 @@ _VERSION: Final = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})(-[0-9A-Za-z.]{1,3
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
-    """The session files that are there, newest first, and how many cannot be read."""
+    """The session files that are there, newest first, how many cannot be read, and links instead of them."""
 
     files: tuple[Path, ...] = ()
     unreadable: int = 0
+    links: tuple[Path, ...] = ()
 
 
 def find(copilot_home: Path) -> SessionFacts:
     """Return the session files below the CLI's directory; nothing where that cannot be read."""
     found: list[tuple[float, Path]] = []
-    unreadable = 0
+    unreadable, links = 0, []
     try:
         entries = sorted((copilot_home / "session-state").iterdir())
     except OSError:
         return SessionFacts()
     for directory in entries:
         path = directory / EVENTS_NAME
+        links += [one for one in (directory, path) if one.is_symlink() and one.exists()]
+        if leads_out(path):
+            continue
         try:
             changed = path.stat().st_mtime
         except (FileNotFoundError, NotADirectoryError):
@@ -63,7 +67,17 @@ def find(copilot_home: Path) -> SessionFacts:
             found.append((changed, path))
         else:
             unreadable += 1
-    return SessionFacts(tuple(path for _, path in sorted(found, reverse=True)), unreadable)
+    return SessionFacts(tuple(path for _, path in sorted(found, reverse=True)), unreadable, tuple(links))
+
+
+def links(found: SessionFacts) -> Iterator[Check]:
+    """Say which links are there instead of session directories and files, and which of them are not followed."""
+    for path in found.links[:_SHOWN_MAX]:
+        if path.name == EVENTS_NAME and leads_out(path):
+            detail = f"{path} is a link out of its directory and is not followed: {path.resolve()}"
+            yield Check("link", "warning", detail, "put the file itself there, or make its session directory a link")
+        else:
+            yield Check("link", "note", f"{path} is a link and is followed: {path.resolve()}")
 
 
 def copilot_home(facts: Facts, found: SessionFacts) -> Iterator[Check]:
@@ -111,7 +125,7 @@ def cli_versions(found: SessionFacts) -> Iterator[Check]:
 
 def _version_of(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=open_inside) as file:
             event = decode(file.readline(_FIRST_LINE_BYTES_MAX).rstrip(b"\r\n"))
     except OSError:
         return "unknown"

@@ -14,9 +14,8 @@ from exporter.core.names import RECEIVER
 from exporter.doctor.check import Check, counted, existing, shown_size
 from exporter.doctor.facts import Facts
 from exporter.sources.files.watch import file_system_type, is_remote
-from exporter.state.redaction_key import BYTES as KEY_BYTES
 from exporter.state.redaction_key import NAME as KEY
-from exporter.state.redaction_key import REMEDY
+from exporter.state.redaction_key import REMEDY, is_undamaged
 
 _MIB: Final = 1024 * 1024
 _FREE_BYTES_MIN: Final = 64 * _MIB
@@ -59,8 +58,8 @@ def redaction_key(facts: Facts) -> Iterator[Check]:
         yield Check(name, "ok", "will be made when it is needed")
         return
     facts_of = path.stat()
-    if facts_of.st_size < KEY_BYTES:
-        yield Check(name, "failed", f"{path} has {facts_of.st_size} of {KEY_BYTES} bytes", REMEDY)
+    if not is_undamaged(path.read_bytes()):
+        yield Check(name, "failed", f"{path} is damaged ({facts_of.st_size} bytes)", REMEDY)
     elif sys.platform != "win32" and facts_of.st_mode & 0o077:
         mode = stat.S_IMODE(facts_of.st_mode)
         yield Check(name, "warning", f"{path} is open to other users (mode {mode:o})", f"run chmod 600 {path}")

@@ -1,10 +1,11 @@
 """Opens a receiver on a SQLite store: inside the exporter, or alone for a team."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Unpack
+from typing import Final, Unpack
 
 from starlette.applications import Starlette
 
@@ -16,6 +17,8 @@ from exporter.missioncontrol.http.server import Certificate, serve_http
 from exporter.missioncontrol.receiver import ReceiverOptions
 from exporter.missioncontrol.store.port import Store
 from exporter.missioncontrol.store.sqlite.store import SqliteStore
+
+_NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
 
 
 def open_embedded(
@@ -74,7 +77,8 @@ def store_path(store: str) -> Path:
 
 def _token_in(file: Path) -> str:
     try:
-        token = file.read_text(encoding="utf-8").strip()
+        with open(file, encoding="utf-8", opener=lambda name, flags: os.open(name, flags | _NONBLOCK)) as opened:
+            token = opened.read(65_536).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--token-file {file} cannot be read: {error}") from error
     if not token:

@@ -20,7 +20,7 @@ from exporter.core.events.envelope import Envelope, decode
 from exporter.core.notice import Level
 from exporter.pipeline.sink_session import STORE_RETRY_SECONDS, Delivered, SinkSession
 from exporter.pipeline.sink_state import UNWRITABLE, LaneProgress, SinkState
-from exporter.sources.files.session_file import SessionFile
+from exporter.sources.files.session_file import SessionFile, open_inside
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 from exporter.state.quarantine import QuarantineFullError
 
@@ -330,7 +330,7 @@ class Gather:
     def _last_type(self) -> str:
         """Return the type of the last event, if the file ends with a whole line that is not very long."""
         try:
-            with self._file.path.open("rb") as file:
+            with open(self._file.path, "rb", opener=open_inside) as file:
                 file.seek(max(0, self._file.size - _LAST_LINE_BYTES_MAX))
                 lines = file.read(_LAST_LINE_BYTES_MAX).split(b"\n")
         except OSError:

@@ -1,11 +1,18 @@
-"""One exporter owns a state directory: a lock that the kernel releases when its holder dies."""
+"""One exporter owns a state directory: a lock that the kernel releases when its holder dies.
+
+The lock is on a file, and on Linux also on a name that the kernel keeps: the directory may be deleted while its owner
+runs, and a second exporter would make a new one and lock that.
+"""
 
 import errno
+import hashlib
 import os
+import socket
 import stat
+import struct
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Final
 
@@ -17,6 +24,7 @@ else:
     import msvcrt
 
 _HELD: Final = frozenset({errno.EACCES, errno.EAGAIN, errno.EDEADLK})
+_PEER: Final = struct.Struct("iII")
 
 
 def prepare_state_dir(path: Path) -> None:
@@ -56,6 +64,7 @@ class StateLock:
     def __init__(self, state_dir: Path) -> None:
         self._path = state_dir / "lock"
         self._file: IO[str] | None = None
+        self._name: socket.socket | None = None
 
     def acquire(self) -> None:
         """Take the lock at once or raise."""
@@ -78,6 +87,11 @@ class StateLock:
                 f"another exporter{f' (process {holder})' if holder else ''} holds {self._path.parent}",
                 hint="ask it with `exporter status`, stop it, or give this one its own --state-dir",
             ) from error
+        try:
+            self._name = _claimed(self._path.parent)
+        except LockedError:
+            file.close()
+            raise
         file.seek(0)
         file.truncate()
         file.write(str(os.getpid()))
@@ -99,9 +113,10 @@ class StateLock:
 
     def release(self) -> None:
         """Release the lock; a second call does nothing."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        for held in (self._name, self._file):
+            if held is not None:
+                held.close()
+        self._name = self._file = None
 
     def __enter__(self) -> "StateLock":
         self.acquire()
@@ -111,9 +126,61 @@ class StateLock:
         self.release()
 
 
+def kernel_name(state_dir: Path) -> str:
+    """Return the name in the kernel that the owner of a state directory holds; raises `OSError` without /proc."""
+    # The same path is another directory in another container, which may share our network.
+    place = f"{Path('/proc/self/ns/mnt').readlink()} {os.path.realpath(state_dir)}"
+    return f"\0session-exporter-{os.getuid()}-{hashlib.blake2b(os.fsencode(place), digest_size=16).hexdigest()}"
+
+
+def _claimed(state_dir: Path) -> socket.socket | None:
+    """Hold a name made of the directory's path until the socket is closed; None where there are no such names.
+
+    Raises `LockedError` if another process of this user holds it; another user cannot keep us from starting.
+    """
+    if sys.platform != "linux":
+        return None
+    held = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        held.bind(kernel_name(state_dir))
+        held.listen(4096)  # whoever asks who holds the name stays in the queue, because nobody answers
+        return held
+    except OSError as error:
+        held.close()
+        if error.errno == errno.EADDRINUSE and (process := _our_process(kernel_name(state_dir))):
+            raise LockedError(
+                f"another exporter (process {process}) uses {state_dir}, which was deleted or moved while it ran",
+                hint=f"stop it (kill {process}), move the directory back if there still is one, and start again",
+            ) from None
+    return None
+
+
+def _our_process(name: str) -> int:
+    """Return the process that holds a name, 0 if it ended meanwhile or is another user's."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        asking.setblocking(False)
+        try:
+            asking.connect(name)
+        except OSError:
+            return 0
+        process, user, _ = _PEER.unpack(asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return int(process) if user == os.getuid() else 0
+
+
 @contextmanager
 def owned(state_dir: Path) -> Iterator[None]:
     """Hold the lock of a state directory, created if necessary, for the duration of the block."""
     prepare_state_dir(state_dir)
     with StateLock(state_dir):
+        yield
+
+
+@contextmanager
+def one_at_a_time(directory: Path) -> Iterator[None]:
+    """Wait until no other process is in such a block for this directory; on Windows there is no wait."""
+    with ExitStack() as ending:
+        if sys.platform != "win32":
+            descriptor = os.open(directory, os.O_RDONLY)
+            ending.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -15,7 +15,7 @@ from exporter.pipeline.record_feed import Mapper, RecordFeed
 from exporter.sinks.otlp import LANES, RECORDS_MAX, Otlp, OtlpAnswer, Streams
 from exporter.sinks.transport import NoAnswerError
 from exporter.version import VERSION
-from exporter.wiring.sinks.kind import BuiltSink, SinkParts
+from exporter.wiring.sinks.kind import BuiltSink, SinkParts, or_fault
 from otel import names
 from otel.bridge import Bridge, SignalOptions
 from otel.encode.records import metric_bytes, request_bytes, resource_bytes, scope_bytes
@@ -36,7 +36,7 @@ _METRICS_PER_REQUEST: Final = 8
 
 
 def endpoint_of(one: Otel) -> Endpoint:
-    """Return the address and transport of an endpoint of the settings; raises ConfigError without its headers."""
+    """Return the address and transport of an endpoint of the settings; without headers while they cannot be read."""
     return Endpoint(
         one.endpoint,
         protocol=one.protocol,
@@ -46,7 +46,7 @@ def endpoint_of(one: Otel) -> Endpoint:
         certificate_file=one.certificate_file,
         client_certificate_file=one.client_certificate_file,
         client_key_file=one.client_key_file,
-        headers=latest(partial(read_headers, one), read_headers(one)),
+        headers=latest(partial(read_headers, one), or_fault(partial(read_headers, one))[0] or {}),
         user_agent=f"session-exporter/{VERSION}",
     )
 

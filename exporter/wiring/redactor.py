@@ -4,6 +4,7 @@ The engine is wrapped only if the settings ask for it: for values that change wh
 files. Known values are never sent whatever they look like: the exporter's own tokens, and those the settings name.
 """
 
+import logging
 import os
 import re
 import time
@@ -18,10 +19,11 @@ from config.settings import Settings
 from config.token import read_token
 from exporter.core.events.exempt_files import ExemptFiles, span_at
 from exporter.core.events.redaction import Masked, Redacted, Refused
+from exporter.core.notice import Notice
 from exporter.daemon.running import Redactors
 from exporter.errors import SettingsError
 from exporter.sources.files.cli_process import environment_of, lock_holders
-from exporter.state.redaction_key import existing_key, has_key, redaction_key
+from exporter.state.redaction_key import existing_key, redaction_key
 from exporter.wiring.sinks.registry import configured
 from redaction import engine as results
 from redaction.allowlist import Allowed
@@ -34,11 +36,14 @@ _LOOK_SECONDS: Final = 2.0
 _LOOK_SHARE: Final = 100
 _FIRST_EVENTS: Final = (b'{"type":"session.start"', b'{"type":"session.resume"')
 _KNOWN: Final = "known-value"
+_log: Final = logging.getLogger(__name__)
 
 
-def make_redaction(settings: Settings, *, with_key: bool = True) -> Redactors:
+def make_redaction(
+    settings: Settings, *, with_key: bool = True, say: Callable[[Notice], None] = lambda one: _log.error(one.message)
+) -> Redactors:
     """Compile the redactor with this installation's key; without it, its markers are valid for this run only."""
-    engine = make_engine(settings, redaction_key(Path(settings.state_dir)) if with_key else None)
+    engine = make_engine(settings, redaction_key(Path(settings.state_dir), say) if with_key else None)
     budget_ms = settings.redaction.budget_ms
     clean, masked = results.CLEAN, results.Masked
 
@@ -91,7 +96,7 @@ def make_engine(settings: Settings, key: bytes | None) -> results.Engine:
             key,
             allowed=allowed,
             rule_files=[Path(name) for name in rules.extra_rules],
-            cache_dir=Path(settings.cache_dir) if has_key(Path(settings.state_dir)) else None,
+            cache_dir=Path(settings.cache_dir) if existing_key(Path(settings.state_dir)) else None,
             marker=rules.marker,
             opaque=rules.opaque,
             plugins=[Path(name) for name in rules.plugins],

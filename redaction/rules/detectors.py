@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from redaction.errors import RuleError
+from redaction.given import read_given
 from redaction.heuristics.names import Demand
 from redaction.heuristics.placeholders import is_monotonous, is_sequence_of_bases
 from redaction.heuristics.values import is_value
@@ -93,6 +94,7 @@ def plugin_rules(files: Iterable[Path]) -> Iterator[Rule]:
             raise RuleError(file.name, "", "not a Python file")
         module = importlib.util.module_from_spec(spec)
         try:
+            read_given(file)
             spec.loader.exec_module(module)
         except Exception as error:
             raise RuleError(file.name, "", f"cannot be loaded: {type(error).__name__}: {error}") from error

@@ -49,10 +49,10 @@ class FormatTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     format: tuple[Format, ...]
 
 
-def read_table(path: Path) -> FormatTable:
+def read_table(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> FormatTable:
     """Read a table of formats; raises `RuleError` with the file and, if it is known, the row."""
     try:
-        raw = tomllib.loads(path.read_text("utf-8"))
+        raw = tomllib.loads(read(path).decode())
         return msgspec.convert(raw, FormatTable)
     except (OSError, ValueError, msgspec.ValidationError) as error:
         raise RuleError(path.name, "", str(error)) from error

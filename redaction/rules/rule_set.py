@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Final
 
 from redaction.errors import InvalidJsonError, RuleError
+from redaction.given import read_given
 from redaction.protected import is_opaque, type_of
 from redaction.rules.context import (
     addresses,
@@ -65,7 +66,7 @@ def all_rules(
 ) -> tuple[tuple[Rule | Family, ...], str]:
     """Every rule, and the versions of the tables; raises `RuleError` for a rule that cannot be used."""
     built_in = built_in_pack(cache_dir)
-    users = [(path.name, read_table(path)) for path in rule_files]
+    users = [(path.name, read_table(path, read_given)) for path in rule_files]
     own = [rule for family in FAMILIES for rule in rules_of_family(family)]
     rows = [*built_in.rows, *_users_rows(users, {rule.id for rule in own}.union(row.id for row, _ in built_in.rows))]
     rules = [*own, *rules_of(rows), *detector_rules(), *plugin_rules(plugins)]

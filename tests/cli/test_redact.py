@@ -70,7 +70,7 @@ def test_tags_are_those_of_the_installation_where_it_has_a_key(own_home: Path, e
     key = own_home / "state" / "exporter" / "redaction.key"
     key.unlink()
     without_key = {exporter("redact", "test", str(events)).stdout for _ in range(2)}
-    key.write_bytes(bytes(32))
+    key.write_bytes(bytes(range(32)))
 
     with_key = {exporter("redact", "test", str(events)).stdout for _ in range(2)}
 

@@ -129,7 +129,7 @@ def test_compiled_rules_are_kept_only_where_there_is_a_key(home: Path, own_home:
     before = (own_home / "cache").exists()
     key = own_home / "state" / "exporter" / "redaction.key"
     key.parent.mkdir(parents=True)
-    key.write_bytes(bytes(32))
+    key.write_bytes(bytes(range(32)))
 
     output_of(home, f"use {TOKEN} now")
 

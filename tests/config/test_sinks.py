@@ -1,10 +1,13 @@
 """Addresses of sinks, where their secrets may go, and that no error shows one."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
 from config.errors import ConfigError
+from config.token import read_token
 from tests.config.loading import Loading
 
 SECRET = "s3cr3t-v4lu3"
@@ -168,6 +171,37 @@ def test_a_token_file_that_cannot_be_read_is_refused(loading: Loading) -> None:
 
     with pytest.raises(ConfigError, match="Is a directory"):
         loading("[mission_control]\nurl = 'https://x'\ntoken_file = '~/mc.token'\n")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (os.mkfifo, "it is not a regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "it is a link out of its directory, to /dev/zero"),
+        (lambda path: path.symlink_to(path), "Too many levels"),
+    ],
+)
+@pytest.mark.parametrize("setting", ["[mission_control]\nurl", "[otel]\nendpoint"])
+def test_a_file_of_secrets_that_another_placed_is_refused_at_once(
+    loading: Loading, make: Callable[[Path], None], said: str, setting: str
+) -> None:
+    make(loading.home / "mc.token")
+    name = "token_file" if "mission" in setting else "headers_file"
+
+    with pytest.raises(ConfigError, match=said):
+        loading(f"{setting} = 'https://x'\n{name} = '~/mc.token'\n")
+
+
+def test_a_token_file_may_be_a_link_to_one_below_its_directory(loading: Loading) -> None:
+    """As Kubernetes mounts secrets."""
+    (loading.home / "..data").mkdir()
+    (loading.home / "..data" / "mc.token").write_text(SECRET)
+    (loading.home / "mc.token").symlink_to("..data/mc.token")
+
+    loaded = loading("[mission_control]\nurl = 'https://x'\ntoken_file = '~/mc.token'\n")
+
+    assert read_token(loaded.settings.mission_control["default"]) == SECRET
 
 
 @pytest.mark.parametrize(

@@ -286,12 +286,12 @@ def test_telemetry_of_the_cli_to_our_endpoint_counts_twice(
 def test_the_key_of_the_markers_is_checked(facts: Facts) -> None:
     facts.state_dir.mkdir()
     key, found = facts.state_dir / "redaction.key", list(state.redaction_key(facts))
-    for size, mode in ((32, 0o600), (32, 0o640), (31, 0o600)):
-        key.write_bytes(bytes(size))
+    for content, mode in ((range(32), 0o600), (range(32), 0o640), (range(31), 0o600), ([0] * 32, 0o600)):
+        key.write_bytes(bytes(content))
         key.chmod(mode)
         found += state.redaction_key(facts)
 
-    assert [check.verdict for check in found] == ["ok", "ok", "warning", "failed"]
+    assert [check.verdict for check in found] == ["ok", "ok", "warning", "failed", "failed"]
     assert "another tag" in found[-1].remedy
 
 

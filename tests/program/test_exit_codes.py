@@ -1,5 +1,6 @@
 """How a run that cannot go on ends: the exit codes that scripts rely on, and what comes back by itself (F15)."""
 
+import subprocess
 import time
 
 import pytest
@@ -130,6 +131,38 @@ def test_a_missing_token_file_ends_with_3(machine: Machine) -> None:
 
     assert ended.returncode == 3
     assert "not-here" in ended.stderr
+
+
+def test_an_empty_token_file_is_needed_by_nothing_that_sends_nothing(machine: Machine) -> None:
+    """As a shell leaves it before the command of `exporter mission-control token create me > FILE` begins."""
+    machine.with_floor()
+    machine.session().write(3)
+    file = machine.root / "mc.token"
+    file.touch()
+    machine.tables["floor"] = {"url": machine.tables["floor"]["url"], "token_file": str(file)}
+    commands = (["status"], ["quarantine", "list"], ["mission-control", "token", "list"])
+
+    refused = machine.exporter("run", "--until-idle")
+    answers = [machine.exporter(*words) for words in commands]
+    examined = machine.json("doctor", expected_exit=4)
+    with file.open("w") as output:
+        made = subprocess.run(
+            machine.command("mission-control", "token", "create", "me"),
+            env=machine.environment,
+            stdout=output,
+            check=False,
+        )
+
+    assert refused.returncode == 3
+    assert "exporter.toml:6" in refused.stderr
+    assert f"the file is empty ({file})" in refused.stderr
+    assert [(one.returncode, one.stderr) for one in answers] == [(0, "")] * 3
+    failed = [check for check in examined["checks"] if check["verdict"] == "failed"]
+    assert [check["name"] for check in failed] == ["mission_control.floor"]
+    assert str(file) in failed[0]["detail"]
+    assert made.returncode == 0
+    assert len(file.read_text().split()) == 1
+    machine.deliver()
 
 
 def test_a_running_daemon_goes_on_by_itself_once_the_token_file_is_right(machine: Machine) -> None:

@@ -1,5 +1,6 @@
 """What happens to session files: grown, rewound, truncated, replaced, moved, removed, or no files at all."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -317,6 +318,31 @@ def test_what_is_no_file_is_passed_over(delivering: Machine, make: object, runni
     problems = delivering.json("status")["sources"][0]["problems"]
     assert odd.id in {one["session"] for one in problems}
     delivering.assert_sent_once()
+
+
+def test_a_linked_file_is_not_followed_and_a_linked_directory_is_and_both_are_said(delivering: Machine) -> None:
+    outside, kept = delivering.root / "outside", delivering.root / "kept"
+    linked_file = delivering.session()
+    moved = delivering.session().write(20)
+    outside.write_bytes(b"".join(line + b"\n" for line in moved.durable()))
+    linked_file.path.symlink_to(outside)
+    moved.directory.rename(kept)
+    moved.directory.symlink_to(kept)
+    before = delivering.json("status")
+    delivering.start()
+
+    delivering.assert_delivered_to_floor(moved)
+    problems = delivering.json("status")["sources"][0]["problems"]
+    examined = json.loads(delivering.exporter("doctor", "--json").stdout)["checks"]
+    checks = {one["detail"]: one["verdict"] for one in examined if one["name"] == "link"}
+
+    assert delivering.floor is not None and delivering.floor.count(linked_file.id) == 0
+    assert [one["session"] for one in problems] == [linked_file.id]
+    assert checks == {
+        f"{linked_file.path} is a link out of its directory and is not followed: {outside}": "warning",
+        f"{moved.directory} is a link and is followed: {kept}": "note",
+    }
+    assert {sink["lag_events"] for sink in before["sinks"]} == {20}
 
 
 def test_a_fork_that_repeats_ids_is_a_session_of_its_own(following: Machine) -> None:

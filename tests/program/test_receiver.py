@@ -1,5 +1,6 @@
 """The receiver alone, as a team starts it."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -33,6 +34,15 @@ def test_the_store_is_kept_where_store_says(machine: Machine, form: str) -> None
     assert "mc.db" in made
     names = ("mc.db", "mc-search.db")
     assert made <= {name + suffix for name in names for suffix in ("", "-wal", "-shm", "-journal")}
+
+
+def test_a_pipe_as_its_token_file_ends_at_once(machine: Machine) -> None:
+    os.mkfifo(machine.root / "pipe")
+
+    ended = machine.exporter("mission-control", "serve", "--token-file", str(machine.root / "pipe"), timeout=20)
+
+    assert ended.returncode == 2
+    assert str(machine.root / "pipe") in ended.stderr
 
 
 def test_on_every_address_it_says_which_one_other_machines_open(machine: Machine) -> None:

@@ -8,6 +8,8 @@ import sqlite3
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.program.driver import Machine, Running
 from tests.program.session_files import event_id
 from tests.program.waiting import until
@@ -55,6 +57,55 @@ def test_marks_restored_from_a_backup_repeat_nothing(machine: Machine) -> None:
     # A mark that is merely old may send again what followed it; the receiver stores nothing twice.
     machine.assert_delivered()
     assert team.duplicates() <= 300
+
+
+def test_a_zeroed_key_of_the_markers_is_replaced_loudly_and_everything_is_delivered(machine: Machine) -> None:
+    counting = machine.with_floor().floor
+    assert counting is not None
+    session = machine.session().write(20)
+    machine.state.mkdir(parents=True, mode=0o700)
+    key = machine.state / "redaction.key"
+    key.write_bytes(bytes(32))
+
+    ended = machine.exporter("run", "--until-idle")
+
+    assert ended.returncode == 0, ended.stderr
+    assert "the key of the markers was damaged" in ended.stderr
+    assert key.read_bytes()[:32] != bytes(32)
+    assert [one.read_bytes() for one in machine.state.glob("redaction.key.corrupt-*")] == [bytes(32)]
+    assert counting.lines(session.id) == session.durable()
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved", "deleted and made again"])
+def test_a_state_directory_that_vanishes_is_said_and_nothing_is_sent_twice(machine: Machine, how: str) -> None:
+    counting = machine.with_floor().floor
+    assert counting is not None
+    session = machine.session().write(100)
+    running = machine.start()
+    counting.wait_for(session.id, [event_id(line) for line in session.durable()])
+    machine.state.rename(machine.root / "moved")
+    if how != "moved":
+        shutil.rmtree(machine.root / "moved")
+    if how == "deleted and made again":
+        machine.state.mkdir()
+
+    running.wait_for_word("the state directory was deleted or moved")
+    second = machine.exporter("run", "--until-idle")
+    other = machine.session().write(3_000)
+    for _ in range(40):  # more than SQLite keeps in its log
+        session.write(100)
+    for one in (session, other):
+        counting.wait_for(one.id, [event_id(line) for line in one.durable()])
+    third = machine.exporter("quarantine", "list")
+
+    assert (second.returncode, third.returncode) == (7, 7), second.stderr + third.stderr
+    assert f"process {running.process.pid}" in second.stderr
+    assert counting.lines(session.id) == session.durable()
+    assert counting.lines(other.id) == other.durable()
+    machine.assert_sent_once()
+    assert running.alive, running.text()
+    running.stop()
+    machine.deliver()
 
 
 # ── a state directory that cannot be written ──────────────────────────────────────────────────────────────────────

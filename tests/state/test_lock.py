@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from exporter.errors import LockedError, StateError
-from exporter.state.lock import StateLock, owned, prepare_state_dir
+from exporter.state.lock import StateLock, kernel_name, owned, prepare_state_dir
 from tests.state.full_disk import full_disk
 from tests.state.killing import ROOT, running
 
@@ -48,6 +48,31 @@ def test_it_can_be_taken_again_after_it_was_given_back(tmp_path: Path) -> None:
     second.release()
 
     assert mode(tmp_path / "lock") == 0o600
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has names in the kernel")
+@pytest.mark.parametrize("listens", [True, False])
+def test_another_users_claim_on_the_name_keeps_nobody_out(tmp_path: Path, listens: bool) -> None:
+    """A test that is not run by root has no other user; what it can show is a holder that does not answer."""
+    code = (
+        "import os, socket, sys, time\n"
+        "name = sys.argv[1].replace('@', chr(0))\n"
+        "if os.getuid() == 0:\n    os.setuid(12345)\n"
+        "held = socket.socket(socket.AF_UNIX)\n"
+        "held.bind(name)\n"
+        "if sys.argv[2] == 'True' and os.getuid() == 12345:\n    held.listen()\n"
+        "print('held', flush=True); time.sleep(60)\n"
+    )
+    name = kernel_name(tmp_path).replace("\0", "@")
+    arguments = [sys.executable, "-c", code, name, str(listens)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with StateLock(tmp_path) as lock:
+            holder = lock.holder()
+        process.kill()
+
+    assert holder == os.getpid()
 
 
 @pytest.mark.parametrize("content", ["", "somebody", "12 34", "\xff"])

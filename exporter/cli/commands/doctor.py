@@ -37,7 +37,7 @@ def doctor(context: CommandContext, bundle: str | None, schema: bool) -> int:
 
     target = Path(bundle).absolute() if bundle else None
     try:
-        answer = asyncio.run(app.doctor(context.load(), schema=schema, bundle=target))
+        answer = asyncio.run(app.doctor(context.load(secrets=False), schema=schema, bundle=target))
         code = Exit.PARTIAL if any(check["verdict"] == "failed" for check in answer["checks"]) else Exit.DONE
     except (ConfigError, SettingsError) as error:
         failed = {"name": "configuration", "verdict": "failed", "detail": str(error), "remedy": error.hint}

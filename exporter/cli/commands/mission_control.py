@@ -118,7 +118,7 @@ def token(
     """
     from exporter.missioncontrol.store import token_admin
 
-    opened = _store(context.load(fallbacks=False).settings, store)
+    opened = _store(context.load(fallbacks=False, secrets=False).settings, store)
     if action == "list":
         found = token_admin.list_tokens(opened)
         return context.report(found, lambda view: _tokens_text(found["tokens"], view))

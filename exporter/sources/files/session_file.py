@@ -16,8 +16,8 @@ from exporter.core.events.lines import LineSplitter, Oversized
 CHUNK_BYTES: Final = 1 << 19
 EVENTS_NAME: Final = "events.jsonl"
 NO_DESCRIPTOR: Final = (errno.EMFILE, errno.ENFILE)
-_NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
-"""Opening a pipe must not block."""
+_CAREFUL: Final[int] = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+"""Opening a pipe must not block, and a link is followed only where we looked at its target."""
 
 
 if sys.platform != "win32":
@@ -55,7 +55,7 @@ class OpenFiles:
         while len(self._open) >= self._limit:
             self.close(next(iter(self._open)))
         try:
-            descriptor = os.open(file.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | _NONBLOCK)
+            descriptor = open_inside(file.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         except OSError as error:
             if error.errno in NO_DESCRIPTOR and self._open:
                 self._limit = max(1, len(self._open) - 1)
@@ -158,7 +158,9 @@ class SessionFile:
         self.generation += 1
 
     def _facts(self) -> os.stat_result | None:
-        self.unseen = None
+        self.unseen = "link_out_of_its_directory" if leads_out(self.path) else None
+        if self.unseen:
+            return None
         try:
             facts = self.path.stat()
         except FileNotFoundError:
@@ -296,9 +298,17 @@ def _read_at(descriptor: int, size: int, offset: int) -> bytes:
     return os.read(descriptor, size)
 
 
-def open_nonblocking(path: str, flags: int) -> int:
-    """Return a descriptor like `os.open`, an `opener` of `open`; does not block at a pipe."""
-    return os.open(path, flags | _NONBLOCK)
+def leads_out(path: str | Path) -> bool:
+    """Tell whether this is a link to something that is not below the directory of the link."""
+    path = Path(path)
+    return path.is_symlink() and path.parent.resolve() not in Path(os.path.realpath(path)).parents
+
+
+def open_inside(path: str | Path, flags: int) -> int:
+    """Return a descriptor like `os.open`, an `opener` of `open`; blocks at no pipe, follows no link that leads out."""
+    if leads_out(path):
+        raise OSError(errno.ELOOP, "link out of its directory")
+    return os.open(os.path.realpath(path) if Path(path).is_symlink() else path, flags | _CAREFUL)
 
 
 def durable_events(path: Path, line_bytes_max: int, begins: int = 0) -> Iterator[tuple[Envelope, bytes]]:
@@ -308,7 +318,7 @@ def durable_events(path: Path, line_bytes_max: int, begins: int = 0) -> Iterator
     """
     splitter = LineSplitter(begins, line_bytes_max)
     try:
-        with open(path, "rb", opener=open_nonblocking) as file:
+        with open(path, "rb", opener=open_inside) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return
             file.seek(begins)

@@ -9,7 +9,7 @@ import stat
 from dataclasses import dataclass
 from typing import Final
 
-from exporter.sources.files.session_file import open_nonblocking
+from exporter.sources.files.session_file import open_inside
 
 SIZE_BYTES_MAX: Final = 1024 * 1024
 
@@ -48,7 +48,7 @@ def read_workspace(path: str) -> Workspace | None:
 def read_small(path: str) -> str | None:
     """Return the text of a regular file within the limit, None for anything else; a pipe does not block."""
     try:
-        with open(path, "rb", opener=open_nonblocking) as file:
+        with open(path, "rb", opener=open_inside) as file:
             status = os.fstat(file.fileno())
             is_small = stat.S_ISREG(status.st_mode) and status.st_size <= SIZE_BYTES_MAX
             return file.read(SIZE_BYTES_MAX).decode("utf-8-sig") if is_small else None

@@ -31,7 +31,7 @@ def _build(name: str, one: "MissionControl", parts: SinkParts) -> Iterator[Built
         sink_name(_SECTION, name),
         one.url,
         transport,
-        token=latest(partial(read_token, one), read_token(one)),
+        token=latest(partial(read_token, one), or_fault(partial(read_token, one))[0]),
         compression=one.compression == "auto" and not is_loopback,
         event_bytes_max=one.max_event_bytes,
         owner_and_repo=(one.owner_id, one.repo_id) if one.owner_id and one.repo_id else None,

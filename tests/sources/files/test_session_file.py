@@ -164,6 +164,35 @@ def test_a_link_to_a_file_is_a_file(followed: Followed) -> None:
     assert rest(followed.reader()) == [b"one"]
 
 
+def test_a_link_out_of_the_directory_is_not_followed(followed: Followed, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_bytes(event("one") + b"\n")
+    followed.path.symlink_to(tmp_path / "elsewhere")
+    reader = followed.reader()
+
+    assert (followed.file.gone, followed.file.problem) == (True, "link_out_of_its_directory")
+    assert rest(reader) == []
+    assert list(durable_events(followed.path, LINE_MAX)) == []
+
+
+def test_a_file_that_becomes_a_link_between_two_looks_is_not_followed(followed: Followed, tmp_path: Path) -> None:
+    followed.write(b"one\n")
+    reader = followed.reader()
+    followed.path.rename(tmp_path / "elsewhere")  # the same inode, so that its identity does not betray it
+    followed.path.symlink_to(tmp_path / "elsewhere")
+
+    assert rest(reader) == []
+    assert "link out of its directory" in str(followed.file.problem)
+
+
+def test_a_directory_that_is_a_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "session").symlink_to("elsewhere")
+    followed = Followed(tmp_path)
+    followed.write(b"one\n")
+
+    assert rest(followed.reader()) == [b"one"]
+
+
 def test_a_file_that_may_not_be_read_is_a_problem_until_it_may(tmp_path: Path) -> None:
     """In a process without the rights of root, who may read anything."""
     code = (
