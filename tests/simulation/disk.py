@@ -147,7 +147,7 @@ class MemoryMarks(marks.MarkStore):
         self._crashed = crashed
         self.crash: str | None = None
         self.full = False
-        self.watch: Callable[[str, int, marks.Mark, Iterable[str]], None] = lambda *_: None
+        self.watch: Callable[[str, int, marks.Mark, list[str]], None] = lambda *_: None
 
     def image(self) -> bytes:
         """Return what is on the disk."""

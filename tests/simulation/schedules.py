@@ -16,6 +16,7 @@ _RECEIVERS: Final = (
     ((False, False),),
     ((True, True), (False, False)),
 )
+_SEEN_AT_ONCE: Final = 0.7
 _WAITS: Final = (0.005, 0.02, 0.05, 0.2, 1.0, 10.0)
 
 
@@ -24,6 +25,9 @@ def schedule(seed: int) -> Schedule:
     chance = Random(seed)
     receivers, sessions = chance.choice(_RECEIVERS), chance.choice((1, 1, 2))
     steps = [_step(chance, sessions, len(receivers)) for _ in range(chance.randint(4, 16))]
+    for place in range(len(steps) - 1, -1, -1):
+        if steps[place][0] in ("append", "rewrite") and chance.random() < _SEEN_AT_ONCE:
+            steps[place + 1 : place + 1] = [("look",), ("wait", chance.choice(_WAITS))]
     return Schedule(seed, receivers, sessions, (("append", 0, chance.randint(1, 5), 0), ("look",), *steps))
 
 
@@ -58,7 +62,7 @@ def _step(chance: Random, sessions: int, receivers: int) -> Step:
 
 
 _STEPS: Final[dict[str, float]] = {
-    **{"append": 6, "torn": 1, "poison": 0.5, "ephemeral": 1, "rewrite": 3, "look": 8, "wait": 8},
+    **{"append": 6, "torn": 1, "poison": 0.5, "ephemeral": 1, "rewrite": 3, "look": 3, "wait": 5},
     **{"kill": 1.5, "stop": 0.5, "crash": 1.5, "lose_marks": 0.3, "keep": 0.7, "roll_back": 0.5, "twin": 0.4},
     **{"disk_full": 0.5, "doubt": 0.5, "start_over": 0.3, "fault": 7, "lose": 1, "revoke": 0.2, "settle": 1},
 }

@@ -220,7 +220,7 @@ class World:
     async def start_over(self, number: int) -> None:
         exporter = await self.running()
         for wire, run, lane in exporter.lanes():
-            if lane.file.session == self.names[number] and not exporter.store.full:
+            if lane.file.session == self.names[number] and not (exporter.store.full or exporter.store.crash):
                 wire.forget(self.names[number])
                 lane.start_over()
                 run.ask(lane)
@@ -241,7 +241,8 @@ class World:
     def _excuse(self, wire: Wire | None) -> None:
         for one in self.wires if wire is None else [wire]:
             one.excused |= set(self.names)
-            one.forget()
+            for name in self.names:
+                one.forget(name)
 
     def lose(self, number: int, how: str) -> None:
         """Let a receiver forget everything, go back to a backup, or delete a session."""
@@ -268,11 +269,13 @@ class World:
 
     # ---- what must hold
 
-    def _committed(self, exporter: Exporter, session: str, sink: int, mark: Mark, ids: Iterable[str]) -> None:
+    def _committed(self, exporter: Exporter, session: str, sink: int, mark: Mark, ids: list[str]) -> None:
         """Check a transaction: nothing is remembered that the receiver has not, nor a place behind something pending."""
         run = next(one for one in exporter.runs if one.sink_state.sink_id == sink)
         wire = exporter.wires[exporter.runs.index(run)]
         ever = wire.receiver.ever.get(session, set())
+        if ids or mark.position != run.lanes[session].mark.position:
+            wire.remembered(session)
         if unknown := set(ids) - ever:
             self.violations.append(f"remembered as delivered, and never stored there: {sorted(unknown)}")
         file = self.disk.files.get(session)
@@ -308,7 +311,7 @@ class World:
             if not any(one.partition("~")[0] == name for one in wire.receiver.deleted) and name not in wire.excused:
                 self.violations.append(f"{name} is said to be deleted there and is not")
             return
-        wire.remembered(name)
+        wire.rests(name)
         if name not in wire.excused and not self.written[name].unseen:
             lacking = set(self.disk.files[name].ids()) - set(wire.receiver.held(name).visible())
             if lacking := lacking - exporter.quarantine.ids(name, lane.sink_state.sink.name):
