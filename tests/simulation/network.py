@@ -136,6 +136,8 @@ class Line:
         wire = self._wire
         fault = wire.faults.popleft() if wire.faults else ""
         wire.used[fault] += 1
+        if fault in ("late", "twice"):
+            wire.later(wire.chance.uniform(0.1, 20.0), session, *asked)
         await asyncio.sleep(wire.chance.uniform(0.001, 0.03))
         # Without capabilities after a start, what is rewound is not told before the next registration.
         if fault in ("empty", "no ack") and not is_events:
@@ -145,12 +147,9 @@ class Line:
         if fault == "lost":
             raise NoAnswerError("lost")
         if fault == "late":
-            wire.later(wire.chance.uniform(0.5, 20), session, *asked)
             await asyncio.sleep(NO_ANSWER_SECONDS)
             raise NoAnswerError("timed out")
         answer = wire.arrive(*asked, part=fault == "part")
-        if fault == "twice":
-            wire.later(wire.chance.uniform(0.0, 5), session, *asked)
         await asyncio.sleep(5.0 if fault == "slow" else wire.chance.uniform(0.001, 0.03))
         if fault == "answer lost":
             raise NoAnswerError("reset")
