@@ -53,6 +53,7 @@ class Wire:
     excused: set[str] = field(default_factory=set)
     forgotten: set[str] = field(default_factory=set)
     used: Counter[str] = field(default_factory=Counter)
+    is_shared: bool = False  # two exporters send the same
     under_way: int = 0
     requests: int = 0
 
@@ -71,14 +72,15 @@ class Wire:
 
         asyncio.get_running_loop().call_later(seconds, arrive)
 
-    def remembered(self, session: str) -> None:
-        """Note that the exporter has remembered what it was told before, or ought to have."""
-        if known := self.known.pop(session, None):
+    def remembered(self, session: str, ids: set[str]) -> None:
+        """Note that the exporter has remembered, or ought to have, that these were accepted, if they were."""
+        if not self.is_shared and (known := self.known.get(session, set()) & ids):
+            self.known[session] -= known
             self.firm.setdefault(session, set()).update(known)
 
     def rests(self, session: str) -> None:
         """Note that the exporter has nothing to do for a session."""
-        self.remembered(session)
+        self.remembered(session, self.known.get(session, set()))
         self.forgotten.discard(session)
 
     def forget(self, session: str) -> None:
@@ -110,9 +112,11 @@ class Line:
         ids = msgspec.json.decode(body, type=Upload).ids() if is_events else []
         self._begins(session, ids)
         try:
-            answer = await self._exchange(session, is_events, (method, path, body, headers["Authorization"]))
+            answer = await self._exchange(session, bool(ids), (method, path, body, headers["Authorization"]))
         finally:
             self.busy[session] -= 1
+        if answer.status == 404:
+            wire.excused.add(session)  # nothing says any more that it was ever there, until something is sent again
         if not wire.receiver.is_full and answer.status in _LOSES_TRACK:
             wire.forget(session)
         elif answer.status == 200 and "content-type" in answer.headers and session not in wire.forgotten:
@@ -132,15 +136,16 @@ class Line:
         if again := wire.firm.get(session, set()).intersection(ids, visible):
             wire.violated(f"sent again though the receiver accepted it: {sorted(again)}")
 
-    async def _exchange(self, session: str, is_events: bool, asked: tuple[str, str, bytes, str]) -> HttpAnswer:
+    async def _exchange(self, session: str, has_events: bool, asked: tuple[str, str, bytes, str]) -> HttpAnswer:
         wire = self._wire
         fault = wire.faults.popleft() if wire.faults else ""
         wire.used[fault] += 1
         if fault in ("late", "twice"):
             wire.later(wire.chance.uniform(0.1, 20.0), session, *asked)
         await asyncio.sleep(wire.chance.uniform(0.001, 0.03))
-        # Without capabilities after a start, what is rewound is not told before the next registration.
-        if fault in ("empty", "no ack") and not is_events:
+        # Where events are acknowledged it is noticed that an answer acknowledges nothing: not at a registration, where
+        # it costs the capabilities until the next one, and not where only ids are sent that are gone from the file.
+        if fault in ("empty", "no ack") and not has_events:
             fault = ""
         if fault in LIES:
             return LIES[fault]

@@ -205,9 +205,8 @@ class World:
         if self.clone is None and self.backup is not None:
             self._excuse(None)
             for wire in self.wires:
-                wire.used["clone"] += 1
+                wire.is_shared = True
             self.clone = self._launch(self.backup)
-            self.clone.lines = []
 
     async def disk_full(self, full: int) -> None:
         (await self.running()).store.full = bool(full)
@@ -274,11 +273,11 @@ class World:
         run = next(one for one in exporter.runs if one.sink_state.sink_id == sink)
         wire = exporter.wires[exporter.runs.index(run)]
         ever = wire.receiver.ever.get(session, set())
-        if ids or mark.position != run.lanes[session].mark.position:
-            wire.remembered(session)
         if unknown := set(ids) - ever:
             self.violations.append(f"remembered as delivered, and never stored there: {sorted(unknown)}")
         file = self.disk.files.get(session)
+        moved = file is not None and mark.position != run.lanes[session].mark.position
+        wire.remembered(session, {*ids, *(file.ids(mark.position.offset) if file is not None and moved else ())})
         if file is None or mark.identity is None or mark.identity.inode != file.number:
             return
         offset = mark.position.offset
@@ -352,6 +351,7 @@ class World:
         await self._rest(exporter)
         for wire in self.wires:
             wire.excused.clear()
+            wire.is_shared = False
         self.check()
         for wire, _, lane in exporter.lanes():
             self._check_end(wire, lane, exporter)
