@@ -5,13 +5,14 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+from exporter.core.delivery.position import Mark
 from exporter.sources.files import session_file
 from exporter.state import marks, quarantine
 from exporter.state.database import Schema
@@ -116,12 +117,13 @@ def followed(disk: Disk, session: str) -> session_file.SessionFile:
 @contextmanager
 def mounted(disk: Disk) -> Iterator[None]:
     """Let session files be opened and read on this disk."""
-    before = session_file.os
-    session_file.os = cast(Any, disk)
+    names = vars(session_file)
+    before = names["os"]
+    names["os"] = disk
     try:
         yield
     finally:
-        session_file.os = before
+        names["os"] = before
 
 
 @cache
@@ -147,7 +149,8 @@ class MemoryMarks(marks.MarkStore):
         self._crashed = crashed
         self.crash: str | None = None
         self.full = False
-        self.watch: Callable[[str, int, marks.Mark, list[str]], None] = lambda *_: None
+        self.watch: Callable[[str, int, Mark, list[str]], None] = lambda *_: None
+        self.watch_rest: Callable[[str, int, set[str]], None] = lambda *_: None
 
     def image(self) -> bytes:
         """Return what is on the disk."""
@@ -163,7 +166,12 @@ class MemoryMarks(marks.MarkStore):
             self._crashed()
             raise asyncio.CancelledError
 
-    def commit(self, session: str, sink: int, mark: marks.Mark, ids: list[str], *what: Any) -> marks.Mark:
+    def replace_delivered(self, session: str, sink: int, mark: Mark, delivered: Mapping[str, bytes]) -> Mark:
+        replaced = super().replace_delivered(session, sink, mark, delivered)
+        self.watch_rest(session, sink, set(delivered))
+        return replaced
+
+    def commit(self, session: str, sink: int, mark: Mark, ids: list[str], *what: Any) -> Mark:
         committed = super().commit(session, sink, mark, ids, *what)
         self.watch(session, sink, mark, ids)
         return committed

@@ -1,4 +1,4 @@
-"""An exporter of the real pipeline, on a simulated disk and network: it starts from its databases, and can be killed."""
+"""An exporter of the real pipeline, on a simulated disk and network, which starts from its databases."""
 
 from dataclasses import dataclass
 
@@ -51,9 +51,7 @@ class Exporter:
         name = f"sink{number}"
         sink = MissionControlSink(name, "http://r", self.lines[number], token=lambda: str(self.tokens[number]))
         sink_id = self.store.sink_id(name, "http://r")
-        return SinkState(
-            sink, sink_id, Gate(), self.store, self.quarantine, self.reader, self.notices.append, feed
-        )
+        return SinkState(sink, sink_id, Gate(), self.store, self.quarantine, self.reader, self.notices.append, feed)
 
     def start(self) -> None:
         for run in self.runs:
@@ -90,8 +88,10 @@ class Exporter:
         if self.images is None:
             self.images = Databases(self.store.image(), self.quarantine.image())
             for run in self.runs:
-                for task in (*run._workers, *run._later.values()):
+                for task in run._workers:
                     task.cancel()
+                for turn in run._later.values():
+                    turn.cancel()
 
     async def stop(self) -> None:
         """End in order."""
@@ -114,6 +114,6 @@ class Exporter:
         if len(self.reader._readers) > _READERS_MAX or len(self.open_files._open) > 4 or self.reader._making:
             return "more readers or files are open than may be"
         cached = sum(one.size for one in self.reader._cache.values())
-        return "the cache of segments is over its bound" if cached > CACHE_BYTES and len(self.reader._cache) > 1 else None
-
-
+        return (
+            "the cache of segments is over its bound" if cached > CACHE_BYTES and len(self.reader._cache) > 1 else None
+        )

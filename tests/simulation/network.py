@@ -34,6 +34,7 @@ LIES: Final[dict[str, HttpAnswer]] = {
 FAULTS: Final = ("lost", "answer lost", "late", "twice", "slow", "part", "miscounted", "off by one", "no ack", *LIES)
 _LOSES_TRACK: Final = (404, 409, 410, 413)
 NO_ANSWER_SECONDS: Final = 1.0
+_SPARE_SECONDS: Final = 0.01
 
 
 @dataclass(slots=True)
@@ -54,7 +55,8 @@ class Wire:
     forgotten: set[str] = field(default_factory=set)
     used: Counter[str] = field(default_factory=Counter)
     is_shared: bool = False  # two exporters send the same
-    under_way: int = 0
+    quiet_from: float = 0.0
+    """When nothing is on its way any more that nobody waits for."""
     requests: int = 0
 
     def arrive(self, method: str, path: str, body: bytes, token: str, *, part: bool = False) -> HttpAnswer:
@@ -63,14 +65,10 @@ class Wire:
 
     def later(self, seconds: float, session: str, method: str, path: str, body: bytes, token: str) -> None:
         """Let a request arrive when nobody waits for its answer any more."""
-        self.under_way += 1
+        loop = asyncio.get_running_loop()
+        self.quiet_from = max(self.quiet_from, loop.time() + seconds + _SPARE_SECONDS)
         self.excused.add(session)
-
-        def arrive() -> None:
-            self.under_way -= 1
-            self.arrive(method, path, body, token)
-
-        asyncio.get_running_loop().call_later(seconds, arrive)
+        loop.call_later(seconds, self.arrive, method, path, body, token)
 
     def remembered(self, session: str, ids: set[str]) -> None:
         """Note that the exporter has remembered, or ought to have, that these were accepted, if they were."""
@@ -109,8 +107,10 @@ class Line:
         wire, is_events = self._wire, path.endswith("/events")
         session = path.split("/")[2].partition("?")[0].partition("~")[0] if path != "/sessions" else ""
         session = session or msgspec.json.decode(body)["id"]
-        ids = msgspec.json.decode(body, type=Upload).ids() if is_events else []
+        upload = msgspec.json.decode(body, type=Upload) if is_events else Upload()
+        ids = upload.ids()
         self._begins(session, ids)
+        wire.firm.get(session, set()).difference_update(upload.rewound)
         try:
             answer = await self._exchange(session, bool(ids), (method, path, body, headers["Authorization"]))
         finally:

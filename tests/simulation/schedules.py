@@ -1,5 +1,6 @@
 """Makes schedules from seeds, runs them, and finds the smallest part of one that still fails."""
 
+import multiprocessing
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
@@ -16,7 +17,9 @@ _RECEIVERS: Final = (
     ((False, False),),
     ((True, True), (False, False)),
 )
+_OFTEN: Final = ("lost", "answer lost", "answer lost", "answer lost", "answer lost", "503", "503")
 _SEEN_AT_ONCE: Final = 0.7
+_PART: Final = 250
 _WAITS: Final = (0.005, 0.02, 0.05, 0.2, 1.0, 10.0)
 
 
@@ -44,7 +47,7 @@ def _step(chance: Random, sessions: int, receivers: int) -> Step:
             return kind, session
         case "rewrite":
             how = chance.choice(("replaced", "reuse", "in place")) + chance.choice(("", "", " regret"))
-            return kind, session, chance.randint(0, 6), chance.randint(0, 6), how
+            return kind, session, chance.randint(0, 6), chance.choice((0, 0, 1, 2, 4, 6)), how
         case "wait":
             return kind, chance.choice(_WAITS)
         case "crash":
@@ -52,7 +55,7 @@ def _step(chance: Random, sessions: int, receivers: int) -> Step:
         case "disk_full":
             return kind, chance.randrange(2)
         case "fault":
-            return kind, receiver, chance.choice(FAULTS)
+            return kind, receiver, chance.choice(_OFTEN + FAULTS)
         case "lose":
             return kind, receiver, chance.choice(("backup", "rollback", "rollback", "reset", "delete"))
         case "revoke":
@@ -124,3 +127,23 @@ def told(given: Schedule) -> str:
     """Describe a schedule and how it fails, in a form that can be run again."""
     lines = [f"seed {given.seed}: {run(given).why}", f"  receivers {given.receivers}, {given.sessions} sessions"]
     return "\n".join([*lines, *(f"  {step!r}," for step in given.steps)])
+
+
+def _play_some(seeds: range) -> tuple[list[int], int, int, int]:
+    """Return the seeds that fail, and how many schedules, requests and starts of an exporter there were."""
+    results = [(seed, run(schedule(seed))) for seed in seeds]
+    failed = [seed for seed, result in results if result.why is not None]
+    return failed, len(seeds), sum(one.requests for _, one in results), sum(one.restarts for _, one in results)
+
+
+def play(first: int, count: int, *, workers: int) -> tuple[list[int], int, int, int]:
+    """Play schedules from a seed on, in several processes; stop soon after some fail."""
+    parts = [range(one, min(one + _PART, first + count)) for one in range(first, first + count, _PART)]
+    failed, played, requests, starts = list[int](), 0, 0, 0
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        for wrong, *numbers in pool.imap_unordered(_play_some, parts):
+            failed += wrong
+            played, requests, starts = (a + b for a, b in zip((played, requests, starts), numbers, strict=True))
+            if failed:
+                break
+    return sorted(failed), played, requests, starts

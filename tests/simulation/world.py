@@ -75,6 +75,7 @@ class World:
         made = Exporter(self.disk, self.names, self.wires, databases)
         made.tokens = [wire.receiver.token for wire in self.wires]
         made.store.watch = lambda session, sink, mark, ids: self._committed(made, session, sink, mark, ids)
+        made.store.watch_rest = lambda session, sink, kept: self._kept(made, session, sink, kept)
         made.start()
         self.restarts += 1
         return made
@@ -101,22 +102,20 @@ class World:
     # ---- what happens to the file
 
     def _lines(self, name: str, count: int, size: int, kind: str = "e") -> list[tuple[bytes, str | None]]:
-        written, made = self.written[name], []
-        for _ in range(count):
-            written.count += 1
-            identity = f"{kind}{written.count}"
-            made.append((event(identity, size=size), identity))
-        return list(made)
+        written = self.written[name]
+        numbers = range(written.count + 1, written.count + count + 1)
+        written.count += count
+        return [(event(f"{kind}{number}", size=size), f"{kind}{number}") for number in numbers]
 
     def _append(self, name: str, lines: Iterable[tuple[bytes, str | None]]) -> None:
         written = self.written[name]
         if name not in self.disk.files:
             self.disk.put(name)
         if written.rest is not None:
-            rest, identity = written.rest
+            rest, begun = written.rest
             written.rest = None
-            self.disk.write(name, rest, identity)
-            written.lines.append((event(identity), identity))
+            self.disk.write(name, rest, begun)
+            written.lines.append((event(begun), begun))
         for line, identity in lines:
             self.disk.write(name, line, identity)
             written.lines.append((line, identity))
@@ -158,8 +157,9 @@ class World:
         self._append(name, lines)
 
     async def look(self) -> None:
-        for one in (await self.running(), self.clone):
-            for name in self.names if one is not None else ():
+        exporter = await self.running()
+        for one in (exporter, self.clone) if self.clone is not None else (exporter,):
+            for name in self.names:
                 one.look(name)
         for written in self.written.values():
             written.unseen = False
@@ -268,8 +268,15 @@ class World:
 
     # ---- what must hold
 
+    @staticmethod
+    def _kept(exporter: Exporter, session: str, sink: int, kept: set[str]) -> None:
+        """Note what counts as delivered. At the floor nothing is hidden; what comes back to the file is sent again."""
+        for wire, run, _ in exporter.lanes():
+            if run.sink_state.sink_id == sink and not wire.receiver.is_full:
+                wire.firm.get(session, set()).intersection_update(kept)
+
     def _committed(self, exporter: Exporter, session: str, sink: int, mark: Mark, ids: list[str]) -> None:
-        """Check a transaction: nothing is remembered that the receiver has not, nor a place behind something pending."""
+        """Check a transaction: it remembers nothing that the receiver has not, nor a place behind what is pending."""
         run = next(one for one in exporter.runs if one.sink_state.sink_id == sink)
         wire = exporter.wires[exporter.runs.index(run)]
         ever = wire.receiver.ever.get(session, set())
@@ -320,19 +327,13 @@ class World:
 
     async def settle(self) -> None:
         """Let all be well; then everything has to be delivered, once and in order, within a bounded time."""
-        if self.clone is not None:
-            self.clone.kill()
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            self.clone.close()
-            self.clone = None
+        await self._end_clone()
         exporter = await self.running()
         exporter.store.full, exporter.store.crash = False, None
         exporter.tokens = [wire.receiver.token for wire in self.wires]
         for wire in self.wires:
             wire.faults.clear()
-        while any(wire.under_way for wire in self.wires):
-            await asyncio.sleep(5.0)
+            await asyncio.sleep(max(0.0, wire.quiet_from - self.loop.now))
         for name in self.names:
             if any(name in wire.excused for wire in self.wires):
                 self._append(name, self._lines(name, 1, 0))  # nobody notices what was lost of an idle session
@@ -357,6 +358,14 @@ class World:
             self._check_end(wire, lane, exporter)
         if self.violations:
             raise ViolationError(self.violations[0])
+
+    async def _end_clone(self) -> None:
+        clone, self.clone = self.clone, None
+        if clone is not None:
+            clone.kill()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            clone.close()
 
     async def _rest(self, exporter: Exporter) -> None:
         pause, until = 0.05, self.loop.now + PATIENCE_SECONDS
@@ -394,7 +403,7 @@ class World:
         fixed = [one for one in wanted if one not in written.moved]
         if not self.refusals and not common_order(fixed, held.bodies):
             self.violations.append(f"out of order: {[one for one in held.bodies if one in fixed]}")
-        bodies = dict((one, line) for line, one in written.lines if one is not None)
+        bodies = {one: line for line, one in written.lines if one is not None}
         if any(held.bodies[one] != bodies[one] for one in bodies.keys() & held.bodies.keys()):
             self.violations.append("stored with other bytes")
         if wire.receiver.is_full and held.copies != len(held.bodies):
