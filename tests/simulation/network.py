@@ -115,8 +115,6 @@ class Line:
             answer = await self._exchange(session, bool(ids), (method, path, body, headers["Authorization"]))
         finally:
             self.busy[session] -= 1
-        if answer.status == 404:
-            wire.excused.add(session)  # nothing says any more that it was ever there, until something is sent again
         if not wire.receiver.is_full and answer.status in _LOSES_TRACK:
             wire.forget(session)
         elif answer.status == 200 and "content-type" in answer.headers and session not in wire.forgotten:
@@ -140,6 +138,8 @@ class Line:
         wire = self._wire
         fault = wire.faults.popleft() if wire.faults else ""
         wire.used[fault] += 1
+        if fault == "404":
+            self._wire.excused.add(session)  # nothing says any more that it was ever there, until something is sent
         if fault in ("late", "twice"):
             wire.later(wire.chance.uniform(0.1, 20.0), session, *asked)
         await asyncio.sleep(wire.chance.uniform(0.001, 0.03))

@@ -221,6 +221,7 @@ class World:
         for wire, run, lane in exporter.lanes():
             if lane.file.session == self.names[number] and not (exporter.store.full or exporter.store.crash):
                 wire.forget(self.names[number])
+                wire.excused.add(self.names[number])  # an empty file says nothing of what was there
                 lane.start_over()
                 run.ask(lane)
 
