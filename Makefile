@@ -24,7 +24,7 @@ PYTEST  = $(BIN)/python -m pytest -n 2 --dist worksteal
 UNITS  := config core otel redaction state missioncontrol cli sinks
 
 .DEFAULT_GOAL := help
-.PHONY: help up test quick check real bench lock clean
+.PHONY: help up test quick check real bench soak lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ real: $(TOOLS) ## run the tests that drive real programs (Copilot CLI from npm, 
 
 bench: $(TOOLS) ## measure speed and memory; ARGS=--write updates docs/benchmarks.md
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+soak: $(TOOLS) ## play a million schedules of delivery on both cores (half an hour); ARGS="--seed 1000000" plays others
+	@$(BIN)/python -m tests.simulation --schedules 1000000 $(ARGS)
 
 # The environment is made again when the lock or the settings change, or when its interpreter is gone or too old.
 # `make up` installs what runs; every other target installs the development tools as well.

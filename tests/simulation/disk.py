@@ -1,0 +1,190 @@
+"""A disk in memory: the session files, and the databases of an exporter with SQLite's own transactions."""
+
+import asyncio
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from exporter.core.delivery.position import Mark
+from exporter.sources.files import session_file
+from exporter.state import marks, quarantine
+from exporter.state.database import Schema
+
+_DEVICE = 7
+
+
+@dataclass(slots=True, eq=False)
+class Inode:
+    """A file. `lines` are the ends of its whole lines, each with the id of its durable event if it has one."""
+
+    number: int
+    data: bytearray = field(default_factory=bytearray)
+    lines: list[tuple[int, str | None]] = field(default_factory=list)
+    modified: float = 0.0
+
+    def ids(self, before: int | None = None) -> list[str]:
+        """Return the ids of the durable events, of those that end at or before an offset if one is given."""
+        return [one for end, one in self.lines if one is not None and (before is None or end <= before)]
+
+
+@dataclass(slots=True)
+class _Facts:
+    st_ino: int
+    st_size: int
+    st_mtime: float
+    st_dev: int = _DEVICE
+    st_mode: int = stat.S_IFREG
+
+
+class Disk:
+    """Files by name, and open descriptors; a replaced file stays readable while it is open. Stands for module `os`."""
+
+    O_RDONLY = os.O_RDONLY
+
+    def __init__(self) -> None:
+        self.files: dict[str, Inode] = {}
+        self.opened: dict[int, Inode] = {}
+        self._inodes = self._descriptors = 100
+
+    def put(self, name: str, *, in_place: bool = False, reuse: bool = False) -> Inode:
+        """Return an empty file of this name: the one that is there, or another one, maybe with its number."""
+        before = self.files.get(name)
+        if in_place and before is not None:
+            before.data.clear()
+            before.lines.clear()
+            return before
+        self._inodes += 1
+        is_free = before is not None and before not in self.opened.values()
+        number = before.number if before is not None and reuse and is_free else self._inodes
+        made = self.files[name] = Inode(number)
+        return made
+
+    def write(self, name: str, line: bytes, identity: str | None) -> None:
+        """Append a line without its newline, or the rest of one."""
+        file = self.files[name]
+        file.data += line + b"\n"
+        file.lines.append((len(file.data), identity))
+        file.modified = time.time()
+
+    # ---- what `SessionFile` and its readers call
+
+    def open(self, path: "DiskPath", flags: int) -> int:
+        if path.name not in self.files:
+            raise FileNotFoundError(path.name)
+        self._descriptors += 1
+        self.opened[self._descriptors] = self.files[path.name]
+        return self._descriptors
+
+    def close(self, descriptor: int) -> None:
+        del self.opened[descriptor]
+
+    def fstat(self, descriptor: int) -> _Facts:
+        file = self.opened[descriptor]
+        return _Facts(file.number, len(file.data), file.modified)
+
+    def pread(self, descriptor: int, size: int, offset: int) -> bytes:
+        return bytes(self.opened[descriptor].data[offset : offset + size])
+
+
+class DiskPath:
+    """The path of a session's file."""
+
+    def __init__(self, disk: Disk, name: str) -> None:
+        self.disk, self.name = disk, name
+
+    def __truediv__(self, _: str) -> "DiskPath":
+        return self
+
+    def stat(self) -> _Facts:
+        file = self.disk.files.get(self.name)
+        if file is None:
+            raise FileNotFoundError(self.name)
+        return _Facts(file.number, len(file.data), file.modified)
+
+
+def followed(disk: Disk, session: str) -> session_file.SessionFile:
+    """Return a session's file as the exporter follows it."""
+    return session_file.SessionFile(session, cast(Path, DiskPath(disk, session)))
+
+
+@contextmanager
+def mounted(disk: Disk) -> Iterator[None]:
+    """Let session files be opened and read on this disk."""
+    names = vars(session_file)
+    before = names["os"]
+    names["os"] = disk
+    try:
+        yield
+    finally:
+        names["os"] = before
+
+
+@cache
+def _image(schema: Schema) -> bytes:
+    made = sqlite3.connect(":memory:", isolation_level=None)
+    made.executescript(f"{schema.script}; PRAGMA user_version={schema.version};")
+    return made.serialize()
+
+
+def _opened(image: bytes) -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.deserialize(image)
+    return connection
+
+
+class MemoryMarks(marks.MarkStore):
+    """The marks in memory. `crash` is when the exporter dies: before or after the next transaction."""
+
+    def __init__(self, image: bytes | None, crashed: Callable[[], None]) -> None:
+        self.epoch, self.set_aside, self._void = 0, None, False
+        self._sinks = {}
+        self._connection = _opened(image or _image(marks._SCHEMA))
+        self._crashed = crashed
+        self.crash: str | None = None
+        self.full = False
+        self.watch: Callable[[str, int, Mark, list[str]], None] = lambda *_: None
+        self.watch_rest: Callable[[str, int, set[str]], None] = lambda *_: None
+
+    def image(self) -> bytes:
+        """Return what is on the disk."""
+        return self._connection.serialize()
+
+    def _change(self, statements: Iterable[marks._Statement]) -> None:
+        if self.full:
+            raise marks.StoreUnwritableError("database or disk is full")
+        when, self.crash = self.crash, None
+        if when != "before":
+            super()._change(statements)
+        if when is not None:
+            self._crashed()
+            raise asyncio.CancelledError
+
+    def replace_delivered(self, session: str, sink: int, mark: Mark, delivered: Mapping[str, bytes]) -> Mark:
+        replaced = super().replace_delivered(session, sink, mark, delivered)
+        self.watch_rest(session, sink, set(delivered))
+        return replaced
+
+    def commit(self, session: str, sink: int, mark: Mark, ids: list[str], *what: Any) -> Mark:
+        committed = super().commit(session, sink, mark, ids, *what)
+        self.watch(session, sink, mark, ids)
+        return committed
+
+
+class MemoryQuarantine(quarantine.Quarantine):
+    """The quarantine in memory."""
+
+    def __init__(self, image: bytes | None) -> None:
+        self._bytes_max, self._days_max, self.set_aside = 1 << 30, 30, None
+        self._connection = _opened(image or _image(quarantine._SCHEMA))
+        self._bytes = self._measure()
+
+    def image(self) -> bytes:
+        """Return what is on the disk."""
+        return self._connection.serialize()

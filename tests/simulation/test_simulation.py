@@ -1,0 +1,59 @@
+"""Whatever happens in a schedule: nothing is lost, sent twice, out of order, or said that is not so."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.planted import PLANTED, Plant, gone_believed, rewind_not_told
+from tests.simulation.schedules import run, schedule, smallest, told
+
+ROOT = Path(__file__).parents[2]
+_SCHEDULES = 2_500
+_FOUND_WITHIN = 3_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_everything_holds_in_every_schedule(part: int) -> None:
+    for seed in range(part * _SCHEDULES, (part + 1) * _SCHEDULES):
+        result = run(schedule(seed))
+        assert result.why is None, told(smallest(schedule(seed)))
+
+
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+def test_a_planted_defect_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+
+    assert any(run(schedule(seed)).why is not None for seed in range(_FOUND_WITHIN))
+
+
+def test_a_seed_tells_the_same_story_every_time() -> None:
+    stories = [[run(schedule(seed)) for seed in range(20)] for _ in range(2)]
+
+    assert stories[0] == stories[1]
+    assert sum(result.requests for result in stories[0]) > 100
+
+
+@pytest.mark.parametrize("plant", [gone_believed, rewind_not_told], ids=lambda plant: plant.__name__)
+def test_the_smallest_part_of_a_schedule_that_fails_is_told(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    failing = next(one for one in map(schedule, range(_FOUND_WITHIN)) if run(one).why is not None)
+
+    least = smallest(failing)
+
+    assert len(least.steps) <= 6 < len(failing.steps)
+    assert run(least).why is not None
+    assert told(least).startswith(f"seed {failing.seed}: ")
+    assert all(f"{step!r}" in told(least) for step in least.steps)
+
+
+@pytest.mark.slow
+def test_the_command_plays_schedules_in_two_processes() -> None:
+    command = [sys.executable, "-m", "tests.simulation", "--schedules", "300", "--seed", "7"]
+
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("300 schedules, ")
