@@ -100,7 +100,7 @@ class Lane:
         position = self.position if self._session.walk.generation == self.file.generation else self.mark.position
         if position.offset > self.file.size:
             return self.file.size
-        return max(0, self.file.size - position.offset - self.sink_state.reader.held_bytes(self.file, position.offset))
+        return max(0, self.file.size - position.offset - self.sink_state.reader.held_bytes(self.file, position))
 
     def start_over(self) -> None:
         """Forget what this sink has of the session and send it again from its first event."""
@@ -252,6 +252,12 @@ class Lane:
             return self._settle()
         if self.file.size == 0 and 0 <= time.time() - self.file.modified < EMPTY_SECONDS:
             session.rest(EMPTY_SECONDS)  # it is being rewritten
+            return False
+        if self.sink_state.reader.files.descriptor(self.file) is None:
+            # A file that cannot be opened does not say that its events are gone.
+            if self.file.unopened:
+                session.troubled("unreadable_file", "the session file cannot be opened", why=self.file.unopened)
+            session.rest(EMPTY_SECONDS)
             return False
         # Events that are not in a journal may be cut off, or still to be written.
         gone = [] if self.file.is_journal else walk.reconciliation.gone()

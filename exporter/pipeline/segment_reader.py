@@ -34,9 +34,9 @@ class SegmentReader:
         self._line_bytes_max = line_bytes_max
         self._cache_bytes_max = cache_bytes
         self._cache_bytes = 0
-        self._cache: OrderedDict[tuple[SessionFile, int, int], Segment] = OrderedDict()
-        self._making: dict[tuple[SessionFile, int, int], asyncio.Event] = {}
-        self._readers: OrderedDict[tuple[SessionFile, int], Reader] = OrderedDict()
+        self._cache: OrderedDict[tuple[SessionFile, int, Position], Segment] = OrderedDict()
+        self._making: dict[tuple[SessionFile, int, Position], asyncio.Event] = {}
+        self._readers: OrderedDict[tuple[SessionFile, Position], Reader] = OrderedDict()
 
     def check(self, file: SessionFile, position: Position) -> bool:
         """Tell whether the bytes before a position are still the same; False also notes that the file changed."""
@@ -78,7 +78,7 @@ class SegmentReader:
     async def _make_once(
         self, file: SessionFile, position: Position, build: Callable[[Position], SegmentBuilder]
     ) -> Segment | None:
-        key = (file, file.generation, position.offset)
+        key = (file, file.generation, position)
         while (making := self._making.get(key)) is not None:
             await making.wait()
         if (kept := self._cache.get(key)) is not None:
@@ -109,7 +109,7 @@ class SegmentReader:
         if reader.generation != file.generation:
             return None
         segment = builder.finish(tail) if tail is not None else None
-        self._put_back(reader, position.offset if segment is None else segment.end.offset)
+        self._put_back(reader, position if segment is None else segment.end)
         return segment
 
     async def _fill(self, reader: Reader, builder: SegmentBuilder) -> bytes | None:
@@ -137,19 +137,19 @@ class SegmentReader:
         return tail
 
     def _reader(self, file: SessionFile, position: Position) -> Reader:
-        reader = self._readers.pop((file, position.offset), None)
+        reader = self._readers.pop((file, position), None)
         if reader is None or reader.generation != file.generation:
             if position.offset < file.begins:
                 return Reader.from_first(file, self.files, self._line_bytes_max)
             reader = Reader(file, self.files, position, self._line_bytes_max)
         return reader
 
-    def _put_back(self, reader: Reader, offset: int) -> None:
-        self._readers[(reader.file, offset)] = reader
+    def _put_back(self, reader: Reader, position: Position) -> None:
+        self._readers[(reader.file, position)] = reader
         while len(self._readers) > _READERS_MAX:
             self._readers.popitem(last=False)
 
-    def held_bytes(self, file: SessionFile, offset: int) -> int:
-        """Return how many bytes of an unfinished line stand after `offset`, as far as is known."""
-        reader = self._readers.get((file, offset))
+    def held_bytes(self, file: SessionFile, position: Position) -> int:
+        """Return how many bytes of an unfinished line stand after `position`, as far as is known."""
+        reader = self._readers.get((file, position))
         return reader.held if reader is not None and reader.generation == file.generation else 0

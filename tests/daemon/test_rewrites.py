@@ -2,10 +2,11 @@
 
 import pytest
 
+from exporter.errors import Exit
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
 from tests.daemon.sessions import event
-from tests.daemon.station import Station, until
+from tests.daemon.station import Station, never, until
 
 pytestmark = pytest.mark.anyio
 
@@ -83,6 +84,25 @@ async def test_an_emptied_file_hides_everything_once_it_has_an_event_again(stati
     await until(lambda: full.ids() == ["x"])
     await exporter.idle()
     assert await exporter.differences() == []
+
+
+async def test_a_file_that_is_replaced_and_gone_before_it_is_opened_hides_nothing(station: Station, full: Peer) -> None:
+    session = station.session()
+    session.add(5)
+    exporter = station.exporter(full)
+    await until(lambda: full.ids() == session.durable_ids())
+    await exporter.idle()
+    before = full.ids()
+    new = session.path.with_name("new")
+    new.write_bytes(session.path.read_bytes() + event("later") + b"\n")
+
+    new.replace(session.path)
+    exporter.running.daemon.source.notice("s")  # noticed, and gone before the lane has its turn
+    session.path.unlink()
+
+    await never(lambda: full.ids() != before, 2.5)
+    assert await exporter.idle() in (Exit.DONE, Exit.PARTIAL)
+    assert full.ids() == before
 
 
 async def test_an_event_twice_in_the_file_is_delivered_once(station: Station, full: Peer) -> None:

@@ -118,12 +118,13 @@ def followed(disk: Disk, session: str) -> session_file.SessionFile:
 def mounted(disk: Disk) -> Iterator[None]:
     """Let session files be opened and read on this disk."""
     names = vars(session_file)
-    before = names["os"]
-    names["os"] = disk
+    ours = {"os": disk, "open_inside": disk.open, "leads_out": lambda _: False}  # this disk has no links
+    before = {name: names[name] for name in ours}
+    names.update(ours)
     try:
         yield
     finally:
-        names["os"] = before
+        names.update(before)
 
 
 @cache
