@@ -1,6 +1,8 @@
 """The spans of a session: one trace per interaction.
 
 machine         takes events in order, with a handler per type of event
-interactions, agents, chats, tools   the spans, by kind; tools has permissions and hooks too
+interactions, agents   the main agent's invocations, and those of sub-agents
+chats           `Invocation` (how one starts and ends), and the model calls in it
+tools           tool calls, permissions and hooks
 spans, span_events, messages         what all spans share, and what is said in them
 """
