@@ -224,12 +224,14 @@ class _TimedStream(httpcore.NetworkStream):
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         self._answer_by = None
         connection: socket.socket = self._inner.get_extra_info("socket")
+        # TLS sends all of what it is given, however long that takes.
+        piece = _PROGRESS_BYTES if isinstance(connection, ssl.SSLSocket) else len(buffer)
         rest = memoryview(buffer)
         send_by, sent = time.monotonic() + self._timeout_seconds, 0
         try:
             while rest:
                 connection.settimeout(max(send_by - time.monotonic(), 0.001))
-                count = connection.send(rest[:_PROGRESS_BYTES])
+                count = connection.send(rest[:piece])
                 rest, sent = rest[count:], sent + count
                 if sent >= _PROGRESS_BYTES:
                     send_by, sent = time.monotonic() + self._timeout_seconds, 0
