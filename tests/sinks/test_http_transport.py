@@ -59,8 +59,12 @@ def _raw(*answers: bytes) -> Iterator[str]:
 
     def serve(connection: socket.socket) -> None:
         with connection:
-            while left and connection.recv(65_536):
-                connection.sendall(left.pop(0))
+            received = b""
+            while left and (part := connection.recv(65_536)):
+                received += part
+                if received.endswith(b"{}"):  # the body, which may come by itself
+                    received = b""
+                    connection.sendall(left.pop(0))
 
     with socket.create_server(("127.0.0.1", 0)) as server:
 
