@@ -178,7 +178,8 @@ def _read(parts: Iterable[bytes], encoding: bytes, most: int) -> tuple[bytes, bo
         for part in parts:
             is_empty = False
             content += part if inflater is None else inflater.decompress(part, most + 1 - len(content))
-            if len(content) > most:
+            # What comes behind the end of a gzip body is no part of it, and zlib would keep all of it.
+            if len(content) > most or (inflater is not None and inflater.unused_data):
                 return bytes(content[:most]), False
     except zlib.error:
         return bytes(content), False

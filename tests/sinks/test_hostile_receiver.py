@@ -131,8 +131,9 @@ BOMB = gzip.compress(bytes(300 * MIB), 9)
         (b"Transfer-Encoding: chunked\r\n\r\n", b"100000\r\n" + b"x" * MIB + b"\r\n", 200),
         (b"Content-Encoding: gzip\r\n\r\n", BOMB, 1),
         (b"X: " + b"y" * MIB, b"y" * MIB, 100),
+        (b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"{}"), b"x" * MIB, 200),
     ],
-    ids=["endless body", "endless chunks", "gzip bomb", "endless header"],
+    ids=["endless body", "endless chunks", "gzip bomb", "endless header", "endless after gzip"],
 )
 def test_no_answer_takes_more_memory_than_allowed(head: bytes, piece: bytes, count: int) -> None:
     answer = Answer(((0.0, OK + head), *((0.0, piece) for _ in range(count))), "close")
